@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
-from quadriga.si import NodeInfo, TerminationType
+from quadriga.si import NodeInfo, NodeRequest
 from quadriga.sim.script import Script, lines
 
 
@@ -23,6 +22,9 @@ class Thing:
         self.key = key
         self.state = ""
         self.entries = 0
+
+
+NODE_REQUEST = NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
 
 
 def fill(journal: Journal, *keys: str) -> None:
@@ -142,13 +144,6 @@ def test_the_text_of_a_record() -> None:
     assert text.endswith("because of AllocationRequest.asks")
 
 
-def test_a_complete_journal_keeps_everything() -> None:
-    journal = Journal(None)
-    fill(journal, *("ab" * 1000))
-    assert (len(journal), journal.count) == (2000, 2000)
-    assert len(journal.story("thing/a")) == 1000
-
-
 def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
     journal = Journal(3)
     fill(journal, *"abcab")
@@ -222,22 +217,16 @@ def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
     assert (timers.next(), len(timers)) == (None, 0)
 
 
-def test_a_cancelled_timer_never_fires() -> None:
+def test_a_timer_that_is_cancelled_or_whose_state_was_left_never_fires() -> None:
     timers, thing = Timers(), Thing("x")
     first = timers.start(0, 1, "first", thing)
+    timers.start(0, 1, "state", thing, entries=thing.entries)
     timers.start(0, 2, "second", thing)
     first.cancel()
+    thing.entries += 1
     assert first.dead
     assert timers.next() == 2
     assert rings(timers, 5) == ["second"]
-
-
-def test_the_timer_of_a_state_that_was_left_is_stale() -> None:
-    timers, thing = Timers(), Thing("x")
-    timers.start(0, 1, "state", thing, entries=thing.entries)
-    timers.start(0, 1, "other", thing)
-    thing.entries += 1
-    assert rings(timers, 1) == ["other"]
 
 
 def test_a_state_that_is_entered_again_has_its_full_time() -> None:
@@ -276,38 +265,6 @@ def test_next_deadline_is_the_next_timer_that_lives() -> None:
     assert script.scheduler.next_deadline() is None
 
 
-def test_s4_an_unconfirmed_release_is_sent_again_at_growing_intervals() -> None:
-    script = on_nodes(n1=1000)
-    script.app("app")
-    serve(script, "app", "a", timeout_ms=1000, vcore=1000)
-    times = []
-    for _ in range(7200):
-        heard = script.advance(1)
-        assert heard in ([], ["released app/a-0 TIMEOUT"])
-        if heard:
-            times.append(script.now // 10**9)
-    steps = [b - a for a, b in itertools.pairwise(times)]
-    assert times[0] == 1
-    assert steps[:6] == [60, 120, 240, 480, 600, 600]
-    assert set(steps[4:]) == {600}
-    assert len(script.scheduler.overdue) == len(steps)
-    assert {key for _, key, _ in script.scheduler.overdue} == {"allocation/app/a-0"}
-    # one confirmation ends it, the other copies are confirmations of nothing
-    assert script.confirm(most=1) == ["app Waiting (wait)"]
-    assert script.confirm() == []
-    assert script.advance(29) == []
-
-
-def test_s4_the_interval_is_the_managers_choice() -> None:
-    script = on_nodes(extra={"release.resend": "5s"}, n1=1000)
-    script.app("app")
-    serve(script, "app", "a", timeout_ms=1000, vcore=1000)
-    assert script.advance(1) == ["released app/a-0 TIMEOUT"]
-    assert script.advance(4.999) == []
-    assert script.advance(0.001) == ["released app/a-0 TIMEOUT"]
-    assert script.advance(10) == ["released app/a-0 TIMEOUT"]
-
-
 # -- time ------------------------------------------------------------------------------------------
 
 
@@ -323,7 +280,7 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     scheduler.schedule(30 * 10**9)
     before = list(scheduler.journal)
     actions: dict[str, Any] = {
-        "apply": lambda now: scheduler.apply(_node_request(), now),
+        "apply": lambda now: scheduler.apply(NODE_REQUEST, now),
         "schedule": scheduler.schedule,
         "advance": scheduler.advance,
         "disconnect": lambda now: scheduler.disconnect("rm", now),
@@ -338,35 +295,13 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     assert output.message.updated[0].state == "Completed"
 
 
-def _node_request() -> Any:
-    from quadriga.si import NodeRequest
-
-    return NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
-
-
-def test_the_same_instant_twice_is_fine() -> None:
-    scheduler = Scheduler()
-    for _ in range(3):
-        assert scheduler.advance(5) == []
-        assert scheduler.schedule(5) == []
-
-
-def test_an_unmarked_release_type_is_not_confirmed_twice() -> None:
-    script = on_nodes(n1=1000)
-    script.app("app")
-    serve(script, "app", "a", vcore=1000)
-    heard = script.release("app", "a-0", TerminationType.UNKNOWN_TERMINATION_TYPE)
-    assert heard[0] == "released app/a-0 STOPPED_BY_RM"
-    assert script.release("app", "a-0") == []
-
-
 def test_what_was_due_before_a_message_happens_before_it() -> None:
     script = Script(extra={"event.trackingEnabled": "false"})
     script.app("app")
     script.ask("app", "a", vcore=1000)
     script.release_ask("app", "a")
     # 40 s later, without anybody having called advance(): the 30 s of Waiting are over
-    outputs = script.scheduler.apply(_node_request(), 40 * 10**9)
+    outputs = script.scheduler.apply(NODE_REQUEST, 40 * 10**9)
     said = [line for output in outputs for line in lines(output.message)]
     assert said[0] == "app Completed (complete)"
     update = outputs[0].message.updated[0]

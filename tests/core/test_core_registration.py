@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from core_steps import on_nodes, run, serve, submit
+from core_world import state as state_of
 
 from quadriga.core import Scheduler
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
-    NodeInfo,
     NodeRequest,
     RegisterResourceManagerRequest,
     RequestError,
@@ -61,14 +63,6 @@ def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
     assert [p.name for p in script.scheduler.partitions()] == ["default"]
 
 
-def test_i10_build_info_is_kept() -> None:
-    scheduler = Scheduler()
-    request = RegisterResourceManagerRequest(rmID="rm", buildInfo={"arch": "x", "date": "y"})
-    assert scheduler.apply(request, 0) == []
-    (rm,) = scheduler.resource_managers()
-    assert rm.build_info == {"arch": "x", "date": "y"}
-
-
 def test_i10_without_a_configuration_each_namespace_is_a_queue_for_everybody() -> None:
     script = on_nodes("", n1=1000)
     assert script.app("app-1", "", tags={"namespace": "dev"}) == ["accepted app-1"]
@@ -78,39 +72,23 @@ def test_i10_without_a_configuration_each_namespace_is_a_queue_for_everybody() -
 
 
 @pytest.mark.parametrize(
-    ("request_", "field", "why"),
+    ("fields", "field", "why"),
     [
-        (RegisterResourceManagerRequest(), "rmID", "required"),
-        (RegisterResourceManagerRequest(rmID="x", config="nonsense: 1"), "config", "nonsense"),
-        (RegisterResourceManagerRequest(rmID="x", config="{"), "config", ""),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"si.stateNames": "go"}),
-            "extraConfig[si.stateNames]",
-            "go",
-        ),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"si.messageOrder": "any"}),
-            "extraConfig[si.messageOrder]",
-            "any",
-        ),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"rm.pauseTimeout": "-3s"}),
-            "extraConfig[rm.pauseTimeout]",
-            "",
-        ),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"release.resend": "soon"}),
-            "extraConfig[release.resend]",
-            "soon",
-        ),
+        ({"rmID": ""}, "rmID", "required"),
+        ({"config": "nonsense: 1"}, "config", "nonsense"),
+        ({"config": "{"}, "config", ""),
+        ({"extraConfig": {"si.stateNames": "go"}}, "extraConfig[si.stateNames]", "go"),
+        ({"extraConfig": {"si.messageOrder": "any"}}, "extraConfig[si.messageOrder]", "any"),
+        ({"extraConfig": {"rm.pauseTimeout": "-3s"}}, "extraConfig[rm.pauseTimeout]", ""),
+        ({"extraConfig": {"release.resend": "soon"}}, "extraConfig[release.resend]", "soon"),
     ],
 )
 def test_i10_a_registration_that_does_not_hold_is_refused_whole(
-    request_: RegisterResourceManagerRequest, field: str, why: str
+    fields: dict[str, Any], field: str, why: str
 ) -> None:
     scheduler = Scheduler()
     with pytest.raises(RequestError) as refused:
-        scheduler.apply(request_, 0)
+        scheduler.apply(RegisterResourceManagerRequest(**{"rmID": "x", **fields}), 0)
     assert refused.value.request == "RegisterResourceManagerRequest"
     assert refused.value.field == field
     assert why in refused.value.reason
@@ -127,31 +105,25 @@ def test_i7_a_failed_second_registration_leaves_the_first_one_alone() -> None:
 
 def test_i7_i8_registering_again_starts_from_nothing() -> None:
     script = running(Script())
+    script.release_ask("app-1", "b")
+    script.release("app-1")
+    assert state_of(script, "app-1") == "Waiting"
     assert script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)) == []
     partition = script.scheduler.partition()
     assert (partition.applications, partition.nodes, dict(partition.ended)) == ({}, {}, {})
+    # a confirmation for the state before is ignored
+    assert script.release("app-1", "a-0") == []
+    assert "unknown allocation" in script.scheduler.notes[-1][1]
     # everything is reported again, the same ids are free and the numbers start again
     assert script.node("n1", vcore=1000) == ["accepted node n1"]
     assert script.app("app-1") == ["accepted app-1"]
-    assert serve(script, "app-1", "a", vcore=1000) == ["app-1 Running (run)", "new app-1/a-0 on n1"]
-
-
-def test_i7_timers_of_the_state_before_do_not_reach_the_new_one() -> None:
-    script = running(Script())
-    script.release_ask("app-1", "b")
-    script.release("app-1")
-    assert script.scheduler.application("app-1").state == "Waiting"
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    script.app("app-1")
+    # the timer of the state before does not reach it
     assert script.advance(31) == []
-    assert script.scheduler.application("app-1").state == "New"
-
-
-def test_i7_a_confirmation_for_the_state_before_is_ignored() -> None:
-    script = running(Script())
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    assert script.release("app-1", "a-0") == []
-    assert "unknown allocation" in script.scheduler.notes[-1][1]
+    assert state_of(script, "app-1") == "New"
+    assert serve(script, "app-1", "a", vcore=1000) == [
+        "app-1 Running (run)",
+        "new app-1/a-0 on n1",
+    ]
 
 
 # -- the manager's life ----------------------------------------------------------------------------
@@ -188,14 +160,6 @@ def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
     script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
     assert state(script) == "Running"
     assert script.app("app-1") == ["accepted app-1"]
-
-
-def test_i6_the_pause_timeout_is_the_managers_choice() -> None:
-    script = Script(extra={"rm.pauseTimeout": "5s", "event.trackingEnabled": "false"})
-    script.scheduler.disconnect("rm", script.now)
-    assert script.scheduler.next_deadline() == 5 * 10**9
-    script.advance(5)
-    assert state(script) == "Stopped"
 
 
 def test_i6_the_second_pause_has_its_full_time() -> None:
@@ -236,24 +200,16 @@ def test_i6_a_reconnect_without_a_pause_is_refused() -> None:
     assert state(script) == "Running"
 
 
-@pytest.mark.parametrize(
-    "message",
-    [AllocationRequest(rmID="x"), ApplicationRequest(rmID="x"), NodeRequest(rmID="x")],
-)
-def test_i43_a_manager_that_is_not_registered_is_told_to_register(
-    message: AllocationRequest | ApplicationRequest | NodeRequest,
-) -> None:
+@pytest.mark.parametrize("kind", [AllocationRequest, ApplicationRequest, NodeRequest])
+def test_i39_i43_a_manager_that_is_not_registered_is_told_to_register(kind: Any) -> None:
     scheduler = Scheduler()
-    name = type(message).__name__
+    name = kind.__name__
     with pytest.raises(RequestError, match="I43") as refused:
-        scheduler.apply(message, 0)
+        scheduler.apply(kind(rmID="x"), 0)
     assert refused.value.reason.startswith(f'received {name}, but RmID="x" not registered')
     assert (refused.value.request, refused.value.field) == (name, "rmID")
-
-
-def test_i39_a_manager_that_is_not_registered_cannot_configure() -> None:
     with pytest.raises(RequestError, match="not registered"):
-        Scheduler().apply(UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
+        scheduler.apply(UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
 
 
 # -- several managers and partitions ---------------------------------------------------------------
@@ -318,14 +274,6 @@ def test_i9_unknown_partitions_are_refused_everywhere() -> None:
     assert script.release_ask("app", "a", partition="nope") == []
 
 
-def test_i30_a_node_is_known_in_all_partitions_of_its_manager() -> None:
-    script = on_nodes(TWO_PARTITIONS, n1=1000)
-    (line,) = script.node("n1", vcore=1000, attributes={"si/node-partition": "gpu"})
-    assert line.startswith("rejected node n1")
-    assert script.node("n1", NodeInfo.DRAIN_NODE) == []
-    assert script.scheduler.partition().nodes["n1"].state == "Draining"
-
-
 # -- policy groups ---------------------------------------------------------------------------------
 
 
@@ -351,11 +299,3 @@ def test_i44_a_policy_group_is_not_shared_with_another_configuration() -> None:
     scheduler.shutdown("a", 0)
     Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="g")
     Script(ONE_QUEUE, rm_id="b", scheduler=scheduler, policy_group="g")
-
-
-def test_i44_applications_of_two_managers_have_stories_of_their_own() -> None:
-    scheduler = Scheduler()
-    for name in "ab":
-        Script(rm_id=name, scheduler=scheduler)
-    keys = {record.key for record in scheduler.journal}
-    assert keys == {"resource_manager/a", "resource_manager/b"}
