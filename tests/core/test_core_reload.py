@@ -7,7 +7,13 @@ from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core import Options
 from quadriga.core.views import Views
-from quadriga.si import RequestError, UpdateConfigurationRequest
+from quadriga.si import (
+    ApplicationRequest,
+    NodeInfo,
+    RemoveApplicationRequest,
+    RequestError,
+    UpdateConfigurationRequest,
+)
 from quadriga.sim.script import Script
 
 
@@ -27,26 +33,26 @@ def at(script: Script, path: str) -> str | None:
     return queue.state if queue is not None else None
 
 
-def test_i39_a_higher_limit_serves_those_who_waited() -> None:
+def story(script: Script, path: str) -> list[str]:
+    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
+
+
+def test_i39_a_limit_may_rise_and_fall() -> None:
+    """A higher one serves those who waited; a lower one evicts nobody and lets nobody in."""
     script = on_nodes(queues("{name: a, resources: {max: {vcore: 1}}}"), n1=4000)
-    submit(script, "app", "k", queue="root.a", repeat=3, vcore=1000)
+    submit(script, "app", "k", queue="root.a", repeat=4, vcore=1000)
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
     assert script.configure(queues("{name: a, resources: {max: {vcore: 2}}}")) == []
     assert script.schedule() == ["new app/k-1 on n1"]
     script.configure(queues("{name: a}"))
-    assert script.schedule() == ["new app/k-2 on n1"]
-
-
-def test_i39_a_lower_limit_evicts_nobody_and_lets_nobody_in() -> None:
-    script = on_nodes(queues("{name: a}"), n1=4000)
-    submit(script, "app", "k", queue="root.a", repeat=3, vcore=1000)
-    script.schedule(2)
+    assert script.schedule(1) == ["new app/k-2 on n1"]
     script.configure(queues("{name: a, resources: {max: {vcore: 1}}}"))
     assert script.schedule() == []
-    script.release("app", "k-0")
-    assert script.schedule() == []
-    script.release("app", "k-1")
-    assert script.schedule() == ["new app/k-2 on n1"]
+    for uuid in ("k-0", "k-1"):
+        script.release("app", uuid)
+        assert script.schedule() == []
+    script.release("app", "k-2")
+    assert script.schedule() == ["new app/k-3 on n1"]
 
 
 def test_i39_a_limit_of_a_parent_changes_for_all_below() -> None:
@@ -78,10 +84,11 @@ def test_i39_an_empty_configuration_changes_only_the_extra_settings() -> None:
     assert script.release_ask("app", "k")[-1] == "app Completing (completeApplication)"
 
 
-def test_i39_a_new_queue_takes_applications() -> None:
+def test_i39_x11_a_new_queue_takes_applications() -> None:
     script = on_nodes(queues("{name: a}"), n1=1000)
     assert script.app("app", "root.b")[0].startswith("rejected app")
-    script.configure(queues("{name: a}", "{name: b}"))
+    both = queues("{name: a}", "{name: b}")
+    assert script.send(UpdateConfigurationRequest(rmID="rm", config=both)) == []
     assert script.app("app", "root.b") == ["accepted app"]
     assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
 
@@ -103,29 +110,20 @@ def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
     assert at(script, "root.b") == "Draining"
     script.advance(10)
     assert at(script, "root.b") is None
-    assert [r.trigger for r in script.scheduler.story("queue/[rm]default/root.b")] == [
-        "remove",
-        "removed",
-    ]
+    assert story(script, "root.b") == ["remove", "removed"]
 
 
-def test_i39_an_empty_queue_goes_with_all_below() -> None:
-    script = Script(queues("{name: a}", "{name: p, queues: [{name: q, queues: [{name: r}]}]}"))
-    script.configure(queues("{name: a}"))
-    for path in ("root.p", "root.p.q", "root.p.q.r"):
-        assert at(script, path) == "Draining"
-    script.advance(10)
-    for path in ("root.p", "root.p.q", "root.p.q.r"):
-        assert at(script, path) is None
-
-
-def test_i39_a_draining_parent_goes_when_its_last_leaf_does() -> None:
-    script = Script(queues("{name: a}", "{name: p, queues: [{name: q}, {name: r}]}"))
+def test_i39_a_queue_goes_with_all_below_and_a_parent_with_its_last_leaf() -> None:
+    script = Script(
+        queues("{name: a}", "{name: p, queues: [{name: q, queues: [{name: s}]}, {name: r}]}")
+    )
     script.app("app", "root.p.r")
     script.configure(queues("{name: a}"))
+    for path in ("root.p", "root.p.q", "root.p.q.s"):
+        assert at(script, path) == "Draining"
     script.advance(10)
-    assert (at(script, "root.p"), at(script, "root.p.q")) == ("Draining", None)
-    assert at(script, "root.p.r") == "Draining"
+    assert (at(script, "root.p"), at(script, "root.p.r")) == ("Draining", "Draining")
+    assert (at(script, "root.p.q"), at(script, "root.p.q.s")) == (None, None)
     script.remove_app("app")
     script.advance(10)
     assert at(script, "root.p") is None
@@ -141,21 +139,25 @@ def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
     assert script.app("late", "root.b") == ["accepted late"]
     script.remove_app("app")
     script.remove_app("late")
+    script.advance(20)
     assert at(script, "root.b") == "Active"
+    assert story(script, "root.b") == ["remove", "restore"]
 
 
 def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
     script = Script(queues("{name: a}", "{name: b}"))
     script.app("app", "root.b")
+    changed = queues("{name: c}", "{name: b, queues: [{name: x}]}")
     with pytest.raises(RequestError, match="root.b has applications") as refused:
-        script.configure(queues("{name: c}", "{name: b, queues: [{name: x}]}"))
+        script.configure(changed)
     assert (refused.value.request, refused.value.field) == ("UpdateConfigurationRequest", "config")
     # all or nothing
     assert (at(script, "root.a"), at(script, "root.c")) == ("Active", None)
     # without applications it does
     script.remove_app("app")
-    script.configure(queues("{name: c}", "{name: b, queues: [{name: x}]}"))
+    script.configure(changed)
     assert script.app("app", "root.b.x") == ["accepted app"]
+    assert story(script, "root.b") == ["remove", "removed"]
 
 
 def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
@@ -212,13 +214,18 @@ def test_options_name_the_policy_of_partitions_that_name_none() -> None:
         Options(node_sort_policy="best")
 
 
-def test_i39_maxapplications_may_grow() -> None:
+def test_i39_maxapplications_may_grow_and_shrink_below_what_runs() -> None:
     script = on_nodes(queues("{name: a, maxapplications: 1}"), n1=4000)
-    for app in ("one", "two"):
+    for app in ("one", "two", "three"):
         submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == ["one Running (run)", "new one/k-0 on n1"]
     script.configure(queues("{name: a, maxapplications: 2}"))
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
+    script.configure(queues("{name: a, maxapplications: 1}"))
+    script.remove_app("one")
+    assert script.schedule() == []
+    script.remove_app("two")
+    assert script.schedule() == ["three Running (run)", "new three/k-0 on n1"]
 
 
 def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
@@ -231,21 +238,6 @@ def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
     script.configure(queues(parent.format(n=2, leaves="{name: a, maxapplications: 1}")))
     assert at(script, "root.p.b") == "Draining"
     assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
-
-
-def test_i39_maxapplications_may_shrink_below_what_runs() -> None:
-    script = on_nodes(queues("{name: a}"), n1=4000)
-    for app in ("one", "two", "three"):
-        script.app(app, "root.a")
-    for app in ("one", "two"):
-        script.ask(app, "k", vcore=1000)
-    script.schedule()
-    script.configure(queues("{name: a, maxapplications: 1}"))
-    assert serve(script, "three", "k", vcore=1000) == []
-    script.remove_app("one")
-    assert script.schedule() == []
-    script.remove_app("two")
-    assert script.schedule() == ["three Running (run)", "new three/k-0 on n1"]
 
 
 def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None:
@@ -354,63 +346,37 @@ def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
     assert script.schedule() == ["b Running (run)", "new b/l-0 on n2"]
 
 
-def test_i39_a_partition_may_come_and_go() -> None:
+def test_i39_a_partition_may_come_drain_be_restored_and_go() -> None:
     one = queues("{name: a}")
     two = one + one.split("\n", 1)[1].replace("default", "other")
     script = Script(one)
+
+    def names() -> list[str]:
+        return [p.name for p in script.scheduler.partitions()]
+
     script.configure(two)
-    assert [p.name for p in script.scheduler.partitions()] == ["default", "other"]
+    assert names() == ["default", "other"]
+    script.configure(one)  # without anything in it, it is gone at once
+    assert names() == ["default"]
+    script.configure(two)
     where = {"si/node-partition": "other"}
     assert script.node("n1", vcore=1000, attributes=where) == ["accepted node n1"]
     assert script.app("app", "root.a", partition="other") == ["accepted app"]
     script.configure(one)
     assert script.scheduler.partition("other").state == "Draining"
-    (line,) = script.app("late", "root.a", partition="other")
-    assert line == (
+    assert script.app("late", "root.a", partition="other") == [
         "rejected late: partition [rm]other is stopped cannot add a new application late"
-    )
-
-
-def test_i39_a_removed_partition_is_gone_when_it_is_empty() -> None:
-    from quadriga.si import ApplicationRequest, NodeInfo, RemoveApplicationRequest
-
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
-    script = Script(two)
-    script.node("n1", vcore=1000, attributes={"si/node-partition": "other"})
-    script.app("app", "root.a", partition="other")
-    script.configure(one)
-    removal = RemoveApplicationRequest(applicationID="app", partitionName="other")
-    script.send(ApplicationRequest(rmID="rm", remove=[removal]))
-    assert script.scheduler.partition("other").state == "Draining"
-    script.node("n1", NodeInfo.DECOMISSION)
-    assert [p.name for p in script.scheduler.partitions()] == ["default"]
-    # and back again, from nothing
-    script.configure(two)
-    assert script.scheduler.partition("other").state == "Active"
-
-
-def test_i39_a_removed_partition_without_anything_in_it_is_gone_at_once() -> None:
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
-    script = Script(two)
-    script.configure(one)
-    assert [p.name for p in script.scheduler.partitions()] == ["default"]
-
-
-def test_i39_a_removed_partition_that_is_configured_again_is_restored() -> None:
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
-    script = Script(two)
-    script.app("app", "root.a", partition="other")
-    script.configure(one)
+    ]
     script.configure(two)
     assert script.scheduler.partition("other").state == "Active"
     assert script.app("late", "root.a", partition="other") == ["accepted late"]
-
-
-def test_x11_a_configuration_comes_in_a_request_with_the_managers_id() -> None:
-    script = Script(queues("{name: a}"))
-    request = UpdateConfigurationRequest(rmID="rm", config=queues("{name: b}"))
-    assert script.send(request) == []
-    assert at(script, "root.b") == "Active"
+    script.configure(one)
+    for app in ("app", "late"):
+        removal = RemoveApplicationRequest(applicationID=app, partitionName="other")
+        script.send(ApplicationRequest(rmID="rm", remove=[removal]))
+    assert script.scheduler.partition("other").state == "Draining"
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert names() == ["default"]
+    # and back again, from nothing
+    script.configure(two)
+    assert script.scheduler.partition("other").state == "Active"
