@@ -31,10 +31,10 @@ def service() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: NOW)
 
 
-def register(service: SchedulerService, rm_id: str, config: str = "") -> None:
-    service.register_resource_manager(
-        RegisterResourceManagerRequest(rmID=rm_id, config=config), NullCallback()
-    )
+def register(service: SchedulerService, *rm_ids: str, config: str = "") -> None:
+    for rm_id in rm_ids:
+        request = RegisterResourceManagerRequest(rmID=rm_id, config=config)
+        service.register_resource_manager(request, NullCallback())
 
 
 def add(service: SchedulerService, rm_id: str, queue: str) -> None:
@@ -49,16 +49,11 @@ def active(service: SchedulerService, rm_id: str) -> list[str]:
     return sorted(q.name for q in root.children.values() if q.state == "Active")
 
 
-def test_who_brings_no_queues_has_the_operators(service: SchedulerService) -> None:
-    service.configure(queues("a"))
-    register(service, "rm")
-    register(service, "blank", "  \n")
-    assert active(service, "rm") == active(service, "blank") == ["a"]
-
-
 def test_what_a_resource_manager_brings_wins_for_itself(service: SchedulerService) -> None:
     service.configure(queues("a"))
-    register(service, "own", queues("b"))
+    register(service, "own", config=queues("b"))
+    register(service, "blank", config="  \n")
+    assert active(service, "blank") == ["a"]
     service.configure(queues("c"))
     assert active(service, "own") == ["b"]
 
@@ -74,10 +69,11 @@ def test_without_an_operator_it_is_the_default_as_ever(service: SchedulerService
 
 def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) -> None:
     service.configure(queues("a"))
-    for rm_id in ("one", "two"):
-        register(service, rm_id)
+    register(service, "one", "two", "leaves")
+    service.shutdown("leaves")
     service.configure(queues("a", "b"))
     assert active(service, "one") == active(service, "two") == ["a", "b"]
+    assert len(service._queues.followers()) == 2
 
 
 def test_a_bad_text_is_refused_with_every_problem_and_changes_nothing(
@@ -96,8 +92,7 @@ def test_a_bad_text_is_refused_with_every_problem_and_changes_nothing(
 
 def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
     service.configure(queues("a"))
-    register(service, "one")
-    register(service, "two")
+    register(service, "one", "two")
     add(service, "two", "root.a")
     parent = queues("a") + "            queues:\n              - name: below\n"
     with pytest.raises(RequestError, match="'two': queue root.a has applications"):
@@ -122,20 +117,12 @@ def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) ->
 
 def test_a_registration_that_is_refused_follows_nothing(service: SchedulerService) -> None:
     service.configure(queues("a"))
-    register(service, "rm", queues("b"))
+    register(service, "rm", config=queues("b"))
     bad = RegisterResourceManagerRequest(rmID="rm", extraConfig={"si.stateNames": "x"})
     with pytest.raises(RequestError):
         service.register_resource_manager(bad, NullCallback())
     service.configure(queues("c"))
     assert active(service, "rm") == ["b"]
-
-
-def test_who_has_left_is_not_asked(service: SchedulerService) -> None:
-    service.configure(queues("a"))
-    register(service, "rm")
-    service.shutdown("rm")
-    service.configure(queues("b"))
-    assert service._queues.followers() == []
 
 
 def test_checking_an_update_changes_nothing(service: SchedulerService) -> None:

@@ -25,11 +25,15 @@ QUEUES = """\
 """
 
 
-def cluster(rules: str, queues: str = QUEUES) -> Script:
-    """A scheduler with these placement rules, each a YAML flow mapping on a line of its own."""
+def configuration(rules: str, queues: str = QUEUES) -> str:
+    """With these placement rules, each a YAML flow mapping on a line of its own."""
     lines = "".join(f"      - {line.strip()}\n" for line in rules.strip().splitlines() if line)
     text = "partitions:\n  - name: default\n"
-    return Script(text + (f"    placementrules:\n{lines}" if lines else "") + queues)
+    return text + (f"    placementrules:\n{lines}" if lines else "") + queues
+
+
+def cluster(rules: str, queues: str = QUEUES) -> Script:
+    return Script(configuration(rules, queues))
 
 
 def add(script: Script, queue: str = "", *, groups: tuple[str, ...] = (), **given: Any) -> str:
@@ -66,58 +70,63 @@ def test_without_rules_the_queue_must_be_named_and_exist() -> None:
         assert NO_MATCH in add(script, queue)
 
 
-def test_provided_makes_the_queue_where_it_may() -> None:
-    script = cluster("{name: provided, create: true}")
-    assert add(script, "root.team.new.deep") == "root.team.new.deep"
-    assert add(script, "Plain") == "root.plain"
-
-
-def test_a_name_that_is_not_a_path_is_one_level() -> None:
-    script = cluster("{name: provided, create: true}")
-    assert add(script, "b.c.d") == "root.b_dot_c_dot_d"
-
-
-def test_the_parent_rule_says_where_an_unqualified_queue_is() -> None:
-    script = cluster("{name: provided, create: true, parent: {name: user, create: true}}")
-    assert add(script, "b") == "root.joe.b"
-    assert add(script, "root.a") == "root.a"
-
-
 # -- fixed, user, tag ------------------------------------------------------------------------------
 
 
-def test_fixed_is_for_everybody() -> None:
-    script = cluster("{name: fixed, value: root.team.x}")
-    assert add(script, "root.a") == "root.team.x"
+BY_TAG = "{name: user, create: true, parent: {name: tag, value: namespace, create: true}}"
+NESTED = (
+    "{name: provided, create: true, parent: {name: user, create: true, "
+    "filter: {users: [joe]}, parent: {name: fixed, value: root.team}}}"
+)
 
 
-def test_fixed_keeps_the_levels_of_its_value_below_the_parent_rule() -> None:
-    script = cluster(
-        "{name: fixed, value: in.out, create: true, parent: {name: fixed, value: team}}"
-    )
-    assert add(script) == "root.team.in.out"
+# fmt: off
+PLACED: list[tuple[str, dict[str, Any], str]] = [
+    # rules, what is given, the queue or why there is none
+    # provided: it makes the queue where it may, and a name that is no path is one level
+    ("{name: provided, create: true}", {"queue": "root.team.new.deep"}, "root.team.new.deep"),
+    ("{name: provided, create: true}", {"queue": "Plain"}, "root.plain"),
+    ("{name: provided, create: true}", {"queue": "b.c.d"}, "root.b_dot_c_dot_d"),
+    ("{name: provided, create: true}", {"queue": "root.a.b"}, "root.a.b cannot be created: root.a is a leaf"),
+    # the parent rule says where an unqualified queue is
+    ("{name: provided, create: true, parent: {name: user, create: true}}", {"queue": "b"}, "root.joe.b"),
+    ("{name: provided, create: true, parent: {name: user, create: true}}", {"queue": "root.a"}, "root.a"),
+    # fixed is for everybody, and keeps the levels of its value below the parent rule
+    ("{name: fixed, value: root.team.x}", {"queue": "root.a"}, "root.team.x"),
+    ("{name: fixed, value: in.out, create: true, parent: {name: fixed, value: team}}", {}, "root.team.in.out"),
+    # user makes a queue for each user
+    ("{name: user, create: true, parent: {name: fixed, value: root.team}}", {"user": "joe"}, "root.team.joe"),
+    ("{name: user, create: true, parent: {name: fixed, value: root.team}}",
+     {"user": "j.doe@example.org"}, "root.team.j_dot_doe@example_dot_org"),
+    ("{name: user, create: true, parent: {name: fixed, value: root.team}}", {"user": "root"}, "root.team.root"),
+    # tag takes the value of an application's tag, whatever its case; a qualified one skips the parent rule
+    ("{name: tag, value: NameSpace, create: true}", {"tags": {"Namespace": "dev"}}, "root.dev"),
+    ("{name: tag, value: NameSpace, create: true}", {"tags": {"namespace": "v1.2"}}, "root.v1_dot_2"),
+    ("{name: tag, value: NameSpace, create: true}", {"tags": {"name": "dev"}},
+     "tag NameSpace): the application has no such tag"),
+    ("{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}",
+     {"tags": {"namespace": "root.a"}}, "root.a"),
+    ("{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}",
+     {"tags": {"namespace": "n"}}, "root.team.n"),
+    # a parent rule without an answer is no match; one that answers a leaf is the end
+    (BY_TAG + "\n{name: provided}", {"queue": "root.a"}, "root.a"),
+    (BY_TAG + "\n{name: provided}", {"queue": "root.a", "tags": {"namespace": "n"}}, "root.n.joe"),
+    (BY_TAG + "\n{name: provided}", {"queue": "root.a", "tags": {"namespace": "a"}},
+     "parent rule tag namespace returned a leaf queue: root.a"),
+    # parent rules nest and have filters of their own
+    (NESTED, {"queue": "b"}, "root.team.joe.b"),
+    (NESTED, {"queue": "b", "user": "ann"}, "parent rule user: its filter keeps user ann out"),
+    # no user may submit to the recovery queue
+    ("{name: provided, create: true}", {"queue": "root.@recovery@"}, "no user may submit to root.@recovery@"),
+    ("{name: provided, create: true}", {"queue": "root.@recovery@.x"}, "no user may submit"),
+]
+# fmt: on
 
 
-def test_user_makes_a_queue_for_each_user() -> None:
-    script = cluster("{name: user, create: true, parent: {name: fixed, value: root.team}}")
-    assert add(script, user="joe") == "root.team.joe"
-    assert add(script, user="j.doe@example.org") == "root.team.j_dot_doe@example_dot_org"
-    assert add(script, user="root") == "root.team.root"
-
-
-def test_tag_takes_the_value_of_an_application_tag_whatever_its_case() -> None:
-    script = cluster("{name: tag, value: NameSpace, create: true}")
-    assert add(script, tags={"Namespace": "dev"}) == "root.dev"
-    assert add(script, tags={"namespace": "v1.2"}) == "root.v1_dot_2"
-    assert "tag NameSpace): the application has no such tag" in add(script, tags={"name": "dev"})
-
-
-def test_a_qualified_tag_skips_the_parent_rule() -> None:
-    script = cluster(
-        "{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}"
-    )
-    assert add(script, tags={"namespace": "root.a"}) == "root.a"
-    assert add(script, tags={"namespace": "n"}) == "root.team.n"
+@pytest.mark.parametrize(("rules", "given", "said"), PLACED)
+def test_where_a_rule_places(rules: str, given: dict[str, Any], said: str) -> None:
+    found = add(cluster(rules), **given)
+    assert found == said if said.startswith("root.") and " " not in said else said in found
 
 
 def test_rules_are_asked_in_order_until_one_answers() -> None:
@@ -151,40 +160,6 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
         "rule 3 (provided): queue root.team is a parent; "
         "root.default: does not exist"
     )
-
-
-# -- parent rules ----------------------------------------------------------------------------------
-
-
-def test_a_parent_rule_without_answer_is_no_match() -> None:
-    script = cluster(
-        """
-        {name: user, create: true, parent: {name: tag, value: namespace, create: true}}
-        {name: provided}
-        """
-    )
-    assert add(script, "root.a") == "root.a"
-    assert add(script, "root.a", tags={"namespace": "n"}) == "root.n.joe"
-
-
-def test_a_parent_rule_that_answers_a_leaf_is_the_end() -> None:
-    script = cluster(
-        """
-        {name: user, create: true, parent: {name: tag, value: namespace, create: true}}
-        {name: provided}
-        """
-    )
-    said = add(script, "root.a", tags={"namespace": "a"})
-    assert "parent rule tag namespace returned a leaf queue: root.a" in said
-
-
-def test_parent_rules_nest_and_have_filters_of_their_own() -> None:
-    script = cluster(
-        "{name: provided, create: true, parent: {name: user, create: true, "
-        "filter: {users: [joe]}, parent: {name: fixed, value: root.team}}}"
-    )
-    assert add(script, "b") == "root.team.joe.b"
-    assert "parent rule user: its filter keeps user ann out" in add(script, "b", user="ann")
 
 
 # -- filters ---------------------------------------------------------------------------------------
@@ -260,11 +235,6 @@ def test_for_a_new_queue_the_nearest_that_exists_says_who_may() -> None:
     assert paths(script)[-2:] == ["root.team.new.deep", "root.team.x"]
 
 
-def test_nothing_is_made_below_a_leaf() -> None:
-    script = cluster("{name: provided, create: true}\n{name: fixed, value: root.team.x}")
-    assert "root.a.b cannot be created: root.a is a leaf" in add(script, "root.a.b")
-
-
 @pytest.mark.parametrize("queue", ["root.b!", "root..b", "root.b.", "b c", "root." + "b" * 65])
 def test_what_is_no_queue_name_is_refused(queue: str) -> None:
     script = cluster("{name: provided, create: true}\n{name: fixed, value: root.a}")
@@ -275,11 +245,10 @@ def test_what_is_no_queue_name_is_refused(queue: str) -> None:
 
 
 def test_x33_a_draining_queue_is_skipped_and_so_is_all_below_it() -> None:
-    rules = "    placementrules:\n      - {name: provided, create: true}\n      - {name: fixed, value: root.a}\n"
-    script = Script("partitions:\n  - name: default\n" + rules + QUEUES)
+    rules = "{name: provided, create: true}\n{name: fixed, value: root.a}"
+    script = cluster(rules)
     assert add(script, "root.team.made") == "root.team.made"
-    without = QUEUES.split("          - name: team")[0]
-    script.configure("partitions:\n  - name: default\n" + rules + without)
+    script.configure(configuration(rules, QUEUES.split("          - name: team")[0]))
     for queue in ("root.team.x", "root.team.made", "root.team.new"):
         assert add(script, queue) == "root.a"
 
@@ -295,17 +264,10 @@ def test_what_runs_already_is_taken_in_whatever_the_rules_say() -> None:
     assert add(script, "root.a", tags=FORCE) == "root.a"
     assert add(script, "root.a!", tags={"Application.Create.Force": "TRUE"}) == "root.@recovery@"
     assert NO_MATCH in add(script, "root.nope", tags={"application.create.force": "no"})
+    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
     recovery = script.scheduler.partition().queue("root.@recovery@")
     assert recovery is not None
     assert not recovery.managed
-
-
-def test_no_user_may_submit_to_the_recovery_queue() -> None:
-    script = cluster("{name: provided, create: true}")
-    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
-    assert add(script, "root.!", tags=FORCE) == "root.@recovery@"
-    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
-    assert "no user may submit" in add(script, "root.@recovery@.x")
 
 
 def test_the_recovery_queue_has_no_template_and_takes_no_quota() -> None:
@@ -351,12 +313,6 @@ def test_root_default_too_has_to_be_a_leaf_and_open_to_the_user() -> None:
 # -- configurations --------------------------------------------------------------------------------
 
 
-def test_without_a_configuration_a_namespace_is_a_queue() -> None:
-    script = Script("")
-    assert add(script, tags={"namespace": "dev"}) == "root.dev"
-    assert NO_MATCH in add(script, "root.dev")
-
-
 def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
     script = cluster(
         "{name: primarygroup}\n{name: tag}\n{name: user, create: true, parent: {name: fixed}}"
@@ -373,12 +329,11 @@ def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
 
 def test_rules_are_taken_over_from_a_new_configuration() -> None:
     script = cluster("{name: provided}")
-    assert add(script, "root.a") == "root.a"
-    text = "partitions:\n  - name: default\n    placementrules:\n"
-    script.configure(text + "      - {name: fixed, value: root.team.x}\n" + QUEUES)
-    assert add(script, "root.a") == "root.team.x"
-    script.configure("partitions:\n  - name: default\n" + QUEUES)
-    assert add(script, "root.a") == "root.a"
+    for rules, queue in (("", "root.a"), ("{name: fixed, value: root.team.x}", "root.team.x")):
+        assert add(script, "root.a") == "root.a"
+        script.configure(configuration(rules))
+        assert add(script, "root.a") == queue
+        script.configure(configuration(""))
 
 
 def test_placement_is_part_of_the_explanation() -> None:
@@ -405,17 +360,10 @@ def test_a_rejected_application_is_kept_with_the_reason() -> None:
     assert script.scheduler.application("app-3").state == "New"
 
 
-def test_an_unregistered_partition_is_named_in_the_rejection() -> None:
-    script = cluster("")
-    assert "does not exist" in script.app("x", "root.a", partition="nope")[0]
-    with pytest.raises(KeyError):
-        script.scheduler.application("x")
-
-
 def test_two_resource_managers_place_by_their_own_rules() -> None:
+    """Without a configuration a namespace is a queue."""
     one = cluster("{name: user, create: true}")
     other = Script("", rm_id="other", scheduler=one.scheduler)
     assert add(one) == "root.joe"
-    other.app("n", tags={"namespace": "n"})
-    found = other.scheduler.application("n", rm_id="other")
-    assert found.queue.path == "root.n"
+    assert add(other, tags={"namespace": "n"}) == "root.n"
+    assert NO_MATCH in add(other, "root.n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from typing import Any
 
 import pytest
 
@@ -63,14 +64,9 @@ def test_i24_without_a_resolver_there_are_no_groups() -> None:
     assert submit(script, "one", "joe")[0].startswith("rejected one")
     script.scheduler.set_group_resolver(lambda user: ("dev",))
     assert submit(script, "two", "joe") == ["accepted two"]
+    assert submit(script, "named", "joe", "web")[0].startswith("rejected named")  # is believed
     script.scheduler.set_group_resolver(None)
     assert submit(script, "three", "joe")[0].startswith("rejected three")
-
-
-def test_groups_that_are_named_are_believed() -> None:
-    script = Script(GUARDED)
-    script.scheduler.set_group_resolver(lambda user: ("dev",))
-    assert submit(script, "one", "joe", "web")[0].startswith("rejected one")
 
 
 # -- the resolver of the service -------------------------------------------------------------------
@@ -92,27 +88,18 @@ class System:
         return OsGroups(lambda: self.now, self.look_up)
 
 
-def test_2_10_an_answer_is_kept_for_five_minutes() -> None:
+@pytest.mark.parametrize(("user", "groups", "kept"), [("joe", ("dev",), 300), ("ann", (), 30)])
+def test_2_10_an_answer_is_kept_for_a_while(user: str, groups: Any, kept: int) -> None:
+    """Five minutes; that there is none for half a minute."""
     system = System()
     resolver = system.resolver()
-    assert resolver("joe") == ("dev",)
-    system.groups["joe"] = ("ops",)
-    system.now = 300 * SECOND - 1
-    assert resolver("joe") == ("dev",)
+    assert resolver(user) == groups
+    system.groups[user] = ("ops",)
+    system.now = kept * SECOND - 1
+    assert resolver(user) == groups
     system.now += 1
-    assert resolver("joe") == ("ops",)
-    assert system.asked == ["joe", "joe"]
-
-
-def test_2_10_that_there_is_none_is_kept_for_half_a_minute() -> None:
-    system = System()
-    resolver = system.resolver()
-    assert resolver("ann") == ()
-    system.groups["ann"] = ("dev",)
-    system.now = 30 * SECOND - 1
-    assert resolver("ann") == ()
-    system.now += 1
-    assert resolver("ann") == ("dev",)
+    assert resolver(user) == ("ops",)
+    assert system.asked == [user, user]
 
 
 def test_answers_that_are_over_are_forgotten() -> None:
