@@ -15,19 +15,17 @@ from quadriga.si import (
     AllocationRequest,
     AllocationResponse,
     NodeInfo,
-    RegisterResourceManagerRequest,
     TerminationType,
 )
 from quadriga.si.constants import CREATION_TIME, FOREIGN_DEFAULT, FOREIGN_STATIC, TAG_FOREIGN
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.script import Script, resource
 
 STOPPED = TerminationType.STOPPED_BY_RM
 
 
 @pytest.fixture
 def script() -> Script:
-    script = on_nodes(n1=4000)
-    return script
+    return on_nodes(n1=4000)
 
 
 def others(
@@ -80,19 +78,15 @@ def known(script: Script) -> dict[str, ForeignAllocation]:
 
 
 def test_x19_a_foreign_allocation_occupies_its_node(script: Script) -> None:
-    """Nobody is told: nothing is to be started."""
+    """It counts for no queue and no application, and nobody is told: nothing is to be started."""
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
-    submit(script, "app", "a", "b", "c", vcore=1000)
-    assert script.schedule()[-2:] == ["new app/a-0 on n1", "new app/b-0 on n1"]
-    assert script.schedule() == []
-
-
-def test_x19_it_counts_for_no_queue_and_no_application(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
     partition = script.scheduler.partition()
     assert not any(any(queue.allocated) for queue in partition.queues())
     assert not partition.applications
+    submit(script, "app", "a", "b", "c", vcore=1000)
+    assert script.schedule()[-2:] == ["new app/a-0 on n1", "new app/b-0 on n1"]
+    assert script.schedule() == []
 
 
 def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
@@ -100,19 +94,16 @@ def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
     script.advance(60)
     report(script, others("pod-1", tags=tags, vcore=1500))
     report(script, others("pod-2", kind=FOREIGN_STATIC, vcore=100))
-    one, two = node(script).foreign.values()
+    # current shims leave the domain of the tag out
+    report(script, others("pod-3", tag="foreign", kind=FOREIGN_STATIC, vcore=200))
+    one, two, three = node(script).foreign.values()
     assert (one.allocation_key, one.node.node_id, one.priority) == ("pod-1", "n1", 7)
     assert one.tags == {TAG_FOREIGN: FOREIGN_DEFAULT, **tags}
     assert (one.created, two.created) == (5 * 10**9, 60 * 10**9)
     assert one.vector[one.node.partition.registry.index["vcore"]] == 1500
     # a static one belongs to the node
-    assert (one.preemptable, two.preemptable) == (True, False)
-
-
-def test_x19_current_shims_leave_the_domain_of_the_tag_out(script: Script) -> None:
-    report(script, others("pod-1", tag="foreign", kind=FOREIGN_STATIC, vcore=1500))
-    assert books(script) == (0, 1500, 2500)
-    assert not known(script)["pod-1"].preemptable
+    assert (one.preemptable, two.preemptable, three.preemptable) == (True, False, False)
+    assert books(script) == (0, 1800, 2200)
 
 
 def test_x19_it_may_use_types_that_the_node_does_not_offer(script: Script) -> None:
@@ -134,26 +125,21 @@ def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
 # -- they change and go ------------------------------------------------------------------------------
 
 
-def test_x19_the_same_key_again_is_a_change(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500), others("pod-2", vcore=1000))
-    assert report(script, others("pod-1", vcore=500)) == []
-    assert books(script) == (0, 1500, 2500)
-    assert list(known(script)) == ["pod-1", "pod-2"]
-    report(script, others("pod-1", vcore=500))
-    assert books(script) == (0, 1500, 2500)
-
-
-def test_x19_the_same_key_on_another_node_has_moved(script: Script) -> None:
+def test_x19_the_same_key_again_is_a_change_or_a_move(script: Script) -> None:
     script.node("n2", vcore=4000)
-    report(script, others("pod-1", vcore=1500))
-    report(script, others("pod-1", "n2", vcore=500))
-    assert (books(script), books(script, "n2")) == ((0, 0, 4000), (0, 500, 3500))
-    assert not node(script).foreign
-    assert list(node(script, "n2").foreign) == ["pod-1"]
+    report(script, others("pod-1", vcore=1500), others("pod-2", vcore=1000))
+    for _ in range(2):
+        assert report(script, others("pod-1", vcore=500)) == []
+        assert books(script) == (0, 1500, 2500)
+        assert list(known(script)) == ["pod-1", "pod-2"]
+    report(script, others("pod-1", "n2", vcore=600))
+    assert (books(script), books(script, "n2")) == ((0, 1000, 3000), (0, 600, 3400))
+    assert [list(node(script, name).foreign) for name in ("n1", "n2")] == [["pod-2"], ["pod-1"]]
 
 
-def test_x19_r3_a_release_by_key_is_confirmed(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
+def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Script) -> None:
+    report(script, others("pod-1", vcore=3500))
+    assert run(script, "app", "a", vcore=1000) == []
     script.messages.clear()
     gone(script, "pod-1")
     assert books(script) == (0, 0, 4000)
@@ -163,12 +149,6 @@ def test_x19_r3_a_release_by_key_is_confirmed(script: Script) -> None:
     (release,) = answer.released
     assert (release.allocationKey, release.applicationID) == ("pod-1", "")
     assert release.terminationType == STOPPED
-
-
-def test_x19_more_room_serves_who_waits(script: Script) -> None:
-    report(script, others("pod-1", vcore=3500))
-    assert run(script, "app", "a", vcore=1000) == []
-    gone(script, "pod-1")
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
@@ -203,38 +183,20 @@ def test_i42_a_release_without_application_never_ends_an_allocation_of_ours(
 # -- what is refused ---------------------------------------------------------------------------------
 
 
-def test_x19_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:
-    heard = report(
-        script,
-        others("pod-1", "n9", vcore=1),
-        others("", vcore=1),
-        others("pod-3", vcore=-1),
-        others("pod-4", vcore=1),
-        others("pod-5", ""),
-    )
-    assert [line.partition(": ")[0] for line in heard] == [
-        "rejected allocation /pod-1",
-        "rejected allocation /",
-        "rejected allocation /pod-3",
-        "rejected allocation /pod-5",
-    ]
-    assert "'n9'" in heard[0]
-    assert "allocationKey" in heard[1]
-    assert "vcore" in heard[2]
+def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:
+    wrong = {
+        "/pod-1": (others("pod-1", "n9", vcore=1), "'n9'"),
+        "/": (others("", vcore=1), "allocationKey"),
+        "/pod-3": (others("pod-3", vcore=-1), "vcore"),
+        "/pod-5": (others("pod-5", "", vcore=1), ""),
+        "/a": (Allocation(allocationKey="a", nodeID="n1"), "I42"),  # it is not foreign
+    }
+    # one of nothing is known all the same
+    heard = report(script, *(allocation for allocation, _ in wrong.values()), others("pod-4"))
+    for line, (key, (_, why)) in zip(heard, wrong.items(), strict=True):
+        assert line.startswith(f"rejected allocation {key}: ") and why in line
     assert list(known(script)) == ["pod-4"]
-
-
-def test_i42_an_independent_allocation_is_rejected_as_ever(script: Script) -> None:
-    (line,) = report(
-        script, Allocation(allocationKey="a", nodeID="n1", resourcePerAlloc=resource({"vcore": 1}))
-    )
-    assert "I42" in line
-
-
-def test_x19_a_foreign_allocation_of_nothing_is_known_all_the_same(script: Script) -> None:
-    assert report(script, others("pod-1")) == []
     assert books(script) == (0, 0, 4000)
-    assert list(known(script)) == ["pod-1"]
 
 
 # -- occupied resources ------------------------------------------------------------------------------
@@ -244,22 +206,17 @@ def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
     report(script, others("pod-1", vcore=1000))
     assert books(script) == (0, 1500, 2500)
-    # a change of one leaves the other alone
+    # a change of one leaves the other alone, and that of capacity both
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 700})
     assert books(script) == (0, 1700, 2300)
     report(script, others("pod-1", vcore=1200))
     assert books(script) == (0, 1900, 2100)
+    script.node("n1", NodeInfo.UPDATE, vcore=3000)
+    assert books(script) == (0, 1900, 1100)
     script.node("n1", NodeInfo.UPDATE, occupied={})
-    assert books(script) == (0, 1200, 2800)
+    assert books(script) == (0, 1200, 1800)
     gone(script, "pod-1")
-    assert books(script) == (0, 0, 4000)
-
-
-def test_x19_a_change_of_capacity_keeps_what_is_occupied(script: Script) -> None:
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
-    report(script, others("pod-1", vcore=1000))
-    script.node("n1", NodeInfo.UPDATE, vcore=2000)
-    assert books(script) == (0, 1500, 500)
+    assert books(script) == (0, 0, 3000)
 
 
 # -- nodes come, drain and go ------------------------------------------------------------------------
@@ -267,12 +224,9 @@ def test_x19_a_change_of_capacity_keeps_what_is_occupied(script: Script) -> None
 
 def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     script.app("app")
+    size = resource({"vcore": 1000})
     own = Allocation(
-        allocationKey="a",
-        UUID="a-0",
-        applicationID="app",
-        nodeID="n2",
-        resourcePerAlloc=resource({"vcore": 1000}),
+        allocationKey="a", UUID="a-0", applicationID="app", nodeID="n2", resourcePerAlloc=size
     )
     heard = script.node("n2", existing=[others("pod-1", "", vcore=500), own], vcore=4000)
     assert heard[-1] == "accepted node n2"
@@ -313,15 +267,6 @@ def test_i32_a_draining_node_takes_foreign_allocations(script: Script) -> None:
     assert books(script) == (0, 1500, 2500)
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert run(script, "app", "a", vcore=3000) == []
-
-
-def test_i7_a_new_registration_forgets_them(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    assert not known(script)
-    script.node("n1", vcore=4000)
-    report(script, others("pod-1", vcore=500))
-    assert books(script) == (0, 500, 3500)
 
 
 def test_x19_a_reservation_is_not_used_before_they_make_room(script: Script) -> None:

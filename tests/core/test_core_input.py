@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from core_steps import on_nodes, run, serve, submit
+from core_world import queues
 
 from quadriga.core import RequestError, Scheduler, SchedulerService
 from quadriga.si import (
@@ -103,13 +104,6 @@ def test_2_10_nor_does_the_service_take_such_a_time(kind: str) -> None:
     assert service.now() == 5
 
 
-def test_2_10_the_latest_time_of_all() -> None:
-    script = running()
-    script.scheduler.advance(2**62)
-    script.scheduler.schedule(2**62)
-    assert script.scheduler.now == 2**62
-
-
 # -- nothing by that name --------------------------------------------------------------------------
 
 
@@ -140,20 +134,6 @@ def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -
         assert holds(script)
 
 
-def test_an_error_in_the_releases_stops_the_asks_of_the_request_too() -> None:
-    script = running()
-    request = releases(AllocationAskRelease(partitionName="default"))
-    request.asks.add(
-        allocationKey="new",
-        applicationID="app",
-        resourceAsk=resource({"vcore": 1}),
-        maxAllocations=1,
-    )
-    with pytest.raises(RequestError):
-        script.send(request)
-    assert holds(script)
-
-
 def test_messages_that_are_none() -> None:
     scheduler = Scheduler()
     for thing in (None, "text", Allocation(), object()):
@@ -180,10 +160,7 @@ def test_messages_in_the_wrong_order() -> None:
     script = Script()
     (line,) = script.ask("app", "a", vcore=1000)
     assert line.startswith("rejected ask app/a: failed to find application app")
-    assert script.release("app", "a-0") == []
-    (line,) = script.node("n1", NodeInfo.DRAIN_NODE)
-    assert line.startswith("rejected node n1")
-    assert script.remove_app("app") == []
+    assert script.remove_app("app") == script.release("app", "a-0") == []
     # in the right one all is well
     assert run(script, "app", "a", vcore=1000) == []
     script.node("n1", vcore=1000)
@@ -264,6 +241,9 @@ def test_a_timeout_of_the_largest_number() -> None:
     script.ask("gang", "p", vcore=2, group="g", placeholder=True)
     assert len(script.schedule()) == 3
     assert script.advance(86400 * 365) == []
+    script.scheduler.advance(2**62)  # the latest time of all
+    script.scheduler.schedule(2**62)
+    assert script.scheduler.now == 2**62
 
 
 @pytest.mark.parametrize("tag", ["", "x", "-5", "9" * 30, "9" * 5000, "1e9", " 12 ", "٣", "²", "0"])
@@ -297,11 +277,8 @@ def test_missing_resources() -> None:
     new = AddApplicationRequest(applicationID="b", queueName="default")
     new.ugi.user = "ann"
     assert script.send(ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
-
-
-def test_types_that_nobody_offers_wait() -> None:
-    script = on_nodes(n1=1000)
-    assert run(script, "app", "a", **{"nvidia.com/gpu": 1}) == []
+    # a type that nobody offers is waited for
+    assert serve(script, "app", "a", **{"nvidia.com/gpu": 1}) == []
     script.node("n2", **{"nvidia.com/gpu": 1})
     assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
 
@@ -337,37 +314,18 @@ def test_names_are_only_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 def test_queue_and_partition_names_that_do_not_exist(name: str) -> None:
-    script = Script("partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]")
-    assert script.app("app", name)[0].startswith("rejected app: ")
-    assert script.app("app", f"root.{name}")[0].startswith("rejected app: ")
-    assert script.app("app", "root.a", partition=name)[0].startswith("rejected app: ")
-
-
-def test_unknown_enum_values() -> None:
-    script = running()
-    assert script.release("app", "a-0", 77) == [  # type: ignore[arg-type]
-        "released app/a-0 STOPPED_BY_RM"
-    ]
-    assert script.release_ask("app", "b", 77) == [  # type: ignore[arg-type]
-        "released ask app/b STOPPED_BY_RM",
-        "app Waiting (wait)",
-    ]
-    assert script.schedule() == []
+    script = Script(queues("a"))
+    for queue, partition in ((name, ""), (f"root.{name}", ""), ("root.a", name)):
+        assert script.app("app", queue, partition=partition)[0].startswith("rejected app: ")
 
 
 # -- duplicates and crowds -------------------------------------------------------------------------
 
 
 def test_duplicates_in_one_request() -> None:
-    script = Script()
-    node = NodeInfo(
-        nodeID="n1", action=NodeInfo.CREATE, schedulableResource=resource({"vcore": 1000})
-    )
-    lines = script.send(NodeRequest(rmID="rm", nodes=[node, node]))
-    assert [line.split(":")[0] for line in lines] == ["accepted node n1", "rejected node n1"]
-    new = AddApplicationRequest(
-        applicationID="app", queueName="default", ugi=UserGroupInformation(user="ann")
-    )
+    script = on_nodes(n1=1000)
+    user = UserGroupInformation(user="ann")
+    new = AddApplicationRequest(applicationID="app", queueName="default", ugi=user)
     lines = script.send(ApplicationRequest(rmID="rm", new=[new, new]))
     assert [line.split(":")[0] for line in lines] == ["accepted app", "rejected app"]
     serve(script, "app", "a", "a", vcore=500)
@@ -380,64 +338,50 @@ def test_duplicates_in_one_request() -> None:
     ]
 
 
-def test_ten_thousand_items_in_one_request() -> None:
-    script = Script(check=False)
-    count = 10_000
+def test_thousands_of_items_in_one_request() -> None:
+    script, count = Script(check=False), 2_000
+    size, user = resource({"vcore": 1000}), UserGroupInformation(user="ann")
+
+    def heard(request: Any, *words: str) -> list[int]:
+        """How many lines of the answer begin with each of these words."""
+        lines = script.send(request)
+        return [sum(line.startswith(word) for line in lines) for word in words]
+
     nodes = [
-        NodeInfo(
-            nodeID=f"n{number:05}",
-            action=NodeInfo.CREATE,
-            schedulableResource=resource({"vcore": 4000}),
-        )
-        for number in range(count // 10)
+        NodeInfo(nodeID=f"n{n:05}", action=NodeInfo.CREATE, schedulableResource=size)
+        for n in range(count // 4)
     ]
-    assert len(script.send(NodeRequest(rmID="rm", nodes=nodes))) == count // 10
-    user = UserGroupInformation(user="ann")
+    assert heard(NodeRequest(rmID="rm", nodes=nodes), "accepted") == [count // 4]
     new = [
-        AddApplicationRequest(applicationID=f"app-{n % 9_000}", queueName="default", ugi=user)
+        AddApplicationRequest(applicationID=f"app-{n % 1_800}", queueName="default", ugi=user)
         for n in range(count)
     ]
-    heard = script.send(ApplicationRequest(rmID="rm", new=new))
-    assert sum(line.startswith("accepted") for line in heard) == 9_000
-    assert sum(line.startswith("rejected") for line in heard) == 1_000
-    size = resource({"vcore": 1000})
-    asks = [
-        AllocationAsk(
-            allocationKey=f"k{n}",
-            applicationID="app-0",
-            resourceAsk=size if n % 10 else resource({}),
-            maxAllocations=1,
-        )
-        for n in range(count)
-    ]
-    heard = script.send(AllocationRequest(rmID="rm", asks=asks))
-    assert sum(line.startswith("rejected") for line in heard) == 1_000
-    placed = [line for line in script.schedule() if line.startswith("new")]
-    assert len(placed) == 4_000
+    request: Any = ApplicationRequest(rmID="rm", new=new)
+    assert heard(request, "accepted", "rejected") == [1_800, 200]
+    request = AllocationRequest(rmID="rm")
+    for n in range(count):
+        ask = request.asks.add(allocationKey=f"k{n}", applicationID="app-0", maxAllocations=1)
+        ask.resourceAsk.CopyFrom(size if n % 10 else resource({}))
+    assert heard(request, "rejected") == [200]
+    assert sum(line.startswith("new") for line in script.schedule()) == 500
     assert script.scheduler.check() == []
-    heard = script.send(
-        releases(
-            *(
-                AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
-                for n in range(count)
-            )
-        )
-    )
-    assert len(heard) == 4_000
+    stops = [
+        AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
+        for n in range(count)
+    ]
+    assert heard(releases(*stops), "") == [500]
     assert script.scheduler.check() == []
     assert len(script.remove_app("app-0")) == 2
     assert script.scheduler.check() == []
 
 
 def test_an_application_with_everything_wrong_leaves_no_trace_but_the_rejection() -> None:
-    script = Script()
-    fields: dict[str, Any] = {
-        "applicationID": "app",
-        "queueName": "root.nope.nope",
-        "gangSchedulingStyle": "Medium",
-        "executionTimeoutMilliSeconds": -MOST,
-    }
-    script = Script("partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]")
-    request = AddApplicationRequest(**fields)
+    script = Script(queues("a"))
+    request = AddApplicationRequest(
+        applicationID="app",
+        queueName="root.nope.nope",
+        gangSchedulingStyle="Medium",
+        executionTimeoutMilliSeconds=-MOST,
+    )
     assert script.send(ApplicationRequest(rmID="rm", new=[request]))[0].startswith("rejected app")
     assert script.scheduler.partition().applications == {}

@@ -6,7 +6,7 @@ import json
 import logging
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
+from core_steps import run, serve, submit
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
@@ -35,33 +35,25 @@ def cluster() -> Script:
     return script
 
 
+def usage_of(script: Script, app: str, later: int = 0) -> usage.Usage:
+    return usage.live(script.scheduler.application(app), script.now + later)
+
+
 def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
+    """Apart by machine type, and added up over allocations; a node that names none is unknown."""
     script = cluster()
-    run(script, "a", "k", vcore=1000, memory=7)
+    script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000, memory=100)
+    script.node("n3", vcore=1000, memory=100)
+    run(script, "a", "k0", "k1", "k2", "k3", vcore=1000, memory=7)
     script.advance(10.9)
-    script.release("a", "k-0")
-    used = usage.live(script.scheduler.application("a"), script.now)
-    assert used.used == {"m5": {"vcore": 10_000, "memory": 70}}
-    assert used.preempted == used.placeholder == {}
-
-
-def test_2_18_a_node_that_names_no_type_is_unknown() -> None:
-    script = on_nodes(n1=1000)
-    run(script, "a", "k", vcore=1000)
-    script.advance(2)
-    script.release("a", "k-0")
-    used = usage.live(script.scheduler.application("a"), script.now)
-    assert used.used == {usage.UNKNOWN_INSTANCE: {"vcore": 2000}}
-
-
-def test_2_18_machine_types_are_apart_and_add_up_over_allocations() -> None:
-    script = cluster()
-    script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000)
-    run(script, "a", "k0", "k1", "k2", vcore=1000)
-    script.advance(5)
     script.release("a")
-    used = usage.live(script.scheduler.application("a"), script.now)
-    assert used.used == {"c4": {"vcore": 5000}, "m5": {"vcore": 10_000}}
+    used = usage_of(script, "a")
+    assert used.used == {
+        "c4": {"vcore": 10_000, "memory": 70},
+        "m5": {"vcore": 20_000, "memory": 140},
+        usage.UNKNOWN_INSTANCE: {"vcore": 10_000, "memory": 70},
+    }
+    assert used.preempted == used.placeholder == {}
 
 
 def test_2_18_the_live_view_adds_what_runs() -> None:
@@ -70,12 +62,10 @@ def test_2_18_the_live_view_adds_what_runs() -> None:
     script.advance(3)
     script.release("a", "k0-0")
     script.advance(4)
-    app = script.scheduler.application("a")
-    assert usage.live(app, script.now).used == {"m5": {"vcore": 3000 + 7000}}
-    assert usage.live(app, script.now + SECOND).used == {"m5": {"vcore": 3000 + 8000}}
-    assert usage.live(app, script.now).used == {
-        "m5": {"vcore": 3000 + 7000}
-    }  # looking counts nothing
+    for later in (0, 1, 0):  # looking counts nothing
+        assert usage_of(script, "a", later * SECOND).used == {
+            "m5": {"vcore": 10_000 + later * 1000}
+        }
 
 
 def test_2_18_placeholders_have_an_account_of_their_own() -> None:
@@ -85,7 +75,7 @@ def test_2_18_placeholders_have_an_account_of_their_own() -> None:
     script.advance(6)
     script.confirm()  # r0 takes the place of p0, and is bound from now on
     script.advance(4)
-    used = usage.live(script.scheduler.application("g"), script.now)
+    used = usage_of(script, "g")
     assert used.placeholder == {"m5": {"vcore": 6 * 1000 + 10 * 1000}}
     assert used.used == {"m5": {"vcore": 4 * 500}}
 
@@ -99,8 +89,8 @@ def test_2_18_what_was_preempted_is_counted_apart() -> None:
     evict(script.scheduler._kernel, Eviction((victim,), victim.ask, "for another"))
     script.advance(1)
     script.release("a", "k-0", TerminationType.PREEMPTED_BY_SCHEDULER)
-    assert usage.live(app, script.now).preempted == {"m5": {"vcore": 9000}}
-    assert usage.live(app, script.now).used == {}
+    used = usage_of(script, "a")
+    assert (used.preempted, used.used) == ({"m5": {"vcore": 9000}}, {})
 
 
 def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
@@ -109,8 +99,7 @@ def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
     script.advance(2)
     script.node("n1", NodeInfo.DECOMISSION)
     script.advance(5)
-    app = script.scheduler.application("a")
-    assert usage.live(app, script.now).used == {"m5": {"vcore": 2000}}
+    assert usage_of(script, "a").used == {"m5": {"vcore": 2000}}
 
 
 def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
