@@ -30,8 +30,8 @@ from quadriga.si import (
 )
 from quadriga.sim.script import ONE_QUEUE, resource
 
-#: nothing here takes this long; it only ends a test that would hang
-PATIENCE = 20.0
+#: nothing here takes this long (s), on however slow a machine; it only ends a test that would hang
+PATIENCE = 600.0
 
 
 class Heard(NullCallback):
@@ -161,8 +161,15 @@ METHOD: dict[type[Any], str] = {
 }
 
 
-def send(api: SchedulerAPI, message: Any) -> None:
-    getattr(api, SEND[type(message)])(message)
+def send(api: SchedulerAPI, *messages: Any) -> None:
+    for message in messages:
+        getattr(api, SEND[type(message)])(message)
+
+
+def begin(api: SchedulerAPI, callback: Any, *messages: Any) -> None:
+    """Register, and send these."""
+    api.register_resource_manager(register(), callback)
+    send(api, *messages)
 
 
 def bare_core() -> list[tuple[str, bytes]]:

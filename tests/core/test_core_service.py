@@ -3,6 +3,7 @@ I36, M8)."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from service_side import (
     apps,
     asks,
     bare_core,
+    begin,
     nodes,
     placed,
     register,
@@ -26,7 +28,6 @@ from service_side import (
 
 from quadriga.core import Options, Scheduler, SchedulerService
 from quadriga.core.checks.failures import Failure
-from quadriga.fsm import InvalidTransition
 from quadriga.si import (
     AllocationResponse,
     ApplicationResponse,
@@ -67,25 +68,21 @@ def test_i3_i4_the_service_and_the_callbacks_satisfy_the_protocols(
     assert api.register_resource_manager(register(), Heard()) == RegisterResourceManagerResponse()
 
 
-def test_m10_the_story_has_everything_in_it() -> None:
-    calls = bare_core()
-    assert {method for method, _ in calls} == set(METHOD.values())
-    text = repr(calls)
-    for word in ("Completed", "Waiting", "Running", "p0-0", "r1-0", "Node n2 Removed"):
-        assert word in text
-
-
 # -- one core, two faces ---------------------------------------------------------------------------
 
 
-def test_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
+def test_m8_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
     heard = Heard()
-    manual.register_resource_manager(register(), heard)
+    begin(manual, heard)
     for at, message in STORY:
         manual.step(at * SECOND, limit=0)
         send(manual, message)
         manual.step(at * SECOND)
     assert heard.calls == bare_core()
+    # the story has everything in it
+    assert {method for method, _ in heard.calls} == set(METHOD.values())
+    for word in ("Completed", "Waiting", "Running", "p0-0", "r1-0", "Node n2 Removed"):
+        assert word in repr(heard.calls)
 
 
 def test_m10_the_threaded_service_says_the_same_of_every_entity() -> None:
@@ -114,17 +111,6 @@ def rest(service: SchedulerService) -> None:
     service.read(lambda core: None)
 
 
-def test_m8_each_entity_has_its_own_callback(manual: SchedulerService) -> None:
-    heard = Heard()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
-    assert [m for m, _ in heard.calls] == ["node"]
-    manual.update_application(apps("app"))
-    assert [m for m, _ in heard.calls] == ["node", "application"]
-    manual.update_allocation(asks("nobody", "a"))
-    assert [m for m, _ in heard.calls] == ["node", "application", "allocation"]
-
-
 # -- errors at the caller --------------------------------------------------------------------------
 
 
@@ -142,31 +128,17 @@ def test_a_refused_request_raises_at_the_caller(threaded: bool) -> None:
         assert service.failures == 0
 
 
-def test_a_failed_registration_keeps_the_callback_that_was_there(manual: SchedulerService) -> None:
-    first, second = Heard(), Heard()
-    manual.register_resource_manager(register(), first)
+def test_i5_i7_i9_each_manager_hears_its_own_by_the_callback_of_its_last_registration(
+    manual: SchedulerService,
+) -> None:
+    first, second, refused, other = Heard(), Heard(), Heard(), Heard()
+    begin(manual, first)
+    begin(manual, second)
+    manual.register_resource_manager(register("other"), other)
     with pytest.raises(RequestError):
-        manual.register_resource_manager(register(config="["), second)
+        manual.register_resource_manager(register(config="["), refused)
     manual.update_node(nodes("n1"))
-    assert (len(first.calls), len(second.calls)) == (1, 0)
-
-
-def test_i5_i7_the_callback_of_the_last_registration_counts(manual: SchedulerService) -> None:
-    first, second = Heard(), Heard()
-    manual.register_resource_manager(register(), first)
-    manual.register_resource_manager(register(), second)
-    manual.update_node(nodes("n1"))
-    assert (len(first.calls), len(second.calls)) == (0, 1)
-
-
-def test_i9_every_manager_hears_its_own() -> None:
-    one, two = Heard(), Heard()
-    with SchedulerService() as service:
-        service.register_resource_manager(register("rm"), one)
-        service.register_resource_manager(register("other"), two)
-        send(service, nodes("n1"))
-        rest(service)
-    assert (len(one.calls), len(two.calls)) == (1, 0)
+    assert [len(each.calls) for each in (first, second, refused, other)] == [0, 1, 0, 0]
 
 
 # -- callbacks -------------------------------------------------------------------------------------
@@ -184,9 +156,7 @@ def test_a_callback_that_raises_is_logged_and_nothing_stops(
 ) -> None:
     heard = Fails()
     with SchedulerService(manual=not threaded) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app"))
+        begin(service, heard, nodes("n1"), apps("app"))
         heard.wait_for(lambda messages: len(messages) == 2)
         rest(service)
     assert [method for method, _ in heard.calls] == ["node", "application"]
@@ -220,9 +190,7 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
     heard = Eager()
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
         heard.api = service
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("one", "two"))
+        begin(service, heard, nodes("n1"), apps("one", "two"))
         if not threaded:
             service.step(1)
         heard.wait_for(done)
@@ -254,8 +222,7 @@ def test_what_a_callback_asks_for_comes_after_what_was_said_before(
                 assert len(self.messages) == 1  # not from within
 
     heard = Nested()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
+    begin(manual, heard, nodes("n1"))
     assert [n.nodeID for m in heard.messages for n in m.accepted] == ["n1", "n2"]
 
 
@@ -269,8 +236,7 @@ def test_a_callback_may_register_again(threaded: bool) -> None:
             service.register_resource_manager(register(), second)
 
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), Restarts())
-        service.update_node(nodes("n1"))
+        begin(service, Restarts(), nodes("n1"))
         rest(service)
         service.update_node(nodes("n1"))
         second.wait_for(lambda messages: len(messages) == 1)
@@ -286,8 +252,7 @@ def test_a_callback_may_stop_the_service() -> None:
             ended.set()
 
     service = SchedulerService()
-    service.register_resource_manager(register(), Stops())
-    service.update_node(nodes("n1"))
+    begin(service, Stops(), nodes("n1"))
     assert ended.wait(PATIENCE)
     service.stop()
     with pytest.raises(RuntimeError, match="stopped"):
@@ -303,8 +268,7 @@ def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
 ) -> None:
     heard = Heard()
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
+        begin(service, heard, nodes("n1"))
         # as a bug of ours would leave it: in a state that does not know the next trigger
         service.read(lambda core: setattr(core.partition().nodes["n1"], "state", "Removed"))
         service.update_node(nodes("n1", action=NodeInfo.UPDATE))
@@ -320,10 +284,7 @@ def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
 def test_an_illegal_trigger_in_a_step_is_counted_too(
     manual: SchedulerService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    manual.register_resource_manager(register(), Heard())
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
+    begin(manual, Heard(), nodes("n1"), apps("app"), asks("app", "a"))
     manual.read(lambda core: setattr(core.application("app").asks["a"], "state", "Rejected"))
     manual.step(1)
     assert manual.failures == 1
@@ -332,16 +293,6 @@ def test_an_illegal_trigger_in_a_step_is_counted_too(
     ]
     assert "ask 'app/a' cannot 'allocate' in state Rejected" in caplog.text
     assert "Initial --submit--> Pending" in caplog.text
-
-
-def test_in_the_bare_core_an_illegal_trigger_raises_with_the_story() -> None:
-    core = Scheduler()
-    core.apply(register(), 0)
-    core.apply(nodes("n1"), 0)
-    core.partition().nodes["n1"].state = "Removed"
-    with pytest.raises(InvalidTransition) as bug:
-        core.apply(nodes("n1", action=NodeInfo.UPDATE), 0)
-    assert any("New --accept--> Schedulable" in note for note in bug.value.__notes__)
 
 
 def test_a_failure_of_a_timer_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
@@ -355,6 +306,7 @@ def test_a_failure_of_a_timer_does_not_end_the_thread(caplog: pytest.LogCaptureF
         service.read(set_off)
         service.update_node(nodes("n1"))
         heard.wait_for(lambda messages: len(messages) == 1)
+        rest(service)
         assert service.failures == 1
         (failure,) = service.failure_log.recent(service.now())
         assert "a timer that nobody knows" in failure.text
@@ -368,10 +320,7 @@ def test_the_threaded_service_lets_timers_fire_by_itself() -> None:
     heard = Heard()
     options = Options(lasts={("application", "Waiting"): 1})
     with SchedulerService(options) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app"))
-        service.update_allocation(asks("app", "a"))
+        begin(service, heard, nodes("n1"), apps("app"), asks("app", "a"))
         heard.wait_for(lambda messages: bool(placed(heard)))
         service.update_allocation(release("app", "a-0"))
         heard.wait_for(lambda messages: "Completed" in repr(messages))
@@ -380,11 +329,8 @@ def test_the_threaded_service_lets_timers_fire_by_itself() -> None:
 def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
     heard = Heard()
     with SchedulerService() as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app", timeout_ms=2**63 - 1))
-        service.update_application(apps("gang", gang=1000, timeout_ms=2**63 - 1))
-        service.update_allocation(asks("app", "a"))
+        begin(service, heard, nodes("n1"), apps("app", timeout_ms=2**63 - 1))
+        send(service, apps("gang", gang=1000, timeout_ms=2**63 - 1), asks("app", "a"))
         service.update_allocation(asks("gang", "p", group="g", placeholder=True))
         heard.wait_for(lambda messages: len(placed(heard)) == 2)
         rest(service)
@@ -392,23 +338,21 @@ def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
 
 
 def test_a_clock_that_goes_back_does_no_harm() -> None:
-    times = iter([100, 90, 200, 50, 10] + [300] * 1000)
+    times = itertools.chain([100, 90, 200, 50, 10], itertools.repeat(300))
     with SchedulerService(clock=lambda: next(times)) as service:
-        service.register_resource_manager(register(), Heard())
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app"))
+        begin(service, Heard(), nodes("n1"), apps("app"))
         assert service.read(lambda core: core.now) >= 100
+        with pytest.raises(KeyError):  # reading raises what the reader raises
+            service.read(lambda core: core.explain("nobody", "a"))
         assert service.failures == 0
+        assert service.read(lambda core: core.check()) == []
 
 
 def test_step_asks_the_clock_where_no_time_is_given() -> None:
     now = [5 * SECOND]
     service = SchedulerService(manual=True, clock=lambda: now[0])
     heard = Heard()
-    service.register_resource_manager(register(), heard)
-    service.update_node(nodes("n1"))
-    service.update_application(apps("app"))
-    service.update_allocation(asks("app", "a"))
+    begin(service, heard, nodes("n1"), apps("app"), asks("app", "a"))
     assert service.step() == 2
     service.update_allocation(release("app", "a-0"))
     now[0] += 30 * SECOND
@@ -426,8 +370,7 @@ def test_a_threaded_service_steps_itself(service: SchedulerService) -> None:
 def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     heard = Heard()
     service = SchedulerService(manual=not threaded)
-    service.register_resource_manager(register(), heard)
-    service.update_node(nodes("n1"))
+    begin(service, heard, nodes("n1"))
     service.stop()
     service.stop()
     for message in (nodes("n2"), apps("app"), asks("app", "a")):
@@ -487,13 +430,6 @@ def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
         assert not thread.is_alive()
 
 
-def test_reading_raises_what_the_reader_raises(service: SchedulerService) -> None:
-    service.register_resource_manager(register(), NullCallback())
-    with pytest.raises(KeyError):
-        service.read(lambda core: core.explain("nobody", "a"))
-    assert service.read(lambda core: core.check()) == []
-
-
 def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
     events: Sequence[EventRecord] = [EventRecord()]
     null = NullCallback()
@@ -503,9 +439,7 @@ def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
 
 def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
     heard = Heard()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app"))
+    begin(manual, heard, nodes("n1"), apps("app"))
     manual.disconnect("rm")
     manual.update_allocation(asks("app", "a"))
     manual.step(1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from service_side import SECOND, Heard, apps, asks, nodes, placed, register
+from service_side import SECOND, Heard, apps, asks, begin, nodes, placed
 
 from quadriga.core import SchedulerService
 from quadriga.si import (
@@ -19,12 +18,6 @@ from quadriga.si import (
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,
 )
-
-
-@pytest.fixture
-def service() -> Iterator[SchedulerService]:
-    with SchedulerService() as made:
-        yield made
 
 
 @pytest.fixture
@@ -50,10 +43,7 @@ class Picky(Heard):
 
 def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
     heard = Picky("n1")
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
+    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
     manual.step(1)
     assert heard.asked == [("a", "n1", True), ("a", "n2", True)]
     assert placed(heard) == [("a-0", "n2")]
@@ -63,10 +53,7 @@ def test_i36_an_ask_that_no_node_may_take_waits_and_is_tried_again(
     manual: SchedulerService,
 ) -> None:
     heard = Picky("n1", "n2")
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a", "b"))
+    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a", "b"))
     manual.step(1)
     assert placed(heard) == []
     heard.refused = ("n1",)
@@ -90,10 +77,7 @@ def test_i36_an_explanation_asks_nothing_that_a_decision_would_follow_from(
     manual: SchedulerService,
 ) -> None:
     heard = Careful("n1", "n2")
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
+    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
     manual.step(1)
     heard.asked.clear()
     told = manual.explain("rm", "default", "app", "a").result()
@@ -104,9 +88,7 @@ def test_i36_an_explanation_asks_nothing_that_a_decision_would_follow_from(
 
 def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
     heard = Picky()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2", "n3", vcore=2000))
-    manual.update_application(apps("app", "big"))
+    begin(manual, heard, nodes("n1", "n2", "n3", vcore=2000), apps("app", "big"))
     manual.update_allocation(asks("app", "a", "b", "c", vcore=1200))
     manual.step(1 * SECOND)
     manual.update_allocation(asks("big", "x", vcore=2000))
@@ -122,9 +104,7 @@ def test_i36_a_replacement_asks_for_the_placeholders_node_with_allocate_false(
     manual: SchedulerService,
 ) -> None:
     heard = Picky()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app", gang=1000))
+    begin(manual, heard, nodes("n1"), apps("app", gang=1000))
     manual.update_allocation(asks("app", "p", group="g", placeholder=True))
     manual.step(1)
     manual.update_allocation(asks("app", "r", group="g"))
@@ -143,69 +123,38 @@ def test_i36_a_manager_without_predicates_of_its_own_is_not_asked(
             self.placed = [n.nodeID for n in response.new]
 
     bare: Any = Bare()
-    manual.register_resource_manager(register(), bare)
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
+    begin(manual, bare, nodes("n1"), apps("app"), asks("app", "a"))
     manual.step(1)
     assert bare.placed == ["n1"]
 
 
-def test_i36_predicates_may_be_an_attribute_of_the_callback(manual: SchedulerService) -> None:
-    heard: Any = Heard()
-    heard.predicates = lambda args: "no" if args.nodeID == "n1" else None
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
-    manual.step(1)
-    assert placed(heard) == [("a-0", "n2")]
+def raises(service: SchedulerService) -> None:
+    raise OSError("no answer")
+
+
+def removes_the_node(service: SchedulerService) -> None:
+    service.update_node(nodes("n1", action=NodeInfo.DECOMISSION))
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_i36_predicates_that_raise_say_no(threaded: bool, caplog: pytest.LogCaptureFixture) -> None:
-    class Breaks(Heard):
-        def predicates(self, args: PredicatesArgs) -> str | None:
-            if args.nodeID == "n1":
-                raise OSError("no answer")
-            return None
-
-    heard = Breaks()
-    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1", "n2"))
-        service.update_application(apps("app"))
-        service.update_allocation(asks("app", "a"))
-        if not threaded:
-            service.step(1)
-        heard.wait_for(lambda messages: bool(placed(heard)))
-    assert placed(heard) == [("a-0", "n2")]
-    assert "no answer" in caplog.text
-
-
-@pytest.mark.parametrize("threaded", [False, True])
-def test_i36_predicates_cannot_send_requests(
-    threaded: bool, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [(raises, "no answer"), (removes_the_node, "a predicate cannot send requests")],
+)
+def test_i36_predicates_that_raise_or_send_requests_say_no(
+    wrong: Any, said: str, threaded: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Meddles(Heard):
-        def predicates(self, args: PredicatesArgs) -> str | None:
-            if args.nodeID == "n1":
-                service.update_node(nodes("n1", action=NodeInfo.DECOMISSION))
-            return None
-
-    heard = Meddles()
+    heard: Any = Heard()
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1", "n2"))
-        service.update_application(apps("app"))
-        service.update_allocation(asks("app", "a"))
+        heard.predicates = lambda args: wrong(service) if args.nodeID == "n1" else None
+        begin(service, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
         if not threaded:
             service.step(1)
         heard.wait_for(lambda messages: bool(placed(heard)))
         assert service.read(lambda core: sorted(core.partition().nodes)) == ["n1", "n2"]
         assert service.read(lambda core: core.check()) == []
     assert placed(heard) == [("a-0", "n2")]
-    assert "a predicate cannot send requests" in caplog.text
+    assert said in caplog.text
 
 
 def test_i37_x24_the_null_callback_takes_the_first_try() -> None:

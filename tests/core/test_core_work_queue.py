@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from service_side import PATIENCE, Heard, apps, asks, nodes, register, send
+from service_side import PATIENCE, Heard, apps, asks, begin, nodes, register, send
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
@@ -333,8 +333,7 @@ def test_i7_a_registration_comes_after_the_requests_of_its_own_resource_manager(
 def test_m3_the_service_tells_the_rejected_asks_of_a_large_request_together() -> None:
     with SchedulerService(slice_size=TURN) as service:
         heard = Heard()
-        service.register_resource_manager(register(), heard)
-        service.update_allocation(asks("nobody", *(f"k{at}" for at in range(95))))
+        begin(service, heard, asks("nobody", *(f"k{at}" for at in range(95))))
         heard.wait_for(lambda messages: bool(messages))
     [response] = heard.messages
     assert len(response.rejected) == 95
@@ -352,8 +351,7 @@ def test_the_outcome_of_a_large_request_is_told_when_all_of_it_was_taken_up(held
 
 def test_a_large_request_that_is_refused_raises_at_the_caller_and_leaves_nothing() -> None:
     with SchedulerService(slice_size=TURN) as service:
-        service.register_resource_manager(register(), Heard())
-        send(service, apps("app"))
+        begin(service, Heard(), apps("app"))
         request = bulk(0, 95)
         request.releases.allocationsToRelease.add(partitionName="default", UUID="u")
         with pytest.raises(RequestError, match="R6"):
