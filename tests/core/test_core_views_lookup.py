@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from core_steps import on_nodes, serve
+from core_world import queues
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import BadRequest, NotFound, ViewError, Views
@@ -16,18 +17,8 @@ from quadriga.sim.script import Script
 @pytest.fixture(scope="module")
 def script() -> Script:
     """One application in every state that can be asked for, some of them twice by one id."""
-    queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b}]}]}]"
-    script = on_nodes(queues, n1=10_000)
-    for name in (
-        "done",
-        "again",
-        "killed",
-        "waiting",
-        "running",
-        "accepted",
-        "killing",
-        "resuming",
-    ):
+    script = on_nodes(queues("a", "b"), n1=10_000)
+    for name in "done again killed waiting running accepted killing resuming".split():
         queue = "root.b" if name == "running" else "root.a"
         gang = {"vcore": 2000} if name in ("killed", "killing", "resuming") else None
         style = "Soft" if name == "resuming" else "Hard"
