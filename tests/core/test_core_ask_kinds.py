@@ -75,9 +75,6 @@ def test_a_resource_type_that_turns_up_later_separates_no_asks(app: Application)
     assert group_of(app, "b", AskKind(Requirements((1000, 10, 0, 0)))) is group
 
 
-# -- templates of messages -------------------------------------------------------------------------
-
-
 def test_a_template_says_what_the_messages_of_a_kind_have_in_common(app: Application) -> None:
     templates = AllocationTemplates(app.partition)
     kind = AskKind(Requirements((1000, 10)), priority=7, placeholder=True, task_group="g")

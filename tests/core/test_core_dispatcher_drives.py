@@ -242,9 +242,6 @@ def test_a_route_checks_its_triggers_when_it_is_made() -> None:
         part(AllocationRequest, "asks", wrong, Answers(), ASK_RELEASES.handle)
 
 
-# -- answers ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.interpreted
 @pytest.mark.parametrize(("name", "field"), ANSWERS, ids=[": ".join(key) for key in ANSWERS])
 def test_an_undeclared_response_is_refused_as_a_bug(name: str, field: str, put: Put) -> None:
@@ -274,8 +271,6 @@ def test_an_action_answers_as_its_row_says(
     with pytest.raises(RuntimeError, match="answers with 'rejected', and its route declares none"):
         script.node("n1", each.action, memory=1)
 
-
-# -- the code --------------------------------------------------------------------------------------
 
 MODULES = {f"{name}_fsm": importlib.import_module(f"quadriga.fsm.{name}") for name in LIFECYCLES}
 

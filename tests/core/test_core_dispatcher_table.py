@@ -8,28 +8,15 @@ from contextlib import contextmanager
 import pytest
 from core_steps import run, serve
 
+from quadriga import si
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
 from quadriga.fsm import LIFECYCLES
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    ApplicationResponse,
-    NodeInfo,
-    NodeRequest,
-    NodeResponse,
-    RegisterResourceManagerRequest,
-    RequestError,
-    TerminationType,
-    UpdateConfigurationRequest,
-)
 from quadriga.si.constants import TAG_FOREIGN
 from quadriga.sim.script import Script, resource
 
-REQUESTS = (ApplicationRequest, AllocationRequest, NodeRequest)
-WHOLE = (RegisterResourceManagerRequest, UpdateConfigurationRequest)
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
+REQUESTS = (si.ApplicationRequest, si.AllocationRequest, si.NodeRequest)
+WHOLE = (si.RegisterResourceManagerRequest, si.UpdateConfigurationRequest)
+REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 
 Fired = list[tuple[str, str]]
 
@@ -99,7 +86,7 @@ def test_m1_a_route_names_a_part_of_its_message_and_triggers_of_its_lifecycle(
 def test_m1_what_a_route_answers_are_fields_of_a_response(each: Route) -> None:
     fields = {
         name
-        for response in (AllocationResponse, ApplicationResponse, NodeResponse)
+        for response in (si.AllocationResponse, si.ApplicationResponse, si.NodeResponse)
         for name in response.DESCRIPTOR.fields_by_name
     }
     assert set(each.response) <= fields
@@ -118,7 +105,7 @@ def test_m1_x45_every_repeated_part_of_every_request_has_one_route() -> None:
                 found.extend((message, f"{field.name}.{f.name}") for f in inside.fields)
             else:
                 found.append((message, field.name))
-    found.append((AllocationRequest, "allocations"))
+    found.append((si.AllocationRequest, "allocations"))
     assert sorted((m.__name__, f) for m, f in found) == sorted(
         (r.message.__name__, r.field) for r in ROUTES if r.field
     )
@@ -129,8 +116,8 @@ def test_m1_x45_every_repeated_part_of_every_request_has_one_route() -> None:
 def test_x45_each_item_of_allocations_goes_to_one_of_its_routes(
     node: str, tags: dict[str, str]
 ) -> None:
-    item = Allocation(allocationKey="x", nodeID=node, allocationTags=tags)
-    message = AllocationRequest(allocations=[item])
+    item = si.Allocation(allocationKey="x", nodeID=node, allocationTags=tags)
+    message = si.AllocationRequest(allocations=[item])
     taken = {each.entity: list(each.items(message)) for each in (ALLOCATIONS, NODELESS)}
     ours = not (node or tags)
     assert taken == {"ask": [item] * ours, "allocation": [item] * (not ours)}
@@ -153,26 +140,26 @@ def test_m2_m5_parts_are_handled_in_the_protocols_order() -> None:
 
 
 def test_x7_every_action_has_a_route() -> None:
-    actions = {value.number for value in NodeInfo.ActionFromRM.DESCRIPTOR.values}
-    assert {r.action for r in NODE_ROUTES} == actions - {NodeInfo.UNKNOWN_ACTION_FROM_RM}
+    actions = {value.number for value in si.NodeInfo.ActionFromRM.DESCRIPTOR.values}
+    assert {r.action for r in NODE_ROUTES} == actions - {si.NodeInfo.UNKNOWN_ACTION_FROM_RM}
     assert {r.trigger for r in NODE_ROUTES} <= set(LIFECYCLES["node"].triggers())
 
 
 # -- row by row ------------------------------------------------------------------------------------
 
 REGISTER, CONFIGURE = (
-    route(RegisterResourceManagerRequest, ""),
-    route(UpdateConfigurationRequest, ""),
+    route(si.RegisterResourceManagerRequest, ""),
+    route(si.UpdateConfigurationRequest, ""),
 )
-NEW, REMOVE = route(ApplicationRequest, "new"), route(ApplicationRequest, "remove")
-ASKS = route(AllocationRequest, "asks")
-ALLOCATIONS = route(AllocationRequest, "allocations", "allocation")
-NODELESS = route(AllocationRequest, "allocations", "ask")
-ASK_RELEASES = route(AllocationRequest, "releases.allocationAsksToRelease")
-NODES = route(NodeRequest, "nodes")
-RELEASES = route(AllocationRequest, "releases.allocationsToRelease")
+NEW, REMOVE = route(si.ApplicationRequest, "new"), route(si.ApplicationRequest, "remove")
+ASKS = route(si.AllocationRequest, "asks")
+ALLOCATIONS = route(si.AllocationRequest, "allocations", "allocation")
+NODELESS = route(si.AllocationRequest, "allocations", "ask")
+ASK_RELEASES = route(si.AllocationRequest, "releases.allocationAsksToRelease")
+NODES = route(si.NodeRequest, "nodes")
+RELEASES = route(si.AllocationRequest, "releases.allocationsToRelease")
 
-RECOVERED = Allocation(
+RECOVERED = si.Allocation(
     allocationKey="r",
     UUID="r-0",
     applicationID="a",
@@ -188,7 +175,7 @@ ROWS = [
     (REMOVE,       lambda s: s.remove_app("a"),                           "a",        ["wait", "complete"]),
     (REMOVE,       lambda s: (s.app("new"), s.remove_app("new")),         "new",      ["kill", "killed"]),
     (REMOVE,       lambda s: s.remove_app("k"),                           "k",        ["killed"]),
-    (ALLOCATIONS,  lambda s: s.send(AllocationRequest(rmID="rm", allocations=[RECOVERED])),
+    (ALLOCATIONS,  lambda s: s.send(si.AllocationRequest(rmID="rm", allocations=[RECOVERED])),
                                                                           "a/r-0",    ["allocate"]),
     (ASKS,         lambda s: s.ask("a", "z", memory=1),                   "a/z",      ["submit"]),
     (ASKS,         lambda s: s.ask("a", "y", memory=1),                   "a/y",      ["update"]),
@@ -238,25 +225,25 @@ def test_m5_an_accepted_application_is_new_and_nothing_is_fired() -> None:
 # fmt: off
 BEFORE = {
     # action                        what the node has been through before
-    NodeInfo.CREATE:                (),
-    NodeInfo.CREATE_DRAIN:          (),
-    NodeInfo.UPDATE:                (NodeInfo.CREATE,),
-    NodeInfo.DRAIN_NODE:            (NodeInfo.CREATE,),
-    NodeInfo.DRAIN_TO_SCHEDULABLE:  (NodeInfo.CREATE_DRAIN,),
-    NodeInfo.DECOMISSION:           (NodeInfo.CREATE,),
+    si.NodeInfo.CREATE:                (),
+    si.NodeInfo.CREATE_DRAIN:          (),
+    si.NodeInfo.UPDATE:                (si.NodeInfo.CREATE,),
+    si.NodeInfo.DRAIN_NODE:            (si.NodeInfo.CREATE,),
+    si.NodeInfo.DRAIN_TO_SCHEDULABLE:  (si.NodeInfo.CREATE_DRAIN,),
+    si.NodeInfo.DECOMISSION:           (si.NodeInfo.CREATE,),
 }
 AFTER = {
-    NodeInfo.CREATE:                "Schedulable",
-    NodeInfo.CREATE_DRAIN:          "Draining",
-    NodeInfo.UPDATE:                "Schedulable",
-    NodeInfo.DRAIN_NODE:            "Draining",
-    NodeInfo.DRAIN_TO_SCHEDULABLE:  "Schedulable",
-    NodeInfo.DECOMISSION:           None,
+    si.NodeInfo.CREATE:                "Schedulable",
+    si.NodeInfo.CREATE_DRAIN:          "Draining",
+    si.NodeInfo.UPDATE:                "Schedulable",
+    si.NodeInfo.DRAIN_NODE:            "Draining",
+    si.NodeInfo.DRAIN_TO_SCHEDULABLE:  "Schedulable",
+    si.NodeInfo.DECOMISSION:           None,
 }
 # fmt: on
 
 
-@pytest.mark.parametrize("each", NODE_ROUTES, ids=lambda r: NodeInfo.ActionFromRM.Name(r.action))
+@pytest.mark.parametrize("each", NODE_ROUTES, ids=lambda r: si.NodeInfo.ActionFromRM.Name(r.action))
 def test_m7_an_action_fires_its_trigger_at_the_node(each: NodeRoute) -> None:
     script = Script()
     for action in BEFORE[each.action]:
@@ -275,7 +262,7 @@ def test_x7_x20_i30_an_action_that_cannot_be_is_answered_and_fires_nothing() -> 
             if BEFORE[each.action]:
                 (answer,) = script.node("n1", each.action, memory=2)
                 assert answer.startswith("rejected node n1: ") and "not known" in answer
-        assert script.node("n1", NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
+        assert script.node("n1", si.NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
     assert fired == []
     assert script.scheduler.partition().nodes == {}
     assert any("X7" in text for _, text in script.scheduler.notes)
@@ -293,17 +280,14 @@ def test_m7_a_node_whose_allocations_cannot_be_recovered_is_rejected() -> None:
     assert fired == [("node", "reject")]
 
 
-# -- checks and causes -----------------------------------------------------------------------------
-
-
 def test_m2_a_request_that_fails_a_check_is_not_applied_at_all() -> None:
     """The check of a later part comes before the first part is applied."""
     script = ready()
-    request = AllocationRequest(rmID="rm")
+    request = si.AllocationRequest(rmID="rm")
     ask = request.asks.add(allocationKey="z", applicationID="a", maxAllocations=1)
     ask.resourceAsk.resources["memory"].value = 1
     request.releases.allocationsToRelease.add(UUID="x-0")
-    with watching() as fired, pytest.raises(RequestError, match="R6"):
+    with watching() as fired, pytest.raises(si.RequestError, match="R6"):
         script.send(request)
     assert fired == []
 

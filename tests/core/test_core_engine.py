@@ -194,9 +194,6 @@ def test_own_lifecycles_stand_for_shared_ones() -> None:
         Options(lifecycles={"node": other})
 
 
-# -- entering anew -----------------------------------------------------------------------------------
-
-
 def test_a_state_that_is_entered_anew_starts_its_timer_again() -> None:
     lamp_table = Lifecycle(
         "lamp",

@@ -158,9 +158,6 @@ def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> N
     assert script.schedule()[-1] == "new app/k-0 on n2"
 
 
-# -- what a queue has room for ---------------------------------------------------------------------
-
-
 def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     script = Script(tree("{name: q, resources: {max: {vcore: 40}}}"))
     for node, vcore in (("n1", 30_000), ("n2", 3_000), ("n3", 3_000)):
@@ -191,9 +188,6 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
         "The whole gang has to fit before it starts: it needs vcore=8000, and queue root.q has "
         "room for vcore=4000."
     )
-
-
-# -- preemption ------------------------------------------------------------------------------------
 
 
 def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> None:

@@ -5,22 +5,14 @@ from __future__ import annotations
 import pytest
 from core_steps import on_nodes, run, serve, submit
 
+from quadriga import si
 from quadriga.core import RequestError
 from quadriga.core.model.foreign import ForeignAllocation
 from quadriga.core.model.node import Node
-from quadriga.si import (
-    Allocation,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    AllocationResponse,
-    NodeInfo,
-    TerminationType,
-)
 from quadriga.si.constants import CREATION_TIME, FOREIGN_DEFAULT, FOREIGN_STATIC, TAG_FOREIGN
 from quadriga.sim.script import Script, resource
 
-STOPPED = TerminationType.STOPPED_BY_RM
+STOPPED = si.TerminationType.STOPPED_BY_RM
 
 
 @pytest.fixture
@@ -36,8 +28,8 @@ def others(
     tag: str = TAG_FOREIGN,
     tags: dict[str, str] | None = None,
     **quantities: int,
-) -> Allocation:
-    return Allocation(
+) -> si.Allocation:
+    return si.Allocation(
         allocationKey=key,
         nodeID=node,
         priority=7,
@@ -46,17 +38,17 @@ def others(
     )
 
 
-def report(script: Script, *allocations: Allocation) -> list[str]:
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
+def report(script: Script, *allocations: si.Allocation) -> list[str]:
+    return script.send(si.AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def gone(
-    script: Script, key: str, kind: TerminationType = STOPPED, partition: str = "default"
+    script: Script, key: str, kind: si.TerminationType = STOPPED, partition: str = "default"
 ) -> list[str]:
     """A release that names no application."""
-    release = AllocationRelease(allocationKey=key, partitionName=partition, terminationType=kind)
-    releases = AllocationReleasesRequest(allocationsToRelease=[release])
-    return script.send(AllocationRequest(rmID="rm", releases=releases))
+    release = si.AllocationRelease(allocationKey=key, partitionName=partition, terminationType=kind)
+    releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
+    return script.send(si.AllocationRequest(rmID="rm", releases=releases))
 
 
 def node(script: Script, name: str = "n1") -> Node:
@@ -109,7 +101,7 @@ def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
 def test_x19_it_may_use_types_that_the_node_does_not_offer(script: Script) -> None:
     assert report(script, others("pod-1", vcore=500, gpu=1)) == []
     assert run(script, "app", "a", gpu=1) == []
-    script.node("n1", NodeInfo.UPDATE, vcore=4000, gpu=2)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=4000, gpu=2)
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
@@ -145,7 +137,7 @@ def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Scrip
     assert books(script) == (0, 0, 4000)
     assert not known(script)
     ((_, answer),) = script.messages
-    assert isinstance(answer, AllocationResponse)
+    assert isinstance(answer, si.AllocationResponse)
     (release,) = answer.released
     assert (release.allocationKey, release.applicationID) == ("pod-1", "")
     assert release.terminationType == STOPPED
@@ -155,7 +147,7 @@ def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Scrip
 def test_r4_a_confirmation_of_a_foreign_allocation_is_not_confirmed(script: Script) -> None:
     """Nobody asked for it, but the pod is gone (X32)."""
     report(script, others("pod-1", vcore=1500))
-    assert gone(script, "pod-1", TerminationType.PREEMPTED_BY_SCHEDULER) == []
+    assert gone(script, "pod-1", si.TerminationType.PREEMPTED_BY_SCHEDULER) == []
     assert books(script) == (0, 0, 4000)
 
 
@@ -180,16 +172,13 @@ def test_i42_a_release_without_application_never_ends_an_allocation_of_ours(
         script.release("", "a-0")
 
 
-# -- what is refused ---------------------------------------------------------------------------------
-
-
 def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:
     wrong = {
         "/pod-1": (others("pod-1", "n9", vcore=1), "'n9'"),
         "/": (others("", vcore=1), "allocationKey"),
         "/pod-3": (others("pod-3", vcore=-1), "vcore"),
         "/pod-5": (others("pod-5", "", vcore=1), ""),
-        "/a": (Allocation(allocationKey="a", nodeID="n1"), "I42"),  # it is not foreign
+        "/a": (si.Allocation(allocationKey="a", nodeID="n1"), "I42"),  # it is not foreign
     }
     # one of nothing is known all the same
     heard = report(script, *(allocation for allocation, _ in wrong.values()), others("pod-4"))
@@ -199,21 +188,18 @@ def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script)
     assert books(script) == (0, 0, 4000)
 
 
-# -- occupied resources ------------------------------------------------------------------------------
-
-
 def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -> None:
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 500})
     report(script, others("pod-1", vcore=1000))
     assert books(script) == (0, 1500, 2500)
     # a change of one leaves the other alone, and that of capacity both
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 700})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 700})
     assert books(script) == (0, 1700, 2300)
     report(script, others("pod-1", vcore=1200))
     assert books(script) == (0, 1900, 2100)
-    script.node("n1", NodeInfo.UPDATE, vcore=3000)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=3000)
     assert books(script) == (0, 1900, 1100)
-    script.node("n1", NodeInfo.UPDATE, occupied={})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={})
     assert books(script) == (0, 1200, 1800)
     gone(script, "pod-1")
     assert books(script) == (0, 0, 3000)
@@ -225,7 +211,7 @@ def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -
 def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     script.app("app")
     size = resource({"vcore": 1000})
-    own = Allocation(
+    own = si.Allocation(
         allocationKey="a", UUID="a-0", applicationID="app", nodeID="n2", resourcePerAlloc=size
     )
     heard = script.node("n2", existing=[others("pod-1", "", vcore=500), own], vcore=4000)
@@ -242,7 +228,7 @@ def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     ],
 )
 def test_i33_a_node_with_a_wrong_foreign_allocation_is_rejected_whole(
-    script: Script, wrong: list[Allocation], why: str
+    script: Script, wrong: list[si.Allocation], why: str
 ) -> None:
     (line,) = script.node("n2", existing=[others("pod-0", vcore=1), *wrong], vcore=4000)
     assert line.startswith("rejected node n2: ")
@@ -253,7 +239,7 @@ def test_i33_a_node_with_a_wrong_foreign_allocation_is_rejected_whole(
 def test_x19_they_go_with_their_node(script: Script) -> None:
     """Without a word: nobody here asked for them."""
     report(script, others("pod-1", vcore=1500))
-    assert script.node("n1", NodeInfo.DECOMISSION) == []
+    assert script.node("n1", si.NodeInfo.DECOMISSION) == []
     assert not known(script)
     assert gone(script, "pod-1") == []
     script.node("n1", vcore=4000)
@@ -262,10 +248,10 @@ def test_x19_they_go_with_their_node(script: Script) -> None:
 
 def test_i32_a_draining_node_takes_foreign_allocations(script: Script) -> None:
     """They are not ours to place."""
-    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.node("n1", si.NodeInfo.DRAIN_NODE)
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
-    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert run(script, "app", "a", vcore=3000) == []
 
 

@@ -9,20 +9,8 @@ import pytest
 from core_steps import on_nodes, run, serve, submit
 from core_world import queues
 
+from quadriga import si
 from quadriga.core import RequestError, Scheduler, SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    Allocation,
-    AllocationAsk,
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.script import Script, resource
 
 MOST = 2**63 - 1
@@ -40,17 +28,15 @@ def holds(script: Script) -> bool:
     return (list(app.allocations), list(app.asks), app.state) == (["a-0"], ["b"], "Running")
 
 
-def releases(*items: AllocationRelease | AllocationAskRelease) -> AllocationRequest:
-    request = AllocationReleasesRequest()
+def releases(*items: si.AllocationRelease | si.AllocationAskRelease) -> si.AllocationRequest:
+    request = si.AllocationReleasesRequest()
     for item in items:
-        if isinstance(item, AllocationRelease):
+        if isinstance(item, si.AllocationRelease):
             request.allocationsToRelease.append(item)
         else:
             request.allocationAsksToRelease.append(item)
-    return AllocationRequest(rmID="rm", releases=request)
+    return si.AllocationRequest(rmID="rm", releases=request)
 
-
-# -- times that are none ------------------------------------------------------------------------------
 
 NO_TIMES: dict[str, Any] = {
     "bool": True,
@@ -77,9 +63,9 @@ def test_2_10_a_time_that_is_none_is_refused_and_nothing_is_applied(call: str, k
     scheduler = script.scheduler
     script.advance(1)
     before = scheduler.now, scheduler.journal.count, scheduler.next_deadline()
-    node = NodeInfo(nodeID="n2", action=NodeInfo.CREATE)
+    node = si.NodeInfo(nodeID="n2", action=si.NodeInfo.CREATE)
     arguments: dict[str, tuple[Any, ...]] = {
-        "apply": (NodeRequest(rmID="rm", nodes=[node]),),
+        "apply": (si.NodeRequest(rmID="rm", nodes=[node]),),
         "disconnect": ("rm",),
     }
     with pytest.raises(RequestError) as refused:
@@ -121,11 +107,11 @@ def test_releases_of_what_is_not_known_are_ignored_and_noted() -> None:
 
 def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -> None:
     script = running()
-    good = AllocationRelease(partitionName="default", applicationID="app", UUID="a-0")
+    good = si.AllocationRelease(partitionName="default", applicationID="app", UUID="a-0")
     for bad, field in [
-        (AllocationAskRelease(partitionName="default"), "allocationAsksToRelease[0]"),
-        (AllocationAskRelease(applicationID="app"), "allocationAsksToRelease[0].partitionName"),
-        (AllocationRelease(partitionName="default", UUID="a-0"), "[1].applicationID"),
+        (si.AllocationAskRelease(partitionName="default"), "allocationAsksToRelease[0]"),
+        (si.AllocationAskRelease(applicationID="app"), "allocationAsksToRelease[0].partitionName"),
+        (si.AllocationRelease(partitionName="default", UUID="a-0"), "[1].applicationID"),
     ]:
         with pytest.raises(RequestError) as refused:
             script.send(releases(good, bad))
@@ -136,7 +122,7 @@ def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -
 
 def test_messages_that_are_none() -> None:
     scheduler = Scheduler()
-    for thing in (None, "text", Allocation(), object()):
+    for thing in (None, "text", si.Allocation(), object()):
         with pytest.raises(RequestError, match="not a message"):
             scheduler.apply(thing, 0)  # type: ignore[arg-type]
 
@@ -144,9 +130,9 @@ def test_messages_that_are_none() -> None:
 def test_empty_requests_are_answered_with_nothing() -> None:
     script = running()
     for request in (
-        AllocationRequest(rmID="rm"),
-        ApplicationRequest(rmID="rm"),
-        NodeRequest(rmID="rm"),
+        si.AllocationRequest(rmID="rm"),
+        si.ApplicationRequest(rmID="rm"),
+        si.NodeRequest(rmID="rm"),
         releases(),
     ):
         assert script.send(request) == []
@@ -226,9 +212,9 @@ def test_sums_beyond_64_bits() -> None:
     explanation = script.scheduler.explain("app", "a")
     assert explanation.reasons
     script.node("n1", vcore=MOST, occupied={"vcore": MOST, "memory": MOST})
-    script.node("n1", NodeInfo.UPDATE, vcore=1)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1)
     assert script.schedule() == []
-    script.node("n1", NodeInfo.UPDATE, occupied={})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={})
     script.release_ask("app", "a")
     assert not any(partition.root.pending)
 
@@ -260,9 +246,9 @@ def test_negative_quantities_are_refused_with_their_field() -> None:
     (line,) = script.node("n1", vcore=-(2**63))
     assert line.startswith("rejected node n1: ") and "schedulableResource[vcore]" in line
     script.node("n1", vcore=1000)
-    (line,) = script.node("n1", NodeInfo.UPDATE, vcore=-1)
+    (line,) = script.node("n1", si.NodeInfo.UPDATE, vcore=-1)
     assert line.startswith("rejected node n1: ")
-    (line,) = script.node("n1", NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1})
+    (line,) = script.node("n1", si.NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1})
     assert line.startswith("rejected node n1: ")
     assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
 
@@ -270,20 +256,18 @@ def test_negative_quantities_are_refused_with_their_field() -> None:
 def test_missing_resources() -> None:
     script = Script()
     script.app("app")
-    bare = AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
-    (line,) = script.send(AllocationRequest(rmID="rm", asks=[bare]))
+    bare = si.AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
+    (line,) = script.send(si.AllocationRequest(rmID="rm", asks=[bare]))
     assert line.startswith("rejected ask app/a: invalid ask added to app app")
-    assert script.node("n1", NodeInfo.CREATE) == ["accepted node n1"]
-    new = AddApplicationRequest(applicationID="b", queueName="default")
+    assert script.node("n1", si.NodeInfo.CREATE) == ["accepted node n1"]
+    new = si.AddApplicationRequest(applicationID="b", queueName="default")
     new.ugi.user = "ann"
-    assert script.send(ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
+    assert script.send(si.ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
     # a type that nobody offers is waited for
     assert serve(script, "app", "a", **{"nvidia.com/gpu": 1}) == []
     script.node("n2", **{"nvidia.com/gpu": 1})
     assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
 
-
-# -- names -----------------------------------------------------------------------------------------
 
 ODD = [
     "ключ",
@@ -309,7 +293,7 @@ def test_names_are_only_names(name: str) -> None:
     assert script.scheduler.story(f"application/{name}")
     assert script.release(name, f"{name}-0")[0] == f"released {name}/{name}-0 STOPPED_BY_RM"
     assert script.remove_app(name)
-    assert script.node(name, NodeInfo.DECOMISSION) == []
+    assert script.node(name, si.NodeInfo.DECOMISSION) == []
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
@@ -324,12 +308,12 @@ def test_queue_and_partition_names_that_do_not_exist(name: str) -> None:
 
 def test_duplicates_in_one_request() -> None:
     script = on_nodes(n1=1000)
-    user = UserGroupInformation(user="ann")
-    new = AddApplicationRequest(applicationID="app", queueName="default", ugi=user)
-    lines = script.send(ApplicationRequest(rmID="rm", new=[new, new]))
+    user = si.UserGroupInformation(user="ann")
+    new = si.AddApplicationRequest(applicationID="app", queueName="default", ugi=user)
+    lines = script.send(si.ApplicationRequest(rmID="rm", new=[new, new]))
     assert [line.split(":")[0] for line in lines] == ["accepted app", "rejected app"]
     serve(script, "app", "a", "a", vcore=500)
-    stop = AllocationRelease(
+    stop = si.AllocationRelease(
         partitionName="default", applicationID="app", UUID="a-0", terminationType=1
     )
     assert script.send(releases(stop, stop, stop)) == [
@@ -340,7 +324,7 @@ def test_duplicates_in_one_request() -> None:
 
 def test_thousands_of_items_in_one_request() -> None:
     script, count = Script(check=False), 2_000
-    size, user = resource({"vcore": 1000}), UserGroupInformation(user="ann")
+    size, user = resource({"vcore": 1000}), si.UserGroupInformation(user="ann")
 
     def heard(request: Any, *words: str) -> list[int]:
         """How many lines of the answer begin with each of these words."""
@@ -348,17 +332,17 @@ def test_thousands_of_items_in_one_request() -> None:
         return [sum(line.startswith(word) for line in lines) for word in words]
 
     nodes = [
-        NodeInfo(nodeID=f"n{n:05}", action=NodeInfo.CREATE, schedulableResource=size)
+        si.NodeInfo(nodeID=f"n{n:05}", action=si.NodeInfo.CREATE, schedulableResource=size)
         for n in range(count // 4)
     ]
-    assert heard(NodeRequest(rmID="rm", nodes=nodes), "accepted") == [count // 4]
+    assert heard(si.NodeRequest(rmID="rm", nodes=nodes), "accepted") == [count // 4]
     new = [
-        AddApplicationRequest(applicationID=f"app-{n % 1_800}", queueName="default", ugi=user)
+        si.AddApplicationRequest(applicationID=f"app-{n % 1_800}", queueName="default", ugi=user)
         for n in range(count)
     ]
-    request: Any = ApplicationRequest(rmID="rm", new=new)
+    request: Any = si.ApplicationRequest(rmID="rm", new=new)
     assert heard(request, "accepted", "rejected") == [1_800, 200]
-    request = AllocationRequest(rmID="rm")
+    request = si.AllocationRequest(rmID="rm")
     for n in range(count):
         ask = request.asks.add(allocationKey=f"k{n}", applicationID="app-0", maxAllocations=1)
         ask.resourceAsk.CopyFrom(size if n % 10 else resource({}))
@@ -366,7 +350,7 @@ def test_thousands_of_items_in_one_request() -> None:
     assert sum(line.startswith("new") for line in script.schedule()) == 500
     assert script.scheduler.check() == []
     stops = [
-        AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
+        si.AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
         for n in range(count)
     ]
     assert heard(releases(*stops), "") == [500]
@@ -377,11 +361,13 @@ def test_thousands_of_items_in_one_request() -> None:
 
 def test_an_application_with_everything_wrong_leaves_no_trace_but_the_rejection() -> None:
     script = Script(queues("a"))
-    request = AddApplicationRequest(
+    request = si.AddApplicationRequest(
         applicationID="app",
         queueName="root.nope.nope",
         gangSchedulingStyle="Medium",
         executionTimeoutMilliSeconds=-MOST,
     )
-    assert script.send(ApplicationRequest(rmID="rm", new=[request]))[0].startswith("rejected app")
+    assert script.send(si.ApplicationRequest(rmID="rm", new=[request]))[0].startswith(
+        "rejected app"
+    )
     assert script.scheduler.partition().applications == {}

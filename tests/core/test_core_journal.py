@@ -265,9 +265,6 @@ def test_next_deadline_is_the_next_timer_that_lives() -> None:
     assert script.scheduler.next_deadline() is None
 
 
-# -- time ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
 def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     script = on_nodes(n1=1000)

@@ -6,15 +6,7 @@ import pytest
 from core_steps import on_nodes, run, serve, submit
 from core_world import MESSAGE_ORDERS, in_order, queues, scripted
 
-from quadriga.si import (
-    AcceptedNode,
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    NodeRequest,
-    NodeResponse,
-    RejectedNode,
-)
+from quadriga import si
 from quadriga.sim.script import Script, resource
 
 
@@ -30,8 +22,8 @@ def placed(script: Script, app: str = "app", size: int = 1000, key: str = "a") -
 
 def existing(
     uuid: str, app: str = "app", *, group: str = "", placeholder: bool = False, vcore: int = 1000
-) -> Allocation:
-    return Allocation(
+) -> si.Allocation:
+    return si.Allocation(
         allocationKey=uuid.rsplit("-", 1)[0],
         UUID=uuid,
         applicationID=app,
@@ -58,22 +50,22 @@ def test_i30_create_of_an_existing_node_is_rejected() -> None:
 def test_x20_the_other_nodes_of_the_request_are_applied() -> None:
     script = on_nodes(n1=1000)
     actions = {
-        "n2": NodeInfo.CREATE,
-        "n1": NodeInfo.CREATE,
-        "n9": NodeInfo.UPDATE,
-        "n3": NodeInfo.CREATE_DRAIN,
+        "n2": si.NodeInfo.CREATE,
+        "n1": si.NodeInfo.CREATE,
+        "n9": si.NodeInfo.UPDATE,
+        "n3": si.NodeInfo.CREATE_DRAIN,
     }
     infos = [
-        NodeInfo(nodeID=name, action=action, schedulableResource=resource({"vcore": 1000}))
+        si.NodeInfo(nodeID=name, action=action, schedulableResource=resource({"vcore": 1000}))
         for name, action in actions.items()
     ]
     script.messages.clear()
-    script.send(NodeRequest(rmID="rm", nodes=infos))
+    script.send(si.NodeRequest(rmID="rm", nodes=infos))
     # one response for all of them
     ((_, response),) = script.messages
-    assert isinstance(response, NodeResponse)
-    assert list(response.accepted) == [AcceptedNode(nodeID="n2"), AcceptedNode(nodeID="n3")]
-    assert [type(r) for r in response.rejected] == [RejectedNode, RejectedNode]
+    assert isinstance(response, si.NodeResponse)
+    assert list(response.accepted) == [si.AcceptedNode(nodeID="n2"), si.AcceptedNode(nodeID="n3")]
+    assert [type(r) for r in response.rejected] == [si.RejectedNode, si.RejectedNode]
     assert [r.nodeID for r in response.rejected] == ["n1", "n9"]
     assert all(r.reason for r in response.rejected)
 
@@ -81,8 +73,8 @@ def test_x20_the_other_nodes_of_the_request_are_applied() -> None:
 def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
     script = on_nodes(n1=1000)
     for action in (0, 99, -1):
-        info = NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
-        assert script.send(NodeRequest(rmID="rm", nodes=[info])) == []
+        info = si.NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
+        assert script.send(si.NodeRequest(rmID="rm", nodes=[info])) == []
     assert state(script) == "Schedulable"
     assert [text for _, text in script.scheduler.notes] == [
         f"node 'n1': unknown action {action} ignored (X7)" for action in (0, 99, -1)
@@ -107,28 +99,25 @@ def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
     assert script.node("n1") == ["accepted node n1"]
     placed(script)
     assert script.scheduler.application("app").state == "Accepted"
-    script.node("n1", NodeInfo.UPDATE, vcore=1000)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1000)
     assert script.schedule()[-1] == "new app/a-0 on n1"
-
-
-# -- draining --------------------------------------------------------------------------------------
 
 
 def test_i29_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
     script = on_nodes(n1=4000)
     placed(script)
-    for action in (NodeInfo.DRAIN_NODE, NodeInfo.UPDATE, NodeInfo.DRAIN_NODE):
+    for action in (si.NodeInfo.DRAIN_NODE, si.NodeInfo.UPDATE, si.NodeInfo.DRAIN_NODE):
         assert script.node("n1", action, vcore=4000) == []
         assert state(script) == "Draining"
         assert serve(script, "app", "b", vcore=1000) == []
     assert list(script.scheduler.application("app").allocations) == ["a-0"]
-    assert script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE) == []
+    assert script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE) == []
     assert script.schedule() == ["new app/b-0 on n1"]
 
 
 def test_i31_x20_drain_to_schedulable_of_a_schedulable_node_is_rejected() -> None:
     script = on_nodes(n1=1000)
-    (line,) = script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    (line,) = script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert line == "rejected node n1: node n1 is Schedulable: schedule is not possible (I31)"
     assert state(script) == "Schedulable"
 
@@ -139,7 +128,7 @@ def test_i31_x20_drain_to_schedulable_of_a_schedulable_node_is_rejected() -> Non
 def test_i33_an_update_replaces_attributes_and_leaves_capacity_alone() -> None:
     script = Script()
     script.node("n1", vcore=1000, attributes={"si/zone": "a", "si/os": "linux"})
-    script.node("n1", NodeInfo.UPDATE, attributes={"si/zone": "b"})
+    script.node("n1", si.NodeInfo.UPDATE, attributes={"si/zone": "b"})
     assert script.scheduler.partition().nodes["n1"].attributes == {"si/zone": "b"}
     assert placed(script).scheduler.application("app").state == "Running"
 
@@ -147,7 +136,7 @@ def test_i33_an_update_replaces_attributes_and_leaves_capacity_alone() -> None:
 def test_capacity_below_use_evicts_nothing() -> None:
     script = on_nodes(n1=4000)
     placed(script, size=3000)
-    assert script.node("n1", NodeInfo.UPDATE, vcore=1000) == []
+    assert script.node("n1", si.NodeInfo.UPDATE, vcore=1000) == []
     script.node("n2", vcore=4000)
     assert serve(script, "app", "b", "c", vcore=1000) == ["new app/b-0 on n2", "new app/c-0 on n2"]
     script.release("app", "a-0")
@@ -159,27 +148,24 @@ def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
     script.node("n1", vcore=4000, occupied={"vcore": 3000})
     assert run(script, "app", "a", "b", vcore=1000) == ["app Running (run)", "new app/a-0 on n1"]
     # less is occupied: room for the other one
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 2000})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 2000})
     assert script.schedule() == ["new app/b-0 on n1"]
     # more than there is: nothing is evicted
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 4000})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 4000})
     assert serve(script, "app", "c", vcore=1000) == []
     assert set(script.scheduler.application("app").allocations) == {"a-0", "b-0"}
-    script.node("n1", NodeInfo.UPDATE, occupied={})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={})
     assert script.schedule() == ["new app/c-0 on n1"]
 
 
 def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
     script = Script()
     script.node("n1", vcore=1000, occupied={"gpu": 2})
-    script.node("n1", NodeInfo.UPDATE, vcore=1000, disk=5)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1000, disk=5)
     placed(script)
     assert serve(script, "app", "g", gpu=1) == []
-    script.node("n1", NodeInfo.UPDATE, vcore=1000, gpu=3)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1000, gpu=3)
     assert script.schedule() == ["new app/g-0 on n1"]
-
-
-# -- decommissioning -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", MESSAGE_ORDERS)
@@ -187,7 +173,7 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
     script = scripted(order=order, vcore=3000)
     run(script, "app", "a", "b", vcore=1000)
     placed(script, "two")
-    heard = script.node("n1", NodeInfo.DECOMISSION)
+    heard = script.node("n1", si.NodeInfo.DECOMISSION)
     released = ["released app/a-0 STOPPED_BY_RM", "released app/b-0 STOPPED_BY_RM"]
     assert [line for line in heard if "app" in line] == in_order(
         order, "app Waiting (wait)", *released
@@ -205,8 +191,8 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
 def test_i32_a_decommissioned_node_may_come_back_without_what_ran_there() -> None:
     script = on_nodes(n1=1000)
     placed(script)
-    script.node("n1", NodeInfo.DECOMISSION)
-    (line,) = script.node("n1", NodeInfo.DECOMISSION)
+    script.node("n1", si.NodeInfo.DECOMISSION)
+    (line,) = script.node("n1", si.NodeInfo.DECOMISSION)
     assert line.startswith("rejected node n1: ") and "not known" in line
     assert script.node("n1", vcore=1000) == ["accepted node n1"]
     assert script.schedule() == []
@@ -262,7 +248,7 @@ def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
     script = Script()
     script.app("app")
     script.node("n1", vcore=4000)
-    message = AllocationRequest(
+    message = si.AllocationRequest(
         rmID="rm",
         allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")],
     )
@@ -288,7 +274,7 @@ def test_si_1_4_the_echo_has_what_was_reported() -> None:
     reported.priority = 7
     reported.allocationTags["k"] = "v"
     reported.originator = True
-    script.send(AllocationRequest(rmID="rm", allocations=[reported]))
+    script.send(si.AllocationRequest(rmID="rm", allocations=[reported]))
     (echo,) = script.messages[-1].message.new
     reported.allocationID = "a-0"
     assert echo == reported
@@ -325,6 +311,6 @@ def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> N
     submit(script, "gang", "p", gang={"vcore": 3000}, group="g", placeholder=True, vcore=1000)
     assert script.schedule() == []
     found = existing("q-0", "gang", group="g", placeholder=True)
-    script.send(AllocationRequest(rmID="rm", allocations=[found]))
+    script.send(si.AllocationRequest(rmID="rm", allocations=[found]))
     # it has started: what the quota has left is for it
     assert script.schedule() == ["new gang/p-0 on n1 placeholder of g"]

@@ -58,9 +58,6 @@ def paths(script: Script) -> list[str]:
 NO_MATCH = "application rejected: no placement rule matched"
 
 
-# -- provided --------------------------------------------------------------------------------------
-
-
 def test_without_rules_the_queue_must_be_named_and_exist() -> None:
     script = cluster("")
     assert add(script, "root.a") == "root.a"
@@ -160,9 +157,6 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
         "rule 3 (provided): queue root.team is a parent; "
         "root.default: does not exist"
     )
-
-
-# -- filters ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -274,9 +274,6 @@ def test_i9_unknown_partitions_are_refused_everywhere() -> None:
     assert script.release_ask("app", "a", partition="nope") == []
 
 
-# -- policy groups ---------------------------------------------------------------------------------
-
-
 def test_i44_a_policy_group_may_be_shared_with_the_same_configuration() -> None:
     scheduler = Scheduler()
     a = Script(rm_id="a", scheduler=scheduler, policy_group="g")

@@ -6,18 +6,9 @@ from collections.abc import Iterable
 
 from core_steps import on_nodes, serve, submit
 
+from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.runtime.outbox import Output
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    UserGroupInformation,
-)
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
@@ -30,7 +21,7 @@ def full(
     """Nodes filled with single vcores of application ``other``; root's quota is never short, and any
     number of nodes may be reserved."""
     script = Script(config, options=Options(journal_size=None, bound_reservations=False))
-    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("spare", si.NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("other", queue)
     for node in nodes:
         script.node(node, vcore=size)
@@ -124,17 +115,17 @@ def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
 def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:
     """Some resource managers with as many asks each, and what they will be told."""
     scheduler = Scheduler()
-    user = UserGroupInformation(user="u", groups=["g"])
+    user = si.UserGroupInformation(user="u", groups=["g"])
     size = resource({"vcore": 1})
     for name in names:
-        scheduler.apply(RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE), 0)
-        node = NodeInfo(
-            nodeID="n", action=NodeInfo.CREATE, schedulableResource=resource({"vcore": 9_999})
+        scheduler.apply(si.RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE), 0)
+        node = si.NodeInfo(
+            nodeID="n", action=si.NodeInfo.CREATE, schedulableResource=resource({"vcore": 9_999})
         )
-        scheduler.apply(NodeRequest(rmID=name, nodes=[node]), 0)
-        app = AddApplicationRequest(applicationID="app", queueName="root.default", ugi=user)
-        scheduler.apply(ApplicationRequest(rmID=name, new=[app]), 0)
-        request = AllocationRequest(rmID=name)
+        scheduler.apply(si.NodeRequest(rmID=name, nodes=[node]), 0)
+        app = si.AddApplicationRequest(applicationID="app", queueName="root.default", ugi=user)
+        scheduler.apply(si.ApplicationRequest(rmID=name, new=[app]), 0)
+        request = si.AllocationRequest(rmID=name)
         for at in range(pods):
             request.asks.add(
                 allocationKey=f"{at}", applicationID="app", resourceAsk=size, maxAllocations=1
@@ -143,8 +134,8 @@ def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[st
     return scheduler, {name: [] for name in names}
 
 
-def allocations(outputs: list[Output]) -> list[tuple[str, AllocationResponse]]:
-    return [(rm_id, said) for rm_id, said in outputs if isinstance(said, AllocationResponse)]
+def allocations(outputs: list[Output]) -> list[tuple[str, si.AllocationResponse]]:
+    return [(rm_id, said) for rm_id, said in outputs if isinstance(said, si.AllocationResponse)]
 
 
 def test_with_a_budget_resource_managers_take_turns() -> None:

@@ -133,9 +133,6 @@ def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
     assert held(script, "g") == ["p-1"]
 
 
-# -- R5: the watchdog's repeat -----------------------------------------------------------------------
-
-
 def test_x46_the_answers_to_repeats_of_a_release_end_nothing_new(script: Script) -> None:
     gang_runs(script)
     script.advance(10)
@@ -148,9 +145,6 @@ def test_x46_the_answers_to_repeats_of_a_release_end_nothing_new(script: Script)
     assert script.release("g", "p-0", TIMEOUT) == []
     assert held(script, "g") == ["p-1"]
     assert script.advance(10) == ["released g/p-1 TIMEOUT"]
-
-
-# -- how long ----------------------------------------------------------------------------------------
 
 
 def test_x46_the_number_is_forgotten_after_an_hour(script: Script) -> None:

@@ -26,23 +26,9 @@ from service_side import (
     send,
 )
 
+from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
 from quadriga.core.checks.failures import Failure
-from quadriga.si import (
-    AllocationResponse,
-    ApplicationResponse,
-    EventRecord,
-    NodeInfo,
-    NodeResponse,
-    NullCallback,
-    PredicatesArgs,
-    RegisterResourceManagerRequest,
-    RegisterResourceManagerResponse,
-    RequestError,
-    ResourceManagerCallback,
-    SchedulerAPI,
-    UpdateConfigurationRequest,
-)
 
 
 @pytest.fixture
@@ -56,19 +42,15 @@ def manual() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: 0)
 
 
-# -- the protocols ---------------------------------------------------------------------------------
-
-
 def test_i3_i4_the_service_and_the_callbacks_satisfy_the_protocols(
     manual: SchedulerService,
 ) -> None:
-    assert isinstance(manual, SchedulerAPI)
-    assert isinstance(Heard(), ResourceManagerCallback)
-    api: SchedulerAPI = manual
-    assert api.register_resource_manager(register(), Heard()) == RegisterResourceManagerResponse()
-
-
-# -- one core, two faces ---------------------------------------------------------------------------
+    assert isinstance(manual, si.SchedulerAPI)
+    assert isinstance(Heard(), si.ResourceManagerCallback)
+    api: si.SchedulerAPI = manual
+    assert (
+        api.register_resource_manager(register(), Heard()) == si.RegisterResourceManagerResponse()
+    )
 
 
 def test_m8_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
@@ -111,20 +93,19 @@ def rest(service: SchedulerService) -> None:
     service.read(lambda core: None)
 
 
-# -- errors at the caller --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threaded", [False, True])
 def test_a_refused_request_raises_at_the_caller(threaded: bool) -> None:
     with SchedulerService(manual=not threaded) as service:
-        with pytest.raises(RequestError, match="rmID"):
-            service.register_resource_manager(RegisterResourceManagerRequest(), NullCallback())
+        with pytest.raises(si.RequestError, match="rmID"):
+            service.register_resource_manager(
+                si.RegisterResourceManagerRequest(), si.NullCallback()
+            )
         for message in (nodes("n1"), apps("a"), asks("a", "k")):
-            with pytest.raises(RequestError, match="not registered"):
+            with pytest.raises(si.RequestError, match="not registered"):
                 send(service, message)
-        service.register_resource_manager(register(), NullCallback())
-        with pytest.raises(RequestError, match="config"):
-            service.update_configuration(UpdateConfigurationRequest(rmID="rm", config="["))
+        service.register_resource_manager(register(), si.NullCallback())
+        with pytest.raises(si.RequestError, match="config"):
+            service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config="["))
         assert service.failures == 0
 
 
@@ -135,7 +116,7 @@ def test_i5_i7_i9_each_manager_hears_its_own_by_the_callback_of_its_last_registr
     begin(manual, first)
     begin(manual, second)
     manual.register_resource_manager(register("other"), other)
-    with pytest.raises(RequestError):
+    with pytest.raises(si.RequestError):
         manual.register_resource_manager(register(config="["), refused)
     manual.update_node(nodes("n1"))
     assert [len(each.calls) for each in (first, second, refused, other)] == [0, 1, 0, 0]
@@ -145,7 +126,7 @@ def test_i5_i7_i9_each_manager_hears_its_own_by_the_callback_of_its_last_registr
 
 
 class Fails(Heard):
-    def update_node(self, response: NodeResponse) -> None:
+    def update_node(self, response: si.NodeResponse) -> None:
         super().update_node(response)
         raise OSError("the pipe is broken")
 
@@ -168,21 +149,21 @@ def test_a_callback_that_raises_is_logged_and_nothing_stops(
 class Eager(Heard):
     """Asks as soon as its application is accepted, and confirms and releases on hearing of it."""
 
-    api: SchedulerAPI
+    api: si.SchedulerAPI
 
-    def update_application(self, response: ApplicationResponse) -> None:
+    def update_application(self, response: si.ApplicationResponse) -> None:
         super().update_application(response)
         for app in response.accepted:
             self.api.update_allocation(asks(app.applicationID, "a", "b"))
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         super().update_allocation(response)
         for new in response.new:
             self.api.update_allocation(release(new.applicationID, new.UUID))
 
 
 def done(messages: list[Any]) -> bool:
-    return sum(len(m.released) for m in messages if isinstance(m, AllocationResponse)) == 4
+    return sum(len(m.released) for m in messages if isinstance(m, si.AllocationResponse)) == 4
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -198,9 +179,9 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
     # no allocation is heard of before it is made, no state before the one that leads to it
     said: list[str] = []
     for message in heard.messages:
-        if isinstance(message, ApplicationResponse):
+        if isinstance(message, si.ApplicationResponse):
             said += [f"{u.applicationID} {u.state}" for u in message.updated]
-        if isinstance(message, AllocationResponse):
+        if isinstance(message, si.AllocationResponse):
             said += [f"{n.applicationID} new {n.UUID}" for n in message.new]
             said += [f"{r.applicationID} released {r.UUID}" for r in message.released]
     for app in ("one", "two"):
@@ -215,7 +196,7 @@ def test_what_a_callback_asks_for_comes_after_what_was_said_before(
     manual: SchedulerService,
 ) -> None:
     class Nested(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             super().update_node(response)
             if [n.nodeID for n in response.accepted] == ["n1"]:
                 manual.update_node(nodes("n2"))
@@ -231,7 +212,7 @@ def test_a_callback_may_register_again(threaded: bool) -> None:
     second = Heard()
 
     class Restarts(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             super().update_node(response)
             service.register_resource_manager(register(), second)
 
@@ -247,7 +228,7 @@ def test_a_callback_may_stop_the_service() -> None:
     ended = threading.Event()
 
     class Stops(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             service.stop()
             ended.set()
 
@@ -271,7 +252,7 @@ def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
         begin(service, heard, nodes("n1"))
         # as a bug of ours would leave it: in a state that does not know the next trigger
         service.read(lambda core: setattr(core.partition().nodes["n1"], "state", "Removed"))
-        service.update_node(nodes("n1", action=NodeInfo.UPDATE))
+        service.update_node(nodes("n1", action=si.NodeInfo.UPDATE))
         assert service.failures == 1
         # that one message is refused, and the service goes on
         service.update_node(nodes("n2"))
@@ -410,7 +391,7 @@ def test_requests_from_many_threads_are_all_answered(service: SchedulerService) 
 def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
     for _ in range(20):
         service = SchedulerService()
-        service.register_resource_manager(register(), NullCallback())
+        service.register_resource_manager(register(), si.NullCallback())
         refused = threading.Event()
 
         def ask(service: SchedulerService = service, refused: threading.Event = refused) -> None:
@@ -431,10 +412,10 @@ def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
 
 
 def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
-    events: Sequence[EventRecord] = [EventRecord()]
-    null = NullCallback()
+    events: Sequence[si.EventRecord] = [si.EventRecord()]
+    null = si.NullCallback()
     null.send_event(events)
-    assert null.predicates(PredicatesArgs()) is None
+    assert null.predicates(si.PredicatesArgs()) is None
 
 
 def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
@@ -448,5 +429,5 @@ def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
     manual.step(2)
     assert len(placed(heard)) == 1
     manual.shutdown("rm")
-    with pytest.raises(RequestError, match="not registered"):
+    with pytest.raises(si.RequestError, match="not registered"):
         manual.update_node(nodes("n2"))

@@ -7,17 +7,8 @@ from typing import Any
 import pytest
 from service_side import SECOND, Heard, apps, asks, begin, nodes, placed
 
+from quadriga import si
 from quadriga.core import SchedulerService
-from quadriga.si import (
-    AllocationResponse,
-    ApplicationResponse,
-    NodeInfo,
-    NodeResponse,
-    NullCallback,
-    PredicatesArgs,
-    PreemptionPredicatesArgs,
-    PreemptionPredicatesResponse,
-)
 
 
 @pytest.fixture
@@ -36,7 +27,7 @@ class Picky(Heard):
         self.refused = refused
         self.asked: list[tuple[str, str, bool]] = []
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         self.asked.append((args.allocationKey, args.nodeID, args.allocate))
         return "taint" if args.nodeID in self.refused else None
 
@@ -68,7 +59,7 @@ class Careful(Picky):
         super().__init__(*refused)
         self.read: list[str] = []
 
-    def refusal(self, args: PredicatesArgs) -> str | None:
+    def refusal(self, args: si.PredicatesArgs) -> str | None:
         self.read.append(args.nodeID)
         return "taint" if args.nodeID in self.refused else None
 
@@ -117,9 +108,9 @@ def test_i36_a_manager_without_predicates_of_its_own_is_not_asked(
     manual: SchedulerService,
 ) -> None:
     class Bare:
-        def update_node(self, response: NodeResponse) -> None: ...
-        def update_application(self, response: ApplicationResponse) -> None: ...
-        def update_allocation(self, response: AllocationResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None: ...
+        def update_application(self, response: si.ApplicationResponse) -> None: ...
+        def update_allocation(self, response: si.AllocationResponse) -> None:
             self.placed = [n.nodeID for n in response.new]
 
     bare: Any = Bare()
@@ -133,7 +124,7 @@ def raises(service: SchedulerService) -> None:
 
 
 def removes_the_node(service: SchedulerService) -> None:
-    service.update_node(nodes("n1", action=NodeInfo.DECOMISSION))
+    service.update_node(nodes("n1", action=si.NodeInfo.DECOMISSION))
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -158,8 +149,8 @@ def test_i36_predicates_that_raise_or_send_requests_say_no(
 
 
 def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
-    args = PreemptionPredicatesArgs(
+    args = si.PreemptionPredicatesArgs(
         allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
     )
-    answer = NullCallback().preemption_predicates(args)
-    assert answer == PreemptionPredicatesResponse(success=True, index=2)
+    answer = si.NullCallback().preemption_predicates(args)
+    assert answer == si.PreemptionPredicatesResponse(success=True, index=2)

@@ -8,20 +8,11 @@ import logging
 import pytest
 from core_steps import run, serve, submit
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.scheduling.releasing import evict
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NullCallback,
-    RegisterResourceManagerRequest,
-    RemoveApplicationRequest,
-    TerminationType,
-    UserGroupInformation,
-)
 from quadriga.si.constants import INSTANCE_TYPE
 from quadriga.sim.script import ONE_QUEUE, Script
 
@@ -88,7 +79,7 @@ def test_2_18_what_was_preempted_is_counted_apart() -> None:
     victim = app.allocations["k-0"]
     evict(script.scheduler._kernel, Eviction((victim,), victim.ask, "for another"))
     script.advance(1)
-    script.release("a", "k-0", TerminationType.PREEMPTED_BY_SCHEDULER)
+    script.release("a", "k-0", si.TerminationType.PREEMPTED_BY_SCHEDULER)
     used = usage_of(script, "a")
     assert (used.preempted, used.used) == ({"m5": {"vcore": 9000}}, {})
 
@@ -97,7 +88,7 @@ def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
     script = cluster()
     run(script, "a", "k", vcore=1000)
     script.advance(2)
-    script.node("n1", NodeInfo.DECOMISSION)
+    script.node("n1", si.NodeInfo.DECOMISSION)
     script.advance(5)
     assert usage_of(script, "a").used == {"m5": {"vcore": 2000}}
 
@@ -170,13 +161,13 @@ def test_nobody_has_to_take_summaries() -> None:
 
 def test_2_18_the_service_logs_a_summary(caplog: pytest.LogCaptureFixture) -> None:
     service = SchedulerService(manual=True, clock=lambda: SECOND)
-    request = RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)
-    service.register_resource_manager(request, NullCallback())
-    ugi = UserGroupInformation(user="ann")
-    new = AddApplicationRequest(applicationID="a", queueName="root.default", ugi=ugi)
-    removal = RemoveApplicationRequest(applicationID="a")
+    request = si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)
+    service.register_resource_manager(request, si.NullCallback())
+    ugi = si.UserGroupInformation(user="ann")
+    new = si.AddApplicationRequest(applicationID="a", queueName="root.default", ugi=ugi)
+    removal = si.RemoveApplicationRequest(applicationID="a")
     with caplog.at_level(logging.INFO, "quadriga.applications"):
-        service.update_application(ApplicationRequest(rmID="rm", new=[new], remove=[removal]))
+        service.update_application(si.ApplicationRequest(rmID="rm", new=[new], remove=[removal]))
     (record,) = caplog.records
     text, _, fields = record.getMessage().partition(": ")
     assert text == "YK_APP_SUMMARY"

@@ -217,9 +217,6 @@ def test_2_14_durations_as_go_prints_them(ns: int, text: str) -> None:
     assert parse_duration(text) == ns
 
 
-# -- placement rules -------------------------------------------------------------------------------
-
-
 def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
     found = running(RICH).placement_rules("default")
     assert found == {
