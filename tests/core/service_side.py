@@ -53,6 +53,12 @@ def register(rm_id: str = "rm", **fields: Any) -> si.RegisterResourceManagerRequ
     return si.RegisterResourceManagerRequest(rmID=rm_id, **fields)
 
 
+def of(rm_id: str, message: Any) -> Any:
+    """The message of this resource manager."""
+    message.rmID = rm_id
+    return message
+
+
 def nodes(*names: str, vcore: int = 4000, action: int = si.NodeInfo.CREATE) -> si.NodeRequest:
     infos = [
         si.NodeInfo(nodeID=n, action=action, schedulableResource=resource({"vcore": vcore}))  # type: ignore[arg-type]

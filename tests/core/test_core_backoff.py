@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from core_steps import on_nodes, run, submit
+from core_world import queues
 
 from quadriga.sim.script import Script
 
 from .preemption_side import news
 
-CONFIG = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            properties:
-              application.unschedasks.backoff: '3'
-              application.unschedasks.backoff.delay: 10s
-          - name: b
-"""
+BACKOFF = "application.unschedasks.backoff: '3', application.unschedasks.backoff.delay: 10s"
+CONFIG = queues("a", "b", a=f"properties: {{{BACKOFF}}}")
 
 
 def waiting(asks: int, queue: str = "root.a") -> Script:
@@ -58,23 +48,16 @@ def test_2_2_2_other_queues_are_not_concerned() -> None:
     assert waiting(9, "root.b").scheduler.application("app").backoff_until == 0
 
 
-def test_2_2_2_asks_behind_them_are_not_looked_at() -> None:
-    script = on_nodes(CONFIG, n1=2)
-    submit(script, "app", "k0", "k1", "k2", queue="root.a", vcore=4)
+def test_2_2_2_asks_behind_them_are_not_looked_at_and_asks_before_them_are() -> None:
+    script = on_nodes(CONFIG, n1=3)
+    submit(script, "app", "before", queue="root.a", vcore=1)
+    script.ask("app", "k0", "k1", "k2", vcore=4)
     script.ask("app", "small", vcore=1)
     submit(script, "another", "x", queue="root.a", vcore=1)
-    assert news(script.schedule()) == ["another/x-0 on n1"]
+    assert news(script.schedule()) == ["app/before-0 on n1", "another/x-0 on n1"]
     script.advance(10)
     assert script.schedule() == []
     assert script.scheduler.application("app").backoff_until == 20 * 10**9
-
-
-def test_2_2_2_asks_before_them_are() -> None:
-    script = on_nodes(CONFIG, n1=2)
-    submit(script, "app", "small", queue="root.a", vcore=1)
-    script.ask("app", "k0", "k1", "k2", vcore=4)
-    assert news(script.schedule()) == ["app/small-0 on n1"]
-    assert script.scheduler.application("app").backoff_until
 
 
 def test_2_2_2_an_application_that_ends_meanwhile() -> None:

@@ -66,9 +66,7 @@ def name_of(each: Route) -> str:
 
 
 @pytest.mark.parametrize("each", ROUTES, ids=name_of)
-def test_m1_a_route_names_a_part_of_its_message_and_triggers_of_its_lifecycle(
-    each: Route,
-) -> None:
+def test_m1_a_route_names_parts_of_its_messages_and_triggers_of_its_lifecycle(each: Route) -> None:
     if each.field:
         assert each.message in REQUESTS
         descriptor = each.message.DESCRIPTOR
@@ -80,16 +78,8 @@ def test_m1_a_route_names_a_part_of_its_message_and_triggers_of_its_lifecycle(
     for entity, triggers in each.concerns.items():
         assert triggers
         assert set(triggers) <= set(LIFECYCLES[entity].triggers())
-
-
-@pytest.mark.parametrize("each", ROUTES, ids=name_of)
-def test_m1_what_a_route_answers_are_fields_of_a_response(each: Route) -> None:
-    fields = {
-        name
-        for response in (si.AllocationResponse, si.ApplicationResponse, si.NodeResponse)
-        for name in response.DESCRIPTOR.fields_by_name
-    }
-    assert set(each.response) <= fields
+    responses = (si.AllocationResponse, si.ApplicationResponse, si.NodeResponse)
+    assert set(each.response) <= {name for r in responses for name in r.DESCRIPTOR.fields_by_name}
     assert bool(each.response) == bool(each.field)
 
 
@@ -223,22 +213,14 @@ def test_m5_an_accepted_application_is_new_and_nothing_is_fired() -> None:
 
 
 # fmt: off
-BEFORE = {
-    # action                        what the node has been through before
-    si.NodeInfo.CREATE:                (),
-    si.NodeInfo.CREATE_DRAIN:          (),
-    si.NodeInfo.UPDATE:                (si.NodeInfo.CREATE,),
-    si.NodeInfo.DRAIN_NODE:            (si.NodeInfo.CREATE,),
-    si.NodeInfo.DRAIN_TO_SCHEDULABLE:  (si.NodeInfo.CREATE_DRAIN,),
-    si.NodeInfo.DECOMISSION:           (si.NodeInfo.CREATE,),
-}
-AFTER = {
-    si.NodeInfo.CREATE:                "Schedulable",
-    si.NodeInfo.CREATE_DRAIN:          "Draining",
-    si.NodeInfo.UPDATE:                "Schedulable",
-    si.NodeInfo.DRAIN_NODE:            "Draining",
-    si.NodeInfo.DRAIN_TO_SCHEDULABLE:  "Schedulable",
-    si.NodeInfo.DECOMISSION:           None,
+LIVES: dict[si.NodeInfo.ActionFromRM, tuple[list[si.NodeInfo.ActionFromRM], str | None]] = {
+    # action                        what the node has been through before, its state afterwards
+    si.NodeInfo.CREATE:                ([], "Schedulable"),
+    si.NodeInfo.CREATE_DRAIN:          ([], "Draining"),
+    si.NodeInfo.UPDATE:                ([si.NodeInfo.CREATE], "Schedulable"),
+    si.NodeInfo.DRAIN_NODE:            ([si.NodeInfo.CREATE], "Draining"),
+    si.NodeInfo.DRAIN_TO_SCHEDULABLE:  ([si.NodeInfo.CREATE_DRAIN], "Schedulable"),
+    si.NodeInfo.DECOMISSION:           ([si.NodeInfo.CREATE], None),
 }
 # fmt: on
 
@@ -246,20 +228,21 @@ AFTER = {
 @pytest.mark.parametrize("each", NODE_ROUTES, ids=lambda r: si.NodeInfo.ActionFromRM.Name(r.action))
 def test_m7_an_action_fires_its_trigger_at_the_node(each: NodeRoute) -> None:
     script = Script()
-    for action in BEFORE[each.action]:
+    before, after = LIVES[each.action]
+    for action in before:
         script.node("n1", action, memory=1)
     with watching() as fired:
         script.node("n1", each.action, memory=2)
     assert fired == [("node", each.trigger)]
     node = script.scheduler.partition().nodes.get("n1")
-    assert (node.state if node else None) == AFTER[each.action]
+    assert (node.state if node else None) == after
 
 
 def test_x7_x20_i30_an_action_that_cannot_be_is_answered_and_fires_nothing() -> None:
     script = Script()
     with watching() as fired:
         for each in NODE_ROUTES:
-            if BEFORE[each.action]:
+            if LIVES[each.action][0]:
                 (answer,) = script.node("n1", each.action, memory=2)
                 assert answer.startswith("rejected node n1: ") and "not known" in answer
         assert script.node("n1", si.NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
@@ -290,14 +273,3 @@ def test_m2_a_request_that_fails_a_check_is_not_applied_at_all() -> None:
     with watching() as fired, pytest.raises(si.RequestError, match="R6"):
         script.send(request)
     assert fired == []
-
-
-def test_the_journal_names_the_part_that_was_the_cause() -> None:
-    script = ready()
-    script.release_ask("a", "y")
-    script.release("g", "p-0", REPLACED)
-    causes = {key: script.scheduler.story(key)[-1].cause for key in ("ask/a/y", "allocation/g/p-0")}
-    assert causes == {
-        "ask/a/y": "AllocationRequest.releases.allocationAsksToRelease",
-        "allocation/g/p-0": "AllocationRequest.releases.allocationsToRelease",
-    }

@@ -36,13 +36,13 @@ def about(found: Explanation, *names: str) -> list[Check]:
     return [check for check in found.checks if check.about in names]
 
 
-def three_reserved() -> Script:
-    """Three nodes, each with 800 left and reserved for an ask of 2000."""
+def reserved_nodes(count: int = 3) -> Script:
+    """Nodes n1, n2, ..., each with 800 left and reserved for an ask of 2000 (a, b, ... of ``holder``)."""
     script = Script(options=UNBOUNDED)
-    for number in (1, 2, 3):
+    for number in range(1, count + 1):
         script.node(f"n{number}", vcore=2000)
-    run(script, "other", "x", "y", "z", vcore=1200)
-    submit(script, "holder", "a", "b", "c", vcore=2000)
+    run(script, "other", *"rstuxyz"[:count], vcore=1200)
+    submit(script, "holder", *"abcdefg"[:count], vcore=2000)
     script.advance(3)
     script.schedule()
     script.app("late")
@@ -53,7 +53,7 @@ def three_reserved() -> Script:
 
 
 def test_explain_checks_fit_before_reservation() -> None:
-    script = three_reserved()
+    script = reserved_nodes()
     script.ask("late", "w", vcore=900)
     found = explained(script, "late", "w")
     (check,) = [each for each in about(found, "nodes") if not each.passed]
@@ -67,7 +67,7 @@ def test_explain_checks_fit_before_reservation() -> None:
 
 
 def test_explain_names_who_holds_the_nodes_with_room() -> None:
-    script = three_reserved()
+    script = reserved_nodes()
     script.ask("late", "w", vcore=800)
     found = explained(script, "late", "w")
     (check,) = [each for each in about(found, "nodes") if not each.passed]
@@ -82,17 +82,11 @@ def test_explain_names_who_holds_the_nodes_with_room() -> None:
 
 
 def test_explain_names_at_most_five_holders_and_counts_the_others() -> None:
-    script = Script(options=UNBOUNDED)
-    for number in range(7):
-        script.node(f"n{number}", vcore=2000)
-    run(script, "other", *(f"x{number}" for number in range(7)), vcore=1200)
-    submit(script, "holder", *(f"a{number}" for number in range(7)), vcore=2000)
-    script.advance(3)
-    script.schedule()
-    submit(script, "late", "w", vcore=800)
+    script = reserved_nodes(7)
+    script.ask("late", "w", vcore=800)
     (check,) = [each for each in about(explained(script, "late", "w"), "nodes") if not each.passed]
-    assert check.text.startswith("7 nodes have room but are reserved: n0 for ask a0 of holder, ")
-    assert check.text.endswith("n4 for ask a4 of holder and 2 more")
+    assert check.text.startswith("7 nodes have room but are reserved: n1 for ask a of holder, ")
+    assert check.text.endswith("n5 for ask e of holder and 2 more")
     assert (len(check.holders), check.held) == (5, 7)
 
 
@@ -130,7 +124,7 @@ def test_explain_names_the_best_node_with_room_as_a_decision_would_choose_it() -
 
 
 def test_explain_says_which_node_is_reserved_for_the_ask_itself() -> None:
-    script = three_reserved()
+    script = reserved_nodes()
     (check,) = about(explained(script, "holder", "b"), "reservation")
     assert (check.passed, check.text, check.node) == (True, "node n2 is reserved for it", "n2")
     assert not about(explained(script, "holder", "b"), "reservation")[0].holders

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core_steps import on_nodes, serve, submit
+from core_world import queues
+from service_side import apps, asks, nodes, of, register
 
 from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.runtime.outbox import Output
 from quadriga.si.constants import TAG_REQUIRED_NODE
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script
 
 from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
 
@@ -27,6 +29,21 @@ def full(
         script.node(node, vcore=size)
         serve(script, "other", *(f"{node}-{n}" for n in range(size)), priority=9, vcore=1)
     return script
+
+
+def waits(script: Script, queue: str = "root.default") -> str:
+    """Application ``app`` waits for a whole node; the one that is reserved for it."""
+    submit(script, "app", "big", queue=queue, vcore=2)
+    script.advance(2)
+    script.schedule()
+    (kept,) = reserved(script)
+    return kept
+
+
+def empty(script: Script, *names: str) -> None:
+    for name in names:
+        for number in range(2):
+            script.release("other", f"{name}-{number}-0")
 
 
 # -- a round ---------------------------------------------------------------------------------------
@@ -115,22 +132,11 @@ def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
 def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:
     """Some resource managers with as many asks each, and what they will be told."""
     scheduler = Scheduler()
-    user = si.UserGroupInformation(user="u", groups=["g"])
-    size = resource({"vcore": 1})
+    keys = [f"{at}" for at in range(pods)]
     for name in names:
-        scheduler.apply(si.RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE), 0)
-        node = si.NodeInfo(
-            nodeID="n", action=si.NodeInfo.CREATE, schedulableResource=resource({"vcore": 9_999})
-        )
-        scheduler.apply(si.NodeRequest(rmID=name, nodes=[node]), 0)
-        app = si.AddApplicationRequest(applicationID="app", queueName="root.default", ugi=user)
-        scheduler.apply(si.ApplicationRequest(rmID=name, new=[app]), 0)
-        request = si.AllocationRequest(rmID=name)
-        for at in range(pods):
-            request.asks.add(
-                allocationKey=f"{at}", applicationID="app", resourceAsk=size, maxAllocations=1
-            )
-        scheduler.apply(request, 0)
+        scheduler.apply(register(name), 0)
+        for message in (nodes("n", vcore=9_999), apps("app"), asks("app", *keys, vcore=1)):
+            scheduler.apply(of(name, message), 0)
     return scheduler, {name: [] for name in names}
 
 
@@ -165,71 +171,39 @@ def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
 
 def test_5_8_a_reserved_ask_takes_another_node_before_anybody_else_may() -> None:
     script = full("n1", "n2")
-    submit(script, "app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
-    (kept,) = reserved(script)
-    other = "n2" if kept == "n1" else "n1"
+    other = "n2" if waits(script) == "n1" else "n1"
     submit(script, "first", "small", priority=50, vcore=1)
-    script.release("other", f"{other}-0-0")
-    script.release("other", f"{other}-1-0")
-    heard = news(script.schedule())
-    assert heard == [f"app/big-0 on {other}"]
+    empty(script, other)
+    assert news(script.schedule()) == [f"app/big-0 on {other}"]
     assert reserved(script) == {}
 
 
 def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
     """Two applications of one queue may both use the same node: the older one does."""
     script = full("n1", "n2", "n3")
-    script.app("old")
-    script.app("new")
-    script.ask("old", "o", vcore=2)
-    script.ask("new", "n", priority=5, vcore=2)
+    submit(script, "old", "o", vcore=2)
+    submit(script, "new", "n", priority=5, vcore=2)
     script.advance(2)
     script.schedule()
-    kept = set(reserved(script))
-    assert len(kept) == 2
-    (left,) = {"n1", "n2", "n3"} - kept
-    script.release("other", f"{left}-0-0")
-    script.release("other", f"{left}-1-0")
+    (left,) = {"n1", "n2", "n3"} - set(reserved(script))
+    empty(script, left)
     assert news(script.schedule()) == [f"old/o-0 on {left}"]
 
 
 def test_5_8_its_own_node_before_another() -> None:
     script = full("n1", "n2")
-    submit(script, "app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
-    (kept,) = reserved(script)
-    for node in ("n1", "n2"):
-        script.release("other", f"{node}-0-0")
-        script.release("other", f"{node}-1-0")
+    kept = waits(script)
+    empty(script, "n1", "n2")
     assert news(script.schedule()) == [f"app/big-0 on {kept}"]
 
 
 def test_5_8_a_quota_without_room_stops_it_elsewhere_too() -> None:
-    config = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            resources: {max: {vcore: 2m}}
-          - name: b
-"""
+    config = queues("a", "b", a="resources: {max: {vcore: 2m}}")
     script = full("n1", "n2", config=config, queue="root.b")
-    submit(script, "app", "big", queue="root.a", vcore=2)
-    script.advance(2)
-    script.schedule()
-    (kept,) = reserved(script)
-    other = "n2" if kept == "n1" else "n1"
+    other = "n2" if waits(script, "root.a") == "n1" else "n1"
     script.node("n3", vcore=1)
-    script.ask("app", "small", priority=50, vcore=1)
-    assert news(script.schedule()) == ["app/small-0 on n3"]
-    script.release("other", f"{other}-0-0")
-    script.release("other", f"{other}-1-0")
+    assert news(serve(script, "app", "small", priority=50, vcore=1)) == ["app/small-0 on n3"]
+    empty(script, other)
     assert script.schedule() == []
     script.release("app", "small-0")
     assert news(script.schedule()) == [f"app/big-0 on {other}"]
@@ -249,13 +223,10 @@ def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
 
 def test_5_8_predicates_that_refused_the_reserved_node_are_asked_again() -> None:
     script = full("n1")
-    submit(script, "app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
+    waits(script)
     answer: list[str | None] = ["taint"]
     script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: answer[0])
-    script.release("other", "n1-0-0")
-    script.release("other", "n1-1-0")
+    empty(script, "n1")
     assert script.schedule() == []
     answer[0] = None
     assert news(script.schedule()) == ["app/big-0 on n1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from service_side import PATIENCE, apps, asks, nodes, register
+from service_side import PATIENCE, apps, asks, nodes, of, register
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
@@ -32,10 +32,6 @@ def test_a_slice_is_of_decisions_and_not_of_rounds() -> None:
         def wait() -> list[Any]:
             hold.wait(PATIENCE)
             return []
-
-        def of(rm_id: str, message: Any) -> Any:
-            message.rmID = rm_id
-            return message
 
         names = [f"rm-{at}" for at in range(RMS)]
         for name in names:

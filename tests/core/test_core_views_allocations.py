@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from core_steps import on_nodes, run, serve, submit
+from core_world import queues
 from views_side import TREE, app_of, ask_of, log_of, views_of
 
-from quadriga.si import AllocationAsk, AllocationRequest, PreemptionPolicy
 from quadriga.si.constants import TAG_REQUIRED_NODE
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import Script
 
 # -- asks ------------------------------------------------------------------------------------------
 
@@ -98,32 +98,19 @@ def test_x9_x16_g29_the_log_knows_the_gang() -> None:
     assert (parked["pendingCount"], parked["schedulingAttempted"]) == (0, True)
 
 
-PREEMPTING = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - {name: low, resources: {guaranteed: {vcore: 500m}}}
-          - {name: high, resources: {guaranteed: {vcore: 2}}}
-"""
+PREEMPTING = queues(
+    "low",
+    "high",
+    low="resources: {guaranteed: {vcore: 500m}}",
+    high="resources: {guaranteed: {vcore: 2}}",
+)
 
 
 def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
     script = on_nodes(PREEMPTING, n1=2000)
     run(script, "low", "v", queue="root.low", repeat=2, vcore=1000)
     script.app("high", "root.high")
-    wish = AllocationAsk(
-        allocationKey="h",
-        applicationID="high",
-        partitionName="default",
-        resourceAsk=resource({"vcore": 1000}),
-        maxAllocations=1,
-        preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
-    )
-    script.send(AllocationRequest(rmID="rm", asks=[wish]))
-    script.schedule()
+    serve(script, "high", "h", preempt=(True, True), vcore=1000)
     assert not ask_of(script, "high", "h")["triggeredPreemption"]
     script.advance(31)
     script.schedule()
