@@ -61,36 +61,19 @@ def lose(partition: Partition) -> None:
     del allocation.node.allocations[allocation]
 
 
-def forget_the_plan(partition: Partition) -> None:
-    app(partition, "gang").asks["r"].planned = None
-
-
 def another_node(partition: Partition) -> None:
     allocation = app(partition, "one").allocations["x-0"]
     allocation.node = next(n for n in partition.nodes.values() if n is not allocation.node)
-
-
-def double_reason(partition: Partition) -> None:
-    app(partition, "one").allocations["x-0"].reason = "timeout"
-
-
-def count_again(partition: Partition) -> None:
-    app(partition, "one").queue.parent.running += 1
 
 
 def group_of(partition: Partition) -> Any:
     return app(partition, "gang").gang.task_groups["g"]
 
 
-def wrong(name: str, value: Callable[[Any], Any]) -> Callable[[Any], None]:
-    def change(thing: Any) -> None:
-        setattr(thing, name, value(getattr(thing, name)))
-
-    return change
-
-
-def up(value: int) -> int:
-    return value + 1
+def change(thing: Any, name: str, value: Any) -> None:
+    """To this value; a number grows by it."""
+    now = getattr(thing, name)
+    setattr(thing, name, now + value if isinstance(now, int) else value)
 
 
 #: what is broken on purpose, and the application whose next step must show it
@@ -100,7 +83,7 @@ BROKEN: dict[str, tuple[str, Callable[[Partition], None]]] = {
     "root pending": ("three", lambda p: bump(p.root.pending)),
     "leaf promised": ("gang", lambda p: bump(app(p, "gang").queue.reserved_headroom)),
     "root preempting": ("three", lambda p: bump(p.root.preempting)),
-    "parent running": ("two", count_again),
+    "parent running": ("two", lambda p: change(app(p, "one").queue.parent, "running", 1)),
     "application allocated": ("one", lambda p: bump(app(p, "one").allocated)),
     "application pending": ("two", lambda p: bump(app(p, "two").pending)),
     "placeholders": ("gang", lambda p: bump(app(p, "gang").allocated_placeholder)),
@@ -109,19 +92,19 @@ BROKEN: dict[str, tuple[str, Callable[[Partition], None]]] = {
     "capacity": ("one", lambda p: bump(p.capacity)),
     "allocation on no node": ("one", lose),
     "allocation on the wrong node": ("one", another_node),
-    "reason without a release": ("one", double_reason),
-    "parked for nothing": ("gang", forget_the_plan),
-    "task group pending": ("gang", lambda p: wrong("pending", up)(group_of(p))),
-    "task group count": ("gang", lambda p: wrong("count", up)(group_of(p))),
-    "application mask": ("two", lambda p: wrong("demand_below", lambda mask: 0)(app(p, "two"))),
-    "lane mask": (
-        "two",
-        lambda p: wrong("demand_below", lambda mask: mask | 1 << 40)(app(p, "two").above),
+    "reason without a release": (
+        "one",
+        lambda p: change(app(p, "one").allocations["x-0"], "reason", "timeout"),
     ),
-    "leaf mask": (
+    "parked for nothing": ("gang", lambda p: change(app(p, "gang").asks["r"], "planned", None)),
+    "task group pending": ("gang", lambda p: change(group_of(p), "pending", 1)),
+    "task group count": ("gang", lambda p: change(group_of(p), "count", 1)),
+    "application mask": (
         "two",
-        lambda p: wrong("demand_below", lambda mask: mask | 1 << 40)(app(p, "two").queue),
+        lambda p: change(app(p, "two"), "demand_below", -app(p, "two").demand_below),
     ),
+    "lane mask": ("two", lambda p: change(app(p, "two").above, "demand_below", 1 << 40)),
+    "leaf mask": ("two", lambda p: change(app(p, "two").queue, "demand_below", 1 << 40)),
 }
 
 
@@ -131,20 +114,15 @@ def touch(script: Script, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_violation_is_found_in_the_next_step_that_touches_it(what: str) -> None:
-    script = middle()
+def test_a_violation_is_found_near_at_once_and_elsewhere_in_a_full_check(what: str) -> None:
     near, break_it = BROKEN[what]
+    script = middle()
     break_it(script.scheduler.partition())
     touch(script, near)
     found = script.scheduler.audit()
     assert found
     assert set(script.scheduler.check()) <= set(found)
-
-
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_violation_elsewhere_is_found_in_the_next_full_check(what: str) -> None:
     script = middle(every=6)
-    near, break_it = BROKEN[what]
     break_it(script.scheduler.partition())
     far = next(name for name in ("three", "two", "one") if name != near)
     for number in range(6):
@@ -221,7 +199,7 @@ def test_without_an_audit_the_plain_kernel_is_used() -> None:
         plain.audit()
 
 
-@pytest.mark.parametrize("seed", range(300, 308))
+@pytest.mark.parametrize("seed", range(300, 304))
 def test_the_audit_agrees_with_the_full_check_in_any_history(seed: int) -> None:
     """``Life`` asks for the audit after every message and for the full walk after every step."""
     life = Life(random.Random(seed), alone=True)

@@ -76,9 +76,7 @@ def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) ->
     assert len(service._queues.followers()) == 2
 
 
-def test_a_bad_text_is_refused_with_every_problem_and_changes_nothing(
-    service: SchedulerService,
-) -> None:
+def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) -> None:
     service.configure(queues("a"))
     register(service, "rm")
     with pytest.raises(RequestError) as caught:

@@ -161,9 +161,7 @@ def test_x32_the_release_of_an_unknown_one_is_ignored_and_noted(script: Script) 
     assert books(script) == (0, 1500, 2500)
 
 
-def test_i42_a_release_without_application_never_ends_an_allocation_of_ours(
-    script: Script,
-) -> None:
+def test_i42_a_release_without_application_ends_none_of_ours(script: Script) -> None:
     run(script, "app", "a", vcore=1000)
     assert gone(script, "a") == []
     assert books(script) == (1000, 0, 3000)

@@ -166,9 +166,7 @@ def test_m7_roots_quota_is_what_the_nodes_have(script: Script) -> None:
 # -- whose placeholders were there -----------------------------------------------------------------
 
 
-def test_s32_the_placeholders_node_goes_and_the_real_one_sits_elsewhere(
-    script: Script, order: str
-) -> None:
+def test_s32_the_placeholders_node_goes_and_not_the_real_ones(script: Script, order: str) -> None:
     """The replacement is complete: it only waited for the placeholder to be gone (2.11)."""
     gang(script, "n1", "n2", size=2)
     script.node("n3", vcore=1000)
@@ -244,9 +242,7 @@ def test_g48_a_node_that_goes_lets_a_soft_gang_go_on(script: Script, order: str)
     assert heard == in_order(order, "g Accepted (resumed)", "released g/p0-0 STOPPED_BY_RM")
 
 
-def test_x26_a_node_that_goes_completes_an_application_with_leftovers(
-    script: Script, order: str
-) -> None:
+def test_x26_a_node_that_goes_completes_an_application(script: Script, order: str) -> None:
     gang(script, "n1", "n2")
     serve(script, "g", "real", group="tg", vcore=1000)
     script.confirm()

@@ -81,9 +81,7 @@ def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent(script: Script)
     assert (leaf.max, leaf.guaranteed, leaf.max_applications) == (None, None, 0)
 
 
-def test_a_template_reaches_leafs_below_dynamic_parents_but_not_those_parents(
-    script: Script,
-) -> None:
+def test_a_template_reaches_leafs_below_dynamic_parents_only(script: Script) -> None:
     script.app("app", "root.ns.deep.er")
     parent, leaf = queue(script, "root.ns.deep"), queue(script, "root.ns.deep.er")
     assert (parent.managed, leaf.managed) == (False, False)

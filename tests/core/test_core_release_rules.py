@@ -16,6 +16,8 @@ from quadriga.si import (
 )
 from quadriga.sim.script import Script
 
+Kind = TerminationType
+
 UNKNOWN = TerminationType.UNKNOWN_TERMINATION_TYPE
 STOPPED = TerminationType.STOPPED_BY_RM
 TIMEOUT = TerminationType.TIMEOUT
@@ -34,7 +36,7 @@ def request(*releases: AllocationRelease) -> AllocationRequest:
     return AllocationRequest(rmID="rm", releases=parts)
 
 
-def releasing(script: Script, kind: TerminationType, count: int = 2) -> str:
+def releasing(script: Script, kind: Kind, count: int = 2) -> str:
     """Have the core ask an allocation of application g back; its UUID."""
     running_gang(script, count)
     if kind == REPLACED:
@@ -76,9 +78,7 @@ def test_r1_the_same_message_goes_both_ways(script: Script) -> None:
 
 
 @pytest.mark.parametrize("kind", [UNKNOWN, STOPPED])
-def test_r3_the_core_confirms_what_the_rm_created(
-    script: Script, order: str, kind: TerminationType
-) -> None:
+def test_r3_the_core_confirms_what_the_rm_created(script: Script, order: str, kind: Kind) -> None:
     """X30: a release with UNKNOWN is treated and answered as STOPPED_BY_RM."""
     running(script, "x")
     heard = script.release("a", "x-0", kind)
@@ -87,9 +87,7 @@ def test_r3_the_core_confirms_what_the_rm_created(
 
 
 @pytest.mark.parametrize("kind", [REPLACED, TIMEOUT])
-def test_r2_r3_r4_r8_the_rm_confirms_what_the_core_created(
-    script: Script, kind: TerminationType
-) -> None:
+def test_r2_r3_r4_r8_the_rm_confirms_what_the_core_created(script: Script, kind: Kind) -> None:
     """R2: the type says who created it. R4: a confirmation is never confirmed again."""
     uuid = releasing(script, kind)
     assert {r.terminationType for r in script.outstanding} == {kind}
@@ -119,9 +117,7 @@ def test_r5_the_rm_may_still_stop_it(script: Script) -> None:
 
 
 @pytest.mark.parametrize("kind", [TIMEOUT, REPLACED])
-def test_r5_the_watchdog_repeats_the_same_release_which_counts_and_is_confirmed_once(
-    script: Script, kind: TerminationType
-) -> None:
+def test_r5_the_watchdog_repeats_a_release_that_counts_once(script: Script, kind: Kind) -> None:
     uuid = releasing(script, kind)
     script.advance(60)
     script.advance(120)
@@ -213,9 +209,7 @@ def test_r7_what_a_release_of_asks_names(script: Script, order: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BY_CORE)
-def test_x8_late_confirmations_of_ask_releases_are_dropped(
-    script: Script, kind: TerminationType
-) -> None:
+def test_x8_late_confirmations_of_ask_releases_are_dropped(script: Script, kind: Kind) -> None:
     submit(script, "a", "x", "y", memory=100)
     assert script.release_ask("a", "x", kind) == []
     assert sorted(script.scheduler.application("a").asks) == ["x", "y"]
@@ -227,7 +221,7 @@ OUT_OF_RANGE = (5, 99, -1, 2**31 - 1, -(2**31))
 
 @pytest.mark.parametrize("kind", OUT_OF_RANGE)
 def test_r3_x30_a_release_of_an_unknown_type_is_answered_as_stopped(
-    script: Script, kind: TerminationType
+    script: Script, kind: Kind
 ) -> None:
     """However it names them: allocations, an ask, an allocation that was asked back."""
     names: dict[str, dict[str, str]] = {"a": {"uuid": "x-0"}, "b": {"key": "x"}, "c": {}}
@@ -264,7 +258,7 @@ def test_x4_the_core_creates_the_replacement(script: Script) -> None:
 
 
 @pytest.mark.parametrize("kind", BY_CORE)
-def test_x32_a_confirmation_that_nobody_asked_for(script: Script, kind: TerminationType) -> None:
+def test_x32_a_confirmation_that_nobody_asked_for(script: Script, kind: Kind) -> None:
     """The pod is gone: the resources are free, and it is written down."""
     running(script, "x", "y")
     assert script.release("a", "x-0", kind) == []
@@ -278,9 +272,7 @@ def test_x32_a_confirmation_that_nobody_asked_for(script: Script, kind: Terminat
     ("asked", "answered"),
     [(REPLACED, TIMEOUT), (REPLACED, PREEMPTED), (TIMEOUT, REPLACED), (TIMEOUT, PREEMPTED)],
 )
-def test_x32_a_confirmation_of_another_type(
-    script: Script, asked: TerminationType, answered: TerminationType
-) -> None:
+def test_x32_a_confirmation_of_another_type(script: Script, asked: Kind, answered: Kind) -> None:
     uuid = releasing(script, asked)
     assert script.release("g", uuid, answered) == []
     assert end_of(script, f"g/{uuid}") == "Completed"
@@ -292,7 +284,7 @@ def test_x32_a_confirmation_of_another_type(
 
 
 @pytest.mark.parametrize("kind", [REPLACED, TIMEOUT])
-def test_x32_duplicates_are_ignored(script: Script, kind: TerminationType) -> None:
+def test_x32_duplicates_are_ignored(script: Script, kind: Kind) -> None:
     uuid = releasing(script, kind)
     release = AllocationRelease(applicationID="g", UUID=uuid, terminationType=kind)
     once = script.send(request(release, release))

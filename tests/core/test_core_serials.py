@@ -63,9 +63,7 @@ def test_x46_a_late_confirmation_does_not_end_the_new_allocation(script: Script)
 
 
 @pytest.mark.parametrize("key", ["p", ""])
-def test_x46_a_late_confirmation_by_key_is_of_the_allocation_that_was_asked_back(
-    script: Script, key: str
-) -> None:
+def test_x46_a_late_confirmation_by_key_is_of_what_was_asked_back(script: Script, key: str) -> None:
     gang_runs(script)
     script.advance(10)
     script.remove_app("g")

@@ -42,9 +42,7 @@ def manual() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: 0)
 
 
-def test_i3_i4_the_service_and_the_callbacks_satisfy_the_protocols(
-    manual: SchedulerService,
-) -> None:
+def test_i3_i4_service_and_callbacks_satisfy_the_protocols(manual: SchedulerService) -> None:
     assert isinstance(manual, si.SchedulerAPI)
     assert isinstance(Heard(), si.ResourceManagerCallback)
     api: si.SchedulerAPI = manual
@@ -109,9 +107,7 @@ def test_a_refused_request_raises_at_the_caller(threaded: bool) -> None:
         assert service.failures == 0
 
 
-def test_i5_i7_i9_each_manager_hears_its_own_by_the_callback_of_its_last_registration(
-    manual: SchedulerService,
-) -> None:
+def test_i5_i7_i9_each_manager_hears_by_its_last_callback(manual: SchedulerService) -> None:
     first, second, refused, other = Heard(), Heard(), Heard(), Heard()
     begin(manual, first)
     begin(manual, second)
@@ -192,9 +188,7 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
             assert mine.index(f"new {uuid}") < mine.index(f"released {uuid}")
 
 
-def test_what_a_callback_asks_for_comes_after_what_was_said_before(
-    manual: SchedulerService,
-) -> None:
+def test_what_a_callback_asks_for_comes_after_what_was_said(manual: SchedulerService) -> None:
     class Nested(Heard):
         def update_node(self, response: si.NodeResponse) -> None:
             super().update_node(response)
@@ -244,7 +238,7 @@ def test_a_callback_may_stop_the_service() -> None:
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
+def test_an_illegal_trigger_is_counted_and_logged(
     threaded: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = Heard()

@@ -40,9 +40,7 @@ def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
     assert placed(heard) == [("a-0", "n2")]
 
 
-def test_i36_an_ask_that_no_node_may_take_waits_and_is_tried_again(
-    manual: SchedulerService,
-) -> None:
+def test_i36_an_ask_that_no_node_may_take_is_tried_again(manual: SchedulerService) -> None:
     heard = Picky("n1", "n2")
     begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a", "b"))
     manual.step(1)
@@ -64,9 +62,7 @@ class Careful(Picky):
         return "taint" if args.nodeID in self.refused else None
 
 
-def test_i36_an_explanation_asks_nothing_that_a_decision_would_follow_from(
-    manual: SchedulerService,
-) -> None:
+def test_i36_an_explanation_leads_to_no_decision(manual: SchedulerService) -> None:
     heard = Careful("n1", "n2")
     begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
     manual.step(1)
@@ -91,9 +87,7 @@ def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> No
     assert node.reservation.ask.ask_key == "x"
 
 
-def test_i36_a_replacement_asks_for_the_placeholders_node_with_allocate_false(
-    manual: SchedulerService,
-) -> None:
+def test_i36_allocate_is_false_for_a_replacement(manual: SchedulerService) -> None:
     heard = Picky()
     begin(manual, heard, nodes("n1"), apps("app", gang=1000))
     manual.update_allocation(asks("app", "p", group="g", placeholder=True))
@@ -104,9 +98,7 @@ def test_i36_a_replacement_asks_for_the_placeholders_node_with_allocate_false(
     assert heard.asked == [("r", "n1", False)]
 
 
-def test_i36_a_manager_without_predicates_of_its_own_is_not_asked(
-    manual: SchedulerService,
-) -> None:
+def test_i36_a_manager_without_predicates_is_not_asked(manual: SchedulerService) -> None:
     class Bare:
         def update_node(self, response: si.NodeResponse) -> None: ...
         def update_application(self, response: si.ApplicationResponse) -> None: ...
