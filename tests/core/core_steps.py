@@ -7,7 +7,13 @@ from typing import Any
 
 from quadriga.sim.script import ONE_QUEUE, Script
 
-__all__ = ["on_nodes", "run", "serve", "submit"]
+__all__ = ["on_nodes", "partitions", "run", "serve", "submit"]
+
+
+def partitions(*names: str) -> str:
+    """A configuration with these partitions, each with one queue for everyone, ``root.default``."""
+    _, _, one = ONE_QUEUE.partition("\n")
+    return "partitions:\n" + "".join(one.replace("default", name, 1) for name in names)
 
 
 def on_nodes(config: str = ONE_QUEUE, /, **given: Any) -> Script:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from core_steps import partitions
 from test_core_dispatcher_table import (
     ALLOCATIONS,
     ASK_RELEASES,
@@ -41,7 +42,7 @@ from quadriga.si import Allocation, AllocationRequest, NodeInfo
 from quadriga.si.constants import TAG_FOREIGN
 from quadriga.sim.script import ONE_QUEUE, Script
 
-TWO = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("name: default", "name: other", 1)
+TWO = partitions("default", "other")
 
 Scenario = Callable[[Script], object]
 

@@ -51,7 +51,7 @@ def send(
     ]
 
 
-def run(script: Script, app_id: str, partition: str = "default") -> None:
+def come_and_go(script: Script, app_id: str, partition: str = "default") -> None:
     """It comes and goes."""
     script.app(app_id, "root.a", partition=partition)
     removal = RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
@@ -70,7 +70,7 @@ def known(script: Script, partition: str = "default") -> list[str]:
 def test_v8_the_oldest_expire_where_too_many_have_ended() -> None:
     script = cluster(keep_ended=3, keep_rejected=2)
     for number in range(5):
-        run(script, f"ran-{number}")
+        come_and_go(script, f"ran-{number}")
         script.app(f"lost-{number}", "root.nowhere")
         script.advance(1)
     assert known(script) == ["ran-2", "ran-3", "lost-3", "ran-4", "lost-4"]
@@ -81,7 +81,7 @@ def test_v8_the_oldest_expire_where_too_many_have_ended() -> None:
 
 def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
     script = cluster(keep_ended=1)
-    run(script, "first")
+    come_and_go(script, "first")
     script.app("second", "root.a")
     said = script.remove_app("second")
     assert said[-1] == "first Expired (expire)"
@@ -94,11 +94,11 @@ def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
 
 def test_v8_the_bound_is_for_all_partitions_of_a_resource_manager() -> None:
     script = cluster(keep_ended=2)
-    run(script, "here")
-    run(script, "there", "other")
-    run(script, "here-too")
+    come_and_go(script, "here")
+    come_and_go(script, "there", "other")
+    come_and_go(script, "here-too")
     assert (known(script), known(script, "other")) == (["here-too"], ["there"])
-    run(script, "there-too", "other")
+    come_and_go(script, "there-too", "other")
     assert (known(script), known(script, "other")) == (["here-too"], ["there-too"])
 
 
@@ -184,7 +184,7 @@ def test_v8_a_steady_load_reaches_a_plateau() -> None:
 def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() -> None:
     script = cluster()
     for number in range(10):
-        run(script, f"app-{number}")
+        come_and_go(script, f"app-{number}")
     before = timers(script)
     script.send(RegisterResourceManagerRequest(rmID=script.rm_id, config=QUEUES))
     assert known(script) == []
@@ -195,7 +195,7 @@ def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() 
 
 def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> None:
     script = cluster(keep_ended=1)
-    run(script, "app")
+    come_and_go(script, "app")
     script.app("app", "root.a")
     said = [script.app("other", "root.a"), script.remove_app("other")]
     assert not any("app Expired" in line for lines in said for line in lines)
@@ -234,7 +234,7 @@ def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
 def test_v8_without_a_bound_all_stay_for_72_hours() -> None:
     script = cluster(keep_ended=None, keep_ended_bytes=None)
     for number in range(30):
-        run(script, f"app-{number}")
+        come_and_go(script, f"app-{number}")
     assert len(known(script)) == 30
     script.advance(72 * 3600 - 1)
     assert len(known(script)) == 30

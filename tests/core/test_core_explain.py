@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core_steps import on_nodes, run, serve, submit
+from core_world import queues
 
 from quadriga.core import Check, Explanation, Options
 from quadriga.si import NodeInfo
@@ -17,14 +18,6 @@ REQUIRED = "yunikorn.apache.org/requiredNode"
 
 #: any number of nodes may be reserved, also for equal asks
 UNBOUNDED = Options(journal_size=None, bound_reservations=False)
-
-
-def tree(queues: str) -> str:
-    return (
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
-        + queues
-        + "]}]}]"
-    )
 
 
 def explained(script: Script, app: str, key: str) -> Explanation:
@@ -49,28 +42,30 @@ def reserved_nodes(count: int = 3) -> Script:
     return script
 
 
+def late(vcore: int, count: int = 3) -> tuple[Explanation, Check]:
+    """What is said of an ask of this size that comes later, and what it fails of the nodes."""
+    script = reserved_nodes(count)
+    script.ask("late", "w", vcore=vcore)
+    found = explained(script, "late", "w")
+    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    return found, check
+
+
 # -- nodes -----------------------------------------------------------------------------------------
 
 
 def test_explain_checks_fit_before_reservation() -> None:
-    script = reserved_nodes()
-    script.ask("late", "w", vcore=900)
-    found = explained(script, "late", "w")
-    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    found, check = late(900)
     assert check.text == (
         "3 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=100, "
         "and is reserved for ask a of holder"
     )
-    assert check.remedy == "vcore=100 more free on node n1"
-    assert check.node == "n1"
+    assert (check.remedy, check.node) == ("vcore=100 more free on node n1", "n1")
     assert not any("have room" in text for text in found.reasons)
 
 
 def test_explain_names_who_holds_the_nodes_with_room() -> None:
-    script = reserved_nodes()
-    script.ask("late", "w", vcore=800)
-    found = explained(script, "late", "w")
-    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    found, check = late(800)
     assert check.text == (
         "3 nodes have room but are reserved: n1 for ask a of holder, n2 for ask b of holder, "
         "n3 for ask c of holder"
@@ -79,12 +74,7 @@ def test_explain_names_who_holds_the_nodes_with_room() -> None:
     assert named == [("n1", "holder", "a"), ("n2", "holder", "b"), ("n3", "holder", "c")]
     assert check.held == 3
     assert found.verdict == "Each node with room for it is reserved for another ask."
-
-
-def test_explain_names_at_most_five_holders_and_counts_the_others() -> None:
-    script = reserved_nodes(7)
-    script.ask("late", "w", vcore=800)
-    (check,) = [each for each in about(explained(script, "late", "w"), "nodes") if not each.passed]
+    _, check = late(800, count=7)  # five are named, and the others counted
     assert check.text.startswith("7 nodes have room but are reserved: n1 for ask a of holder, ")
     assert check.text.endswith("n5 for ask e of holder and 2 more")
     assert (len(check.holders), check.held) == (5, 7)
@@ -153,27 +143,19 @@ def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> N
 
 
 def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 40}}}"))
-    for node, vcore in (("n1", 30_000), ("n2", 3_000), ("n3", 3_000)):
-        script.node(node, vcore=vcore)
+    script = on_nodes(queues("q", q="resources: {max: {vcore: 40}}"), n1=30_000, n2=3_000, n3=3_000)
     run(script, "plain", "x", queue="root.q", vcore=24_000)
-    script.app("app-7", "root.q", gang={"vcore": 12_000})
-    serve(script, "app-7", "p0", "p1", group="g", placeholder=True, vcore=6_000)
-    script.app("big", "root.q", gang={"vcore": 8_000})
-    script.ask("big", "p", group="g", placeholder=True, vcore=4_000)
+    asked: Any = {"queue": "root.q", "group": "g", "placeholder": True}
+    run(script, "app-7", "p0", "p1", gang={"vcore": 12_000}, vcore=6_000, **asked)
+    submit(script, "big", "p", gang={"vcore": 8_000}, vcore=4_000, **asked)
     found = explained(script, "big", "p")
     (gate,) = about(found, "gang")
     assert gate.text == (
         "the whole gang needs vcore=8000, queue root.q has room for vcore=4000: limit vcore=40000, "
         "used vcore=30000, vcore=6000 kept for the gang app-7 (X16)"
     )
-    assert dict(gate.numbers) == {
-        "limit": 40_000,
-        "used": 30_000,
-        "kept": 6_000,
-        "asked": 8_000,
-        "headroom": 4_000,
-    }
+    sums = {"limit": 40_000, "used": 30_000, "kept": 6_000, "asked": 8_000, "headroom": 4_000}
+    assert dict(gate.numbers) == sums
     assert [(each.application, each.amount) for each in gate.holders] == [("app-7", 6_000)]
     assert gate.remedy == "vcore=4000 more in root.q"
     quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
@@ -208,23 +190,18 @@ def test_5_9_explain_does_not_list_preemption_where_there_is_room() -> None:
 # -- the verdict -----------------------------------------------------------------------------------
 
 
-def verdict(script: Script, app: str, key: str) -> str:
-    return explained(script, app, key).verdict
-
-
 def test_explain_has_one_sentence_that_comes_first() -> None:
-    script = on_nodes(tree("{name: q, maxapplications: 1, resources: {max: {vcore: 3}}}"), n1=9000)
+    script = on_nodes(queues("q", q="maxapplications: 1, resources: {max: {vcore: 3}}"), n1=9000)
     for app in ("one", "two"):
         submit(script, app, "a", "b", queue="root.q", vcore=2000)
     script.schedule()
-    assert verdict(script, "one", "b") == (
-        "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."
-    )
-    assert verdict(script, "two", "a") == "Queue root.q runs 1 of 1 applications."
     script.ask("one", "huge", vcore=90_000)
-    assert verdict(script, "one", "huge") == (
-        "No node is large enough for it: it needs vcore=90000 on one node."
-    )
+    for app, key, verdict in (
+        ("one", "b", "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."),
+        ("two", "a", "Queue root.q runs 1 of 1 applications."),
+        ("one", "huge", "No node is large enough for it: it needs vcore=90000 on one node."),
+    ):
+        assert explained(script, app, key).verdict == verdict
 
 
 def test_explain_says_that_others_have_been_preempted_for_it() -> None:
@@ -232,7 +209,7 @@ def test_explain_says_that_others_have_been_preempted_for_it() -> None:
     ask_in(script, "high", "h", vcore=1)
     script.advance(1)
     script.schedule()
-    assert verdict(script, "high", "h") == (
+    assert explained(script, "high", "h").verdict == (
         "Others have been preempted for it: it gets its place when they are gone."
     )
 

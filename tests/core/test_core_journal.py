@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, serve
+from core_steps import on_nodes, partitions, serve, submit
 
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.runtime.timers import Timers
@@ -32,10 +32,9 @@ def fill(journal: Journal, *keys: str) -> None:
         journal.add(at, Thing(key), Edge("thing", "Here", "go", "There"), "a test")
 
 
-def run(script: Script) -> Script:
+def lived(script: Script) -> Script:
     script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    submit(script, "app", "a", vcore=1000)
     script.advance(1)
     script.schedule()
     script.advance(1)
@@ -49,9 +48,8 @@ def run(script: Script) -> Script:
 
 def test_who_observes_the_tables_changes_no_record() -> None:
     def asked_twice() -> list[Record]:
-        script = run(Script())
-        script.app("more")
-        script.ask("more", "a", vcore=9000)
+        script = lived(Script())
+        submit(script, "more", "a", vcore=9000)
         script.ask("more", "a", vcore=8000)  # an update, which changes no state
         return list(script.scheduler.journal)
 
@@ -68,7 +66,7 @@ def test_who_observes_the_tables_changes_no_record() -> None:
 
 
 def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
-    script = run(Script())
+    script = lived(Script())
     story = script.scheduler.story("application/app")
     assert [(r.time // 10**9, r.source, r.trigger, r.target, r.cause) for r in story] == [
         (0, "New", "ask", "Accepted", "AllocationRequest.asks"),
@@ -77,23 +75,19 @@ def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
         (32, "Waiting", "complete", "Completed", "timer application.Waiting"),
     ]
     assert {r.key for r in story} == {"application/app"}
+    text = str(story[0])
+    assert "New --ask--> Accepted" in text and "0.000s" in text
+    assert text.endswith("because of AllocationRequest.asks")
     assert script.scheduler.story("application/nobody") == ()
 
 
 def test_i9_the_story_of_an_id_that_several_use() -> None:
     """Ids are unique within a partition; the others' stories are told apart."""
-    two = (
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: "
-        "default}]}]}, {name: other, queues: [{name: root, submitacl: '*', queues: [{name: "
-        "default}]}]}]"
-    )
-    one = Script(two, rm_id="one")
-    run(one)
-    one.app("app", partition="other")
-    one.ask("app", "a", partition="other", vcore=1000)
+    one = Script(partitions("default", "other"), rm_id="one")
+    lived(one)
+    submit(one, "app", "a", partition="other", vcore=1000)
     second = Script(rm_id="two", scheduler=one.scheduler)
-    second.app("app")
-    second.ask("app", "a", vcore=1000)
+    submit(second, "app", "a", vcore=1000)
     story = one.scheduler.story
 
     def states(key: str, **whose: str) -> list[str]:
@@ -126,7 +120,7 @@ def test_the_notes_of_a_bug_tell_the_story_of_that_entity_alone() -> None:
 
 
 def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
-    records = list(run(Script()).scheduler.journal)
+    records = list(lived(Script()).scheduler.journal)
     assert [r.seq for r in records] == list(range(len(records)))
     assert [r.time for r in records] == sorted(r.time for r in records)
     keys = [(r.key, r.target) for r in records]
@@ -134,14 +128,6 @@ def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
     # the cause before its effect: the ask is allocated, then its allocation, then the application
     chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
     assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
-
-
-def test_the_text_of_a_record() -> None:
-    (record, *_) = run(Script()).scheduler.story("application/app")
-    text = str(record)
-    assert "New --ask--> Accepted" in text
-    assert "0.000s" in text
-    assert text.endswith("because of AllocationRequest.asks")
 
 
 def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
@@ -153,11 +139,11 @@ def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
 
 
 def test_a_journal_of_size_zero_keeps_nothing_and_the_scheduler_works() -> None:
-    script = run(Script(options=Options(journal_size=0)))
+    script = lived(Script(options=Options(journal_size=0)))
     assert script.scheduler.application("app").state == "Completed"
     journal = script.scheduler.journal
     assert (list(journal), len(journal)) == ([], 0)
-    assert journal.count == len(run(Script()).scheduler.journal)
+    assert journal.count == len(lived(Script()).scheduler.journal)
     assert script.scheduler.story("application/app") == ()
 
 
@@ -174,7 +160,7 @@ def test_a_journal_in_which_nothing_has_happened_can_be_read(size: int | None) -
 
 
 def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
-    one, two = run(Script()), run(Script())
+    one, two = lived(Script()), lived(Script())
     texts = [[m.SerializeToString(deterministic=True) for _, m in s.messages] for s in (one, two)]
     assert texts[0] == texts[1]
     assert list(one.scheduler.journal) == list(two.scheduler.journal)
@@ -257,8 +243,7 @@ def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
 
 def test_next_deadline_is_the_next_timer_that_lives() -> None:
     script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    submit(script, "app", "a", vcore=1000)
     script.release_ask("app", "a")
     assert script.scheduler.next_deadline() == 30 * 10**9
     serve(script, "app", "b", vcore=1000)
@@ -268,8 +253,7 @@ def test_next_deadline_is_the_next_timer_that_lives() -> None:
 @pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
 def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     script = on_nodes(n1=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    submit(script, "app", "a", vcore=1000)
     script.release_ask("app", "a")
     script.advance(20)
     scheduler = script.scheduler
@@ -294,8 +278,7 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
 
 def test_what_was_due_before_a_message_happens_before_it() -> None:
     script = Script(extra={"event.trackingEnabled": "false"})
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    submit(script, "app", "a", vcore=1000)
     script.release_ask("app", "a")
     # 40 s later, without anybody having called advance(): the 30 s of Waiting are over
     outputs = script.scheduler.apply(NODE_REQUEST, 40 * 10**9)

@@ -4,7 +4,7 @@ X20, 2.11)."""
 from __future__ import annotations
 
 import pytest
-from core_steps import run, serve, submit
+from core_steps import partitions, run, serve, submit
 from core_world import in_order, scripted, state
 
 from quadriga.si import NodeInfo, NodeRequest, TerminationType
@@ -14,14 +14,6 @@ from quadriga.sim.script import Script, resource
 TIMEOUT = TerminationType.TIMEOUT
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 GONE, DRAIN, OPEN = NodeInfo.DECOMISSION, NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_TO_SCHEDULABLE
-
-TWO_PARTITIONS = """\
-partitions:
-  - name: default
-    queues: [{name: root, submitacl: '*', queues: [{name: default}]}]
-  - name: gpu
-    queues: [{name: root, submitacl: '*', queues: [{name: default}]}]
-"""
 
 
 @pytest.fixture
@@ -110,7 +102,7 @@ def test_x20_an_illegal_action_changes_nothing_of_the_others(script: Script) -> 
 
 
 def test_i30_a_node_is_found_in_its_partition(order: str) -> None:
-    script = Script(TWO_PARTITIONS, extra={"si.messageOrder": order})
+    script = Script(partitions("default", "gpu"), extra={"si.messageOrder": order})
     script.node("n1", vcore=1000, attributes={NODE_PARTITION: "gpu"})
     assert list(script.scheduler.partition("gpu").nodes) == ["n1"]
     # the id is taken in the other one, too, and later actions need no attribute
@@ -128,9 +120,9 @@ def test_i30_a_node_is_found_in_its_partition(order: str) -> None:
 
 def test_i33_a_partition_that_goes_takes_no_more_nodes(order: str) -> None:
     """It ends with its last node and application."""
-    script = Script(TWO_PARTITIONS, extra={"si.messageOrder": order})
+    script = Script(partitions("default", "gpu"), extra={"si.messageOrder": order})
     script.node("n1", vcore=1000, attributes={NODE_PARTITION: "gpu"})
-    script.configure(TWO_PARTITIONS[: TWO_PARTITIONS.index("  - name: gpu")])
+    script.configure(partitions("default"))
     (line,) = script.node("n2", vcore=1000, attributes={NODE_PARTITION: "gpu"})
     assert line == "rejected node n2: partition gpu is Draining and takes no node n2"
     script.node("n1", GONE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core_steps import on_nodes, serve, submit
+from core_steps import on_nodes, partitions, serve, submit
 from core_world import queues
 from service_side import apps, asks, nodes, of, register
 
@@ -108,8 +108,7 @@ def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
 
 
 def test_each_partition_has_a_round_of_its_own() -> None:
-    two = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("default", "second", 1)
-    script = on_nodes(two, n1=4)
+    script = on_nodes(partitions("default", "second"), n1=4)
     script.node("n2", attributes={"si/node-partition": "second"}, vcore=4)
     script.app("a")
     script.app("b", partition="second")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
+from core_steps import on_nodes, partitions, run, serve, submit
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
 from quadriga.si import (
@@ -26,8 +26,7 @@ REPLACED = TerminationType.PLACEHOLDER_REPLACED
 
 @pytest.fixture
 def script() -> Script:
-    script = on_nodes(n1=1)
-    return script
+    return on_nodes(n1=1)
 
 
 def gang_runs(script: Script, key: str = "p") -> list[str]:
@@ -209,7 +208,7 @@ def test_x46_i7_a_resource_manager_that_registers_anew_begins_anew(script: Scrip
 
 
 def test_x46_a_partition_that_comes_back_goes_on() -> None:
-    other = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("default", "other", 1)
+    other = partitions("default", "other")
     script = Script(other)
 
     def one_life() -> list[str]:
