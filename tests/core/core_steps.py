@@ -17,11 +17,14 @@ def partitions(*names: str) -> str:
 
 
 def on_nodes(config: str = ONE_QUEUE, /, **given: Any) -> Script:
-    """A script with nodes of so much vcore: ``n1=4000``. Other names are arguments of ``Script``."""
+    """A script with nodes of so much vcore, ``n1=4000``, or of other quantities, ``n1={"memory": 20}``.
+
+    The names of arguments of ``Script`` are such arguments.
+    """
     known = ("extra", "options", "version", "check", "scheduler", "rm_id", "policy_group")
     script = Script(config, **{name: given.pop(name) for name in known if name in given})
-    for node, vcore in given.items():
-        script.node(node, vcore=vcore)
+    for node, size in given.items():
+        script.node(node, **(size if isinstance(size, dict) else {"vcore": size}))
     return script
 
 

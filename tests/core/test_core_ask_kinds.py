@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from core_steps import run
+from core_steps import on_nodes, run
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask, AskGroup, AskKind
@@ -44,8 +44,7 @@ def group_of(app: Application, key: str, kind: AskKind) -> AskGroup:
 
 @pytest.fixture
 def app() -> Application:
-    script = Script(check=False)
-    script.node("n1", vcore=4000, memory=40)
+    script = on_nodes(check=False, n1={"vcore": 4000, "memory": 40})
     script.app("app-1")
     return script.scheduler.partition().applications["app-1"]
 

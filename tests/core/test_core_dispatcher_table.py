@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from core_steps import run, serve
+from core_steps import on_nodes, run, serve
 
 from quadriga import si
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
@@ -46,8 +46,7 @@ def route(message: type, field: str, entity: str = "") -> Route:
 def ready() -> Script:
     """A node, an ordinary application a with allocation x-0 and the pending ask y, a gang g whose
     placeholder p-0 is asked back for m, and an application k that is being killed."""
-    script = Script()
-    script.node("n1", memory=20)
+    script = on_nodes(n1={"memory": 20})
     script.app("k", timeout_ms=1)
     serve(script, "k", "z", memory=1)
     script.advance(1)

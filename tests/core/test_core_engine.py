@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from core_steps import run, serve, submit
+from core_steps import on_nodes, run, serve, submit
 from test_core_batch import World
 from test_core_everything import history
 from transitions import Machine
@@ -156,8 +156,7 @@ def test_a_condition_added_to_the_application_keeps_it_from_completing(
     own = copies()
     for each in own["application"].machine.get_transitions("complete"):
         each.conditions.append(each.condition_cls(lambda data: settled))
-    script = Script(options=Options(lifecycles=own))
-    script.node("n1", memory=20)
+    script = on_nodes(options=Options(lifecycles=own), n1={"memory": 20})
     run(script, "a", "x", memory=1)
     script.release("a", "x-0")
     script.advance(60)
@@ -167,8 +166,7 @@ def test_a_condition_added_to_the_application_keeps_it_from_completing(
 def test_a_transition_removed_from_the_machine_is_refused() -> None:
     own = copies()
     own["application"].machine.remove_transition("run", source="Accepted")
-    script = Script(options=Options(lifecycles=own))
-    script.node("n1", memory=20)
+    script = on_nodes(options=Options(lifecycles=own), n1={"memory": 20})
     submit(script, "a", "x", memory=1)
     with pytest.raises(
         InvalidTransition, match="application 'a' cannot 'run' in state Accepted"

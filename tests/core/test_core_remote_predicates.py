@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from core_steps import run, serve
+from core_steps import on_nodes, run, serve
 
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.sim.script import Script
@@ -149,9 +149,7 @@ def test_an_ask_taken_back_meanwhile_is_gone() -> None:
 
 
 def gang() -> tuple[Script, Far]:
-    script = Script()
-    script.node("n1", memory=20)
-    script.node("n2", memory=20)
+    script = on_nodes(n1={"memory": 20}, n2={"memory": 20})
     run(script, "g", "p0", gang={"memory": 1}, style="Soft", group="tg", placeholder=True, memory=1)
     predicate = far(script)
     script.ask("g", "real", group="tg", memory=1)
