@@ -179,8 +179,7 @@ def test_x12_a_key_alone_means_every_allocation_of_the_ask(script: Script) -> No
 
 
 def test_x12_an_rm_of_version_1_5_is_told_allocation_ids(order: str) -> None:
-    script = Script(extra={"si.messageOrder": order}, version="1.5")
-    script.node("n1", memory=20)
+    script = on_nodes(extra={"si.messageOrder": order}, version="1.5", n1={"memory": 20})
     releasing(script, REPLACED)
     assert [(r.UUID, r.allocationID) for r in released(script)] == [("p0-0", "p0-0")]
     script.confirm()

@@ -48,9 +48,7 @@ def test_2_14_an_ask_says_what_was_asked() -> None:
 
 
 def test_2_14_the_log_of_an_ask_says_what_is_in_its_way_now() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=100)
-    script.node("n2", vcore=8000, memory=100)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 100}, n2={"vcore": 8000, "memory": 100})
     script.app("app", "root.prod.web")
     script.app("dev", "root.dev")
     script.ask("app", "big", vcore=1000, memory=41)
@@ -80,8 +78,7 @@ def test_2_14_an_ask_that_predicates_refuse() -> None:
 
 
 def test_x9_x16_g29_the_log_knows_the_gang() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
     script.app("first", "root.prod.batch", gang={"vcore": 4000})
     script.ask("first", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
     script.ask("first", "real", group="tg", vcore=1000)

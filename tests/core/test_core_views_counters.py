@@ -33,10 +33,7 @@ def test_5_13_utilisation_bucket(used: int, whole: int, bucket: int) -> None:
 
 
 def test_2_14_nodes_by_how_full_they_are_of_each_type() -> None:
-    script = Script()
-    script.node("empty", vcore=1000, memory=100)
-    script.node("full", vcore=1000)
-    script.node("gpus", gpu=4)
+    script = on_nodes(empty={"vcore": 1000, "memory": 100}, full=1000, gpus={"gpu": 4})
     run(script, "app", "k", vcore=1000, tags={"yunikorn.apache.org/requiredNode": "full"})
     views = Views(script.scheduler)
     (partition,) = views.node_utilisations()

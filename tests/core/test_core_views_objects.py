@@ -17,8 +17,7 @@ from quadriga.sim.script import Script, resource
 
 
 def test_2_14_a_queue_says_what_is_configured() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
     assert web["queuename"] == "root.prod.web"
@@ -80,8 +79,7 @@ def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> 
 
 
 def test_5_3_headroom_is_the_least_that_any_queue_above_leaves() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
     run(script, "app", "k", queue="root.prod.web", repeat=3, vcore=1000, memory=10)
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
@@ -107,8 +105,7 @@ def test_5_4_the_priority_of_a_queue_is_the_one_its_parent_knows() -> None:
 
 
 def test_2_9_running_and_gathering_applications_are_counted() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=2000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 2000, "memory": 80})
     script.app("gang", "root.prod.batch", gang={"vcore": 3000})
     script.ask("gang", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
     run(script, "plain", "k", queue="root.dev", memory=1)
@@ -294,9 +291,7 @@ def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
 
 
 def test_2_14_a_partition_in_numbers() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=4000, memory=30)
-    script.node("n2", vcore=2000)
+    script = on_nodes(TREE, n1={"vcore": 4000, "memory": 30}, n2=2000)
     submit(script, "app", "k", queue="root.dev", repeat=2, vcore=1000, memory=5)
     script.app("idle", "root.dev")
     script.app("bad", "root.nowhere")
