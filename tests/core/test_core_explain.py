@@ -78,6 +78,10 @@ def test_explain_names_who_holds_the_nodes_with_room() -> None:
     assert check.text.startswith("7 nodes have room but are reserved: n1 for ask a of holder, ")
     assert check.text.endswith("n5 for ask e of holder and 2 more")
     assert (len(check.holders), check.held) == (5, 7)
+    # and which node is reserved for the ask itself
+    (check,) = about(explained(reserved_nodes(), "holder", "b"), "reservation")
+    assert (check.passed, check.text, check.node) == (True, "node n2 is reserved for it", "n2")
+    assert not check.holders
 
 
 def test_explain_names_the_node_that_comes_nearest() -> None:
@@ -111,13 +115,6 @@ def test_explain_names_the_best_node_with_room_as_a_decision_would_choose_it() -
     script.schedule()
     (held,) = script.scheduler.application("app").allocations.values()
     assert held.node.node_id == check.node
-
-
-def test_explain_says_which_node_is_reserved_for_the_ask_itself() -> None:
-    script = reserved_nodes()
-    (check,) = about(explained(script, "holder", "b"), "reservation")
-    assert (check.passed, check.text, check.node) == (True, "node n2 is reserved for it", "n2")
-    assert not about(explained(script, "holder", "b"), "reservation")[0].holders
 
 
 def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:

@@ -129,28 +129,13 @@ def test_messages_that_are_none() -> None:
 
 def test_empty_requests_are_answered_with_nothing() -> None:
     script = running()
-    for request in (
-        si.AllocationRequest(rmID="rm"),
-        si.ApplicationRequest(rmID="rm"),
-        si.NodeRequest(rmID="rm"),
-        releases(),
-    ):
+    kinds = (si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
+    for request in (*(kind(rmID="rm") for kind in kinds), releases()):
         assert script.send(request) == []
     assert holds(script)
 
 
 # -- the wrong order -------------------------------------------------------------------------------
-
-
-def test_messages_in_the_wrong_order() -> None:
-    script = Script()
-    (line,) = script.ask("app", "a", vcore=1000)
-    assert line.startswith("rejected ask app/a: failed to find application app")
-    assert script.remove_app("app") == script.release("app", "a-0") == []
-    # in the right one all is well
-    assert run(script, "app", "a", vcore=1000) == []
-    script.node("n1", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
 
 
 def test_asks_of_applications_that_end_are_rejected() -> None:

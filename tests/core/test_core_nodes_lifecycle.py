@@ -94,13 +94,6 @@ def test_m7_a_node_may_be_replaced_in_one_request(script: Script) -> None:
     assert script.schedule() == ["new g/late-0 on n1"]
 
 
-def test_x20_an_illegal_action_changes_nothing_of_the_others(script: Script) -> None:
-    script.node("n1", vcore=1000)
-    heard = act(script, ("n1", OPEN), ("n1", DRAIN), ("n9", DRAIN), ("n1", OPEN))
-    assert [line.partition(":")[0] for line in heard] == ["rejected node n1", "rejected node n9"]
-    assert script.scheduler.partition().nodes["n1"].state == "Schedulable"
-
-
 def test_i30_a_node_is_found_in_its_partition(order: str) -> None:
     script = Script(partitions("default", "gpu"), extra={"si.messageOrder": order})
     script.node("n1", vcore=1000, attributes={NODE_PARTITION: "gpu"})
@@ -216,22 +209,19 @@ def test_x39_draining_nodes_serve_their_gang_when_they_are_open_again(script: Sc
 # -- whose end was waited for ----------------------------------------------------------------------
 
 
-def test_g48_a_node_that_goes_ends_a_killed_gang(script: Script, order: str) -> None:
-    """The last placeholder is gone, in whatever way."""
-    gang(script, "n1", style="Hard")
+@pytest.mark.parametrize(
+    ("style", "before", "after"),
+    [("Hard", "Killing", "g Killed (killed)"), ("Soft", "Resuming", "g Accepted (resumed)")],
+)
+def test_g48_a_node_that_goes_takes_the_last_placeholder_of_a_gang_that_was_late(
+    script: Script, order: str, style: str, before: str, after: str
+) -> None:
+    """It is gone, in whatever way."""
+    gang(script, "n1", style=style)
     script.advance(60)
-    assert state(script) == "Killing"
-    heard = script.node("n1", GONE)
-    assert heard == in_order(order, "g Killed (killed)", "released g/p0-0 STOPPED_BY_RM")
+    assert state(script) == before
+    assert script.node("n1", GONE) == in_order(order, after, "released g/p0-0 STOPPED_BY_RM")
     assert script.confirm() == []
-
-
-def test_g48_a_node_that_goes_lets_a_soft_gang_go_on(script: Script, order: str) -> None:
-    gang(script, "n1", style="Soft")
-    script.advance(60)
-    assert state(script) == "Resuming"
-    heard = script.node("n1", GONE)
-    assert heard == in_order(order, "g Accepted (resumed)", "released g/p0-0 STOPPED_BY_RM")
 
 
 def test_x26_a_node_that_goes_completes_an_application(script: Script, order: str) -> None:

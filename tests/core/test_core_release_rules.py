@@ -291,16 +291,6 @@ def test_x32_duplicates_are_ignored(script: Script, kind: Kind) -> None:
     assert script.send(request(release, release)) == []
 
 
-def test_x32_a_confirmation_after_the_application_is_gone(script: Script) -> None:
-    uuid = releasing(script, REPLACED)
-    script.remove_app("g")
-    assert script.release("g", uuid, REPLACED) == []
-    # nor does it touch a new application of that id
-    running_gang(script)
-    script.release("g", "other", REPLACED)
-    assert used(script) == 2
-
-
 def test_x32_a_stop_and_a_confirmation_in_one_request(script: Script) -> None:
     """Whichever order they stand in, the allocation ends once."""
     named = {"applicationID": "g", "UUID": releasing(script, REPLACED)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core_steps import on_nodes, partitions, serve, submit
+import pytest
+from core_steps import on_nodes, partitions, run, serve, submit
 from core_world import queues
 from service_side import apps, asks, nodes, of, register
 
@@ -57,13 +58,17 @@ def test_5_2_a_round_makes_one_allocation() -> None:
 
 
 def test_5_2_or_one_reservation() -> None:
-    script = full("n1", "n2")
+    """The scheduler says whether the limit ended it."""
+    script = full("n1", "n2", "n3")
     submit(script, "app", *"abc", vcore=1)
     script.advance(2)
-    assert script.schedule(1) == []
-    assert list(reserved(script).values()) == ["app/a"]
-    script.schedule(1)
-    assert sorted(reserved(script).values()) == ["app/a", "app/b"]
+    for done in ("a", "ab"):
+        assert script.schedule(1) == []
+        assert sorted(reserved(script).values()) == [f"app/{key}" for key in done]
+        assert script.scheduler.unfinished
+    script.schedule(2)
+    assert len(reserved(script)) == 3
+    assert not script.scheduler.unfinished
 
 
 def test_5_2_what_comes_later_in_order_waits_for_the_next_round() -> None:
@@ -115,17 +120,6 @@ def test_each_partition_has_a_round_of_its_own() -> None:
     script.ask("a", "x", "y", vcore=1)
     script.ask("b", "x", "y", partition="second", vcore=1)
     assert news(script.schedule(1)) == ["a/x-0 on n1", "b/x-0 on n2"]
-
-
-def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
-    script = full("n1", "n2", "n3")
-    submit(script, "app", *"abc", vcore=1)
-    script.advance(2)
-    script.schedule(2)
-    assert script.scheduler.unfinished
-    script.schedule(2)
-    assert not script.scheduler.unfinished
-    assert len(reserved(script)) == 3
 
 
 def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:
@@ -229,3 +223,59 @@ def test_5_8_predicates_that_refused_the_reserved_node_are_asked_again() -> None
     assert script.schedule() == []
     answer[0] = None
     assert news(script.schedule()) == ["app/big-0 on n1"]
+
+
+BACKOFF = "application.unschedasks.backoff: '3', application.unschedasks.backoff.delay: 10s"
+CONFIG = queues("a", "b", a=f"properties: {{{BACKOFF}}}")
+
+
+def waiting(asks: int, queue: str = "root.a") -> Script:
+    script = on_nodes(CONFIG, n1=2)
+    run(script, "app", *(f"k{n}" for n in range(asks)), queue=queue, vcore=4)
+    return script
+
+
+def reasons(script: Script, key: str = "k0") -> str:
+    return "; ".join(script.scheduler.explain("app", key).reasons)
+
+
+def test_2_2_2_three_asks_that_find_no_place_are_enough() -> None:
+    script = waiting(3)
+    app = script.scheduler.application("app")
+    assert app.backoff_until == 10 * 10**9
+    assert "left alone for 10 s" in reasons(script)
+    script.node("n2", vcore=8)
+    assert script.schedule() == []
+    script.advance(9.9)
+    assert script.schedule() == []
+    script.advance(0.1)
+    assert app.backoff_until == 0
+    assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
+
+
+@pytest.mark.parametrize(("asks", "queue"), [(2, "root.a"), (9, "root.b")])
+def test_2_2_2_two_are_not_nor_are_more_in_other_queues(asks: int, queue: str) -> None:
+    script = waiting(asks, queue)
+    assert script.scheduler.application("app").backoff_until == 0
+    script.node("n2", vcore=8)
+    assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
+
+
+def test_2_2_2_asks_behind_them_are_not_looked_at_and_asks_before_them_are() -> None:
+    script = on_nodes(CONFIG, n1=3)
+    submit(script, "app", "before", queue="root.a", vcore=1)
+    script.ask("app", "k0", "k1", "k2", vcore=4)
+    script.ask("app", "small", vcore=1)
+    submit(script, "another", "x", queue="root.a", vcore=1)
+    assert news(script.schedule()) == ["app/before-0 on n1", "another/x-0 on n1"]
+    script.advance(10)
+    assert script.schedule() == []
+    assert script.scheduler.application("app").backoff_until == 20 * 10**9
+
+
+def test_2_2_2_an_application_that_ends_meanwhile() -> None:
+    script = waiting(3)
+    script.remove_app("app")
+    assert script.advance(20) == []
+    submit(script, "app", "small", queue="root.a", vcore=1)
+    assert news(script.schedule()) == ["app/small-0 on n1"]

@@ -12,7 +12,6 @@ from quadriga.si import (
     Allocation,
     AllocationRequest,
     NodeInfo,
-    RegisterResourceManagerRequest,
     TerminationType,
 )
 from quadriga.sim.script import ONE_QUEUE, Script, resource
@@ -82,12 +81,6 @@ def test_x46_a_late_confirmation_does_not_complete_another_replacement(script: S
     assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-1 PLACEHOLDER_REPLACED"]
     assert script.release("g", "p-0", REPLACED) == []
     assert script.release("g", "p-1", REPLACED) == ["new g/m-1 on n1"]
-
-
-def test_x46_the_number_goes_on_however_often_the_id_comes_again(script: Script) -> None:
-    for number in range(5):
-        assert ordinary(script, "k") == [f"new a/k-{number} on n1"]
-        script.remove_app("a")
 
 
 def test_x46_every_key_of_the_new_application_begins_after_the_highest_number() -> None:
@@ -197,14 +190,6 @@ def test_x46_a_report_without_uuid_gets_the_next_number(script: Script) -> None:
     assert held(script, "a") == ["k-1"]
     script.release("a", "k-1")
     assert "new a/k-2 on n1" in script.send(report)
-
-
-def test_x46_i7_a_resource_manager_that_registers_anew_begins_anew(script: Script) -> None:
-    ordinary(script, "k")
-    script.remove_app("a")
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    script.node("n1", vcore=1)
-    assert ordinary(script, "k") == ["new a/k-0 on n1"]
 
 
 def test_x46_a_partition_that_comes_back_goes_on() -> None:

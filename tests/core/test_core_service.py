@@ -356,18 +356,11 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     assert len(heard.calls) == 1
 
 
-def test_what_was_sent_before_the_end_is_done(service: SchedulerService) -> None:
+def test_requests_from_many_threads_before_the_end_are_all_answered(
+    service: SchedulerService,
+) -> None:
     heard = Heard()
-    service.register_resource_manager(register(), heard)
-    for number in range(100):
-        service.update_node(nodes(f"n{number}"))
-    service.stop()
-    assert len(heard.calls) == 100
-
-
-def test_requests_from_many_threads_are_all_answered(service: SchedulerService) -> None:
-    heard = Heard()
-    service.register_resource_manager(register(), heard)
+    begin(service, heard)
 
     def work(number: int) -> None:
         for each in range(20):
@@ -378,8 +371,9 @@ def test_requests_from_many_threads_are_all_answered(service: SchedulerService) 
         thread.start()
     for thread in threads:
         thread.join()
-    heard.wait_for(lambda messages: len(messages) == 160)
-    assert service.read(lambda core: len(core.partition().nodes)) == 160
+    service.stop()
+    assert len(heard.messages) == 160
+    assert len(service.scheduler.partition().nodes) == 160
 
 
 def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:

@@ -119,6 +119,8 @@ def test_2_13_nobody_registered_a_plugin() -> None:
     assert dump["rmDiagnostics"] == {"empty": "Resource Manager did not register callback"}
     assert diagnostics_of({"rm": NullCallback()}) == dump["rmDiagnostics"]
     assert diagnostics_of({}) == dump["rmDiagnostics"]
+    several = {"b": Plugin('{"x": 1}'), "a": Plugin("{}")}  # each under its name
+    assert diagnostics_of(several) == {"a": {}, "b": {"x": 1}}
 
 
 def test_i4_the_resource_managers_own_dump() -> None:
@@ -153,11 +155,6 @@ def test_i4_a_plugin_that_fails_does_not_end_the_dump(answer: str | Exception) -
     assert list(said) == ["error"]
     if isinstance(answer, Exception):
         assert "lost the cache" in said["error"]
-
-
-def test_i4_several_resource_managers_each_under_its_name() -> None:
-    plugins = {"b": Plugin('{"x": 1}'), "a": Plugin("{}")}
-    assert diagnostics_of(plugins) == {"a": {}, "b": {"x": 1}}
 
 
 def test_2_13_a_service_makes_the_dump_between_two_steps() -> None:

@@ -116,13 +116,8 @@ def test_2_9_running_and_gathering_applications_are_counted() -> None:
     assert batch["pendingResource"] == {"memory": 0, "vcore": 1000}
     assert views.queues("default")["runningApps"] == 1
     assert views.queues("default")["allocatingAcceptedApps"] == ["gang"]
-
-
-def test_2_2_a_queue_that_is_not_configured_any_more_drains() -> None:
-    script = Script(TREE)
-    submit(script, "app", "k", queue="root.dev", vcore=1)
     script.configure(TREE.replace("          - name: dev\n", ""))
-    assert views_of(script).queue("default", "root.dev")["status"] == "Draining"
+    assert views.queue("default", "root.dev")["status"] == "Draining"
 
 
 @pytest.mark.parametrize(
@@ -130,9 +125,7 @@ def test_2_2_a_queue_that_is_not_configured_any_more_drains() -> None:
 )
 def test_5_13_abs_used_capacity(used: int, whole: int, expected: int) -> None:
     assert percent(used, whole) == expected
-
-
-def test_2_14_abs_used_leaves_out_types_that_one_side_lacks() -> None:
+    # types that one side lacks are left out
     assert percentages({"a": 1, "b": 1}, {"b": 2, "c": 2}) == {"b": 50}
 
 
