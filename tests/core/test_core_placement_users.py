@@ -34,12 +34,7 @@ SECOND = 10**9
 
 
 def submit(script: Script, app_id: str, user: str, *groups: str) -> list[str]:
-    request = AddApplicationRequest(
-        applicationID=app_id,
-        queueName="root.a",
-        ugi=UserGroupInformation(user=user, groups=groups),
-    )
-    return script.send(ApplicationRequest(rmID="rm", new=[request]))
+    return script.app(app_id, "root.a", user=user, groups=groups)
 
 
 def test_i24_groups_that_are_not_named_are_looked_up() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from core_steps import on_nodes, run, submit
+from views_side import has
 
 from quadriga.core.config import (
     DEFAULT_CONFIGURATION,
@@ -286,27 +287,19 @@ def test_2_5_what_a_user_holds_and_may_hold() -> None:
     script.schedule()
     views = Views(script.scheduler)
     assert [user["userName"] for user in views.users("default")] == ["ann", "bob"]
-    ann = views.user("default", "ann")
-    root = ann["queues"]
-    assert root["queuePath"] == "root"
-    assert root["resourceUsage"] == {"vcore": 4000}
-    assert root["runningApplications"] == ["one", "two"]
-    assert root["maxResources"] == {"vcore": 6000}
-    assert "maxApplications" not in root
+    root = views.user("default", "ann")["queues"]
+    has(root, queuePath="root", resourceUsage={"vcore": 4000}, runningApplications=["one", "two"])
+    has(root, maxResources={"vcore": 6000}, maxApplications=None)
     (p,) = root["children"]
-    assert "maxResources" not in p
+    has(p, maxResources=None)
     a, b = p["children"]
-    assert (a["queuePath"], a["maxResources"], a["maxApplications"]) == (
-        "root.p.a",
-        {"vcore": 4000},
-        1,
-    )
-    assert (b["queuePath"], b["resourceUsage"], b["children"]) == ("root.p.b", {"vcore": 2000}, [])
-    bob = views.user("default", "bob")
-    assert bob["queues"]["maxApplications"] == 2  # the wildcard's
-    assert bob["queues"]["resourceUsage"] == {}
-    assert views.group("default", "dev")["queues"]["maxApplications"] == 5
-    assert views.group("default", "dev")["applications"] == []
+    has(a, queuePath="root.p.a", maxResources={"vcore": 4000}, maxApplications=1)
+    has(b, queuePath="root.p.b", resourceUsage={"vcore": 2000}, children=[])
+    bob = views.user("default", "bob")["queues"]
+    has(bob, maxApplications=2, resourceUsage={})  # the wildcard's
+    dev = views.group("default", "dev")
+    has(dev["queues"], maxApplications=5)
+    has(dev, applications=[])
 
 
 def test_2_5_the_log_of_an_ask_names_the_limit_of_its_user() -> None:

@@ -8,6 +8,7 @@ import pytest
 from core_steps import on_nodes, run, serve, submit
 from core_world import queues
 from everything_life import Life
+from views_side import has
 
 from quadriga.core.views import History, Sample, Views
 from quadriga.core.views.nodes import BUCKETS, bucket_of
@@ -109,15 +110,13 @@ def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:
     script.advance(31)
     by_path = {each["queue"]: each for each in Views(script.scheduler).queue_counters("default")}
     assert list(by_path) == ["root", "root.p", "root.p.a", "root.p.b"]
-    assert by_path["root.p.a"]["containers"] == {"allocated": 2, "released": 2}
-    assert by_path["root.p.b"]["containers"] == {"allocated": 2, "released": 0}
-    assert by_path["root"]["containers"] == {"allocated": 4, "released": 2}
-    assert by_path["root.p.a"]["applications"] == {"Completed": 1}
-    assert by_path["root.p"]["applications"] == {"Completed": 1, "Running": 1}
-    assert by_path["root.p.a"]["guaranteed"] == {"vcore": 1000}
-    assert by_path["root.p.a"]["max"] == {"vcore": 3000}
-    assert by_path["root"]["max"] == {"vcore": 8000}
-    assert by_path["root"]["allocated"] == {"vcore": 2000}
+    root, p, a, b = by_path.values()
+    has(a, containers={"allocated": 2, "released": 2}, applications={"Completed": 1})
+    has(a, guaranteed={"vcore": 1000}, max={"vcore": 3000})
+    has(b, containers={"allocated": 2, "released": 0})
+    has(p, applications={"Completed": 1, "Running": 1})
+    has(root, containers={"allocated": 4, "released": 2})
+    has(root, max={"vcore": 8000}, allocated={"vcore": 2000})
 
 
 def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
@@ -141,9 +140,8 @@ def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
 
 def test_2_12_a_failed_node_is_one_until_it_is_taken_up() -> None:
     script = Script()
-    lost = Allocation(
-        allocationKey="k", applicationID="gone", resourcePerAlloc=resource({"vcore": 1})
-    )
+    size = resource({"vcore": 1})
+    lost = Allocation(allocationKey="k", applicationID="gone", resourcePerAlloc=size)
     script.node("n1", vcore=1, existing=[lost])
     views = Views(script.scheduler)
     assert views.counters()["nodes"]["failed"] == 1

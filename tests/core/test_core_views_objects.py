@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
-from views_side import TREE, app_of, views_of
+from core_steps import on_nodes, partitions, run, serve, submit
+from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views
@@ -20,49 +20,36 @@ def test_2_14_a_queue_says_what_is_configured() -> None:
     script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
-    assert web["queuename"] == "root.prod.web"
-    assert web["parent"] == "root.prod"
-    assert (web["isLeaf"], web["isManaged"], web["status"]) == (True, True, "Active")
-    assert web["partition"] == ""
-    assert web["maxResource"] == {"memory": 40}
-    assert web["guaranteedResource"] == {}
-    assert web["maxRunningApps"] == 3
-    assert web["sortingPolicy"] == "fifo"
-    assert web["prioritySorting"] is False
-    assert web["preemptionDelay"] == "1m30s"
-    assert web["quotaPreemptionDelay"] == "0s"
+    has(web, queuename="root.prod.web", parent="root.prod", partition="", status="Active")
+    has(web, isLeaf=True, isManaged=True, sortingPolicy="fifo", prioritySorting=False)
+    has(web, maxResource={"memory": 40}, guaranteedResource={}, maxRunningApps=3, template=None)
+    has(web, preemptionDelay="1m30s", quotaPreemptionDelay="0s")
     assert web["properties"] == {
         "application.sort.policy": "fifo",
         "application.sort.priority": "disabled",
         "colour": "blue",
         "preemption.delay": "90s",
     }
-    assert "template" not in web
     prod = views.queue("default", "ROOT.Prod")
-    assert prod["guaranteedResource"] == {"memory": 20, "vcore": 2000}
-    assert (prod["isLeaf"], prod["sortingPolicy"]) == (False, "fair")
-    assert (prod["isPreemptionFence"], prod["preemptionEnabled"]) == (True, True)
-    assert (prod["isPriorityFence"], prod["priorityOffset"]) == (False, 10)
+    has(prod, guaranteedResource={"memory": 20, "vcore": 2000}, isLeaf=False, sortingPolicy="fair")
+    has(prod, isPreemptionFence=True, preemptionEnabled=True)
+    has(prod, isPriorityFence=False, priorityOffset=10)
     assert prod["template"] == {
         "maxApplications": 2,
         "maxResource": {"vcore": 1000},
         "guaranteedResource": {},
         "properties": {"application.sort.policy": "fair"},
     }
-    assert views.queue("default", "root.prod.batch")["isPriorityFence"] is True
+    has(views.queue("default", "root.prod.batch"), isPriorityFence=True)
 
 
 def test_2_14_root_has_what_the_nodes_have_and_names_its_partition() -> None:
     script = Script(TREE)
-    views = views_of(script)
-    assert views.queues("default")["maxResource"] == {}
-    assert views.queues("default")["headroom"] == {}
+    has(views_of(script).queues("default"), maxResource={}, headroom={})
     script.node("n1", vcore=8000, memory=80)
     script.node("n2", vcore=2000, gpu=2)
-    root = views.queues("default")
-    assert root["maxResource"] == {"gpu": 2, "memory": 80, "vcore": 10000}
-    assert root["partition"] == "default"
-    assert root["parent"] == ""
+    most = {"gpu": 2, "memory": 80, "vcore": 10000}
+    has(views_of(script).queues("default"), maxResource=most, partition="default", parent="")
 
 
 def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> None:
@@ -83,11 +70,10 @@ def test_5_3_headroom_is_the_least_that_any_queue_above_leaves() -> None:
     run(script, "app", "k", queue="root.prod.web", repeat=3, vcore=1000, memory=10)
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
-    assert web["allocatedResource"] == {"memory": 30, "vcore": 3000}
-    assert web["headroom"] == {"memory": 10, "vcore": 3000}  # its own memory, prod's vcore
-    assert web["absUsedCapacity"] == {"memory": 75}
-    assert views.queue("default", "root.dev")["headroom"] == {"memory": 50, "vcore": 5000}
-    assert views.queue("default", "root.prod")["absUsedCapacity"] == {"memory": 50, "vcore": 50}
+    has(web, allocatedResource={"memory": 30, "vcore": 3000}, absUsedCapacity={"memory": 75})
+    has(web, headroom={"memory": 10, "vcore": 3000})  # its own memory, prod's vcore
+    has(views.queue("default", "root.dev"), headroom={"memory": 50, "vcore": 5000})
+    has(views.queue("default", "root.prod"), absUsedCapacity={"memory": 50, "vcore": 50})
 
 
 def test_5_4_the_priority_of_a_queue_is_the_one_its_parent_knows() -> None:
@@ -152,36 +138,26 @@ def test_2_14_an_application_from_submission_to_its_end() -> None:
     script.advance(5)
     script.app("app", tags={"kind": "x"})
     new = app_of(script, "app")
-    assert new["applicationState"] == "New"
-    assert new["submissionTime"] == 5 * 10**9
-    assert (new["stateLog"], new["requests"], new["allocations"]) == ([], [], [])
-    assert new["maxRequestPriority"] == -(2**31)
-    assert "startTime" not in new
-    assert "finishedTime" not in new
+    has(new, applicationState="New", submissionTime=5 * 10**9, startTime=None, finishedTime=None)
+    has(new, stateLog=[], requests=[], allocations=[], maxRequestPriority=-(2**31))
     script.ask("app", "k", repeat=2, priority=7, vcore=3000)
     script.advance(1)
     script.schedule()
+    size = {"vcore": 3000}
     running = app_of(script, "app")
-    assert running["usedResource"] == running["maxUsedResource"] == {"vcore": 3000}
-    assert running["pendingResource"] == {"vcore": 3000}
-    assert running["startTime"] == 6 * 10**9
-    assert running["maxRequestPriority"] == 7
+    has(running, usedResource=size, maxUsedResource=size, pendingResource=size)
+    has(running, startTime=6 * 10**9, maxRequestPriority=7)
     script.release_ask("app", "k")
     script.advance(2)
     script.release("app", "k-0")
     waiting = app_of(script, "app")
-    assert waiting["applicationState"] == "Completing"
-    assert (waiting["usedResource"], waiting["maxUsedResource"]) == ({}, {"vcore": 3000})
+    has(waiting, applicationState="Completing", usedResource={}, maxUsedResource=size)
     script.advance(31)
     ended = app_of(script, "app")
-    assert ended["finishedTime"] == 38 * 10**9
-    assert ended["stateLog"] == [
-        {"time": 5 * 10**9, "applicationState": "Accepted"},
-        {"time": 6 * 10**9, "applicationState": "Running"},
-        {"time": 8 * 10**9, "applicationState": "Completing"},
-        {"time": 38 * 10**9, "applicationState": "Completed"},
+    has(ended, finishedTime=38 * 10**9, queueName="root.default")
+    assert [(each["time"] // 10**9, each["applicationState"]) for each in ended["stateLog"]] == [
+        *[(5, "Accepted"), (6, "Running"), (8, "Completing"), (38, "Completed")]
     ]
-    assert ended["queueName"] == "root.default"
     assert ended["resourceHistory"]["resourceUsage"] == {"UNKNOWN": {"vcore": 6000}}
 
 
@@ -202,11 +178,9 @@ def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> Non
     script = Script(TREE)
     script.app("app", "root.nowhere")
     found = app_of(script, "app")
-    assert found["applicationState"] == "Rejected"
+    has(found, applicationState="Rejected", queueName="root.nowhere", finishedTime=0)
+    has(found, stateLog=[{"time": 0, "applicationState": "Rejected"}])
     assert "no placement rule matched" in found["rejectedMessage"]
-    assert found["queueName"] == "root.nowhere"
-    assert found["finishedTime"] == 0
-    assert found["stateLog"] == [{"time": 0, "applicationState": "Rejected"}]
 
 
 # -- nodes -----------------------------------------------------------------------------------------
@@ -214,25 +188,16 @@ def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> Non
 
 def test_2_14_a_node_with_what_others_use() -> None:
     script = Script()
-    script.node(
-        "n1",
-        attributes={"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"},
-        occupied={"vcore": 500},
-        vcore=4000,
-        memory=100,
-    )
+    named = {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
+    script.node("n1", attributes=named, occupied={"vcore": 500}, vcore=4000, memory=100)
     run(script, "app", "k", vcore=1390)
     node = views_of(script).node("default", "n1")
-    assert (node["hostName"], node["rackName"]) == ("host-1", "rack-1")
-    assert node["attributes"] == {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
-    assert node["capacity"] == {"memory": 100, "vcore": 4000}
-    assert node["allocated"] == {"memory": 0, "vcore": 1390}
-    assert node["occupied"] == {"memory": 0, "vcore": 500}
-    assert node["available"] == {"memory": 100, "vcore": 2110}
-    assert node["utilized"] == {"memory": 0, "vcore": 34}
-    assert (node["schedulable"], node["isReserved"]) == (True, False)
+    has(node, hostName="host-1", rackName="rack-1", attributes=named, isReserved=False)
+    has(node, schedulable=True, capacity={"memory": 100, "vcore": 4000})
+    has(node, allocated={"memory": 0, "vcore": 1390}, occupied={"memory": 0, "vcore": 500})
+    has(node, available={"memory": 100, "vcore": 2110}, utilized={"memory": 0, "vcore": 34})
     script.node("n1", NodeInfo.DRAIN_NODE)
-    assert views_of(script).node("default", "n1")["schedulable"] is False
+    has(views_of(script).node("default", "n1"), schedulable=False)
 
 
 def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
@@ -298,10 +263,7 @@ def test_2_14_a_partition_in_numbers() -> None:
             "usedCapacity": {"memory": 10, "vcore": 2000},
             "utilization": {"memory": 33, "vcore": 33},
         },
-        "nodeSortingPolicy": {
-            "type": "binpacking",
-            "resourceWeights": {"gpu": 1.0, "vcore": 2.5},
-        },
+        "nodeSortingPolicy": {"type": "binpacking", "resourceWeights": {"gpu": 1.0, "vcore": 2.5}},
         "totalNodes": 2,
         "applications": {"New": 1, "Rejected": 1, "Running": 1, "total": 3},
         "totalContainers": 2,
@@ -313,17 +275,14 @@ def test_2_14_a_partition_in_numbers() -> None:
 
 
 def test_2_14_a_partition_knows_when_it_last_changed_its_state() -> None:
-    script = Script("partitions: [{name: default, queues: [{name: a}]}, {name: gpu, queues: []}]")
+    script = Script(partitions("default", "gpu"))
     script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
     script.advance(7)
-    script.configure("partitions: [{name: default, queues: [{name: a}]}]")
+    script.configure(partitions("default"))
     script.advance(1)
-    states = {p["name"]: p for p in views_of(script).partitions()}
-    assert (states["gpu"]["state"], states["gpu"]["lastStateTransitionTime"]) == (
-        "Draining",
-        7 * 10**9,
-    )
-    assert states["default"]["lastStateTransitionTime"] == 0
+    default, gpu = views_of(script).partitions()
+    has(gpu, name="gpu", state="Draining", lastStateTransitionTime=7 * 10**9)
+    has(default, lastStateTransitionTime=0)
 
 
 def test_2_14_clusters_say_who_the_resource_manager_is() -> None:
