@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from quadriga import si
 from quadriga.core import RequestError, SchedulerService
 from quadriga.core.config import DEFAULT_CONFIGURATION
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    NullCallback,
-    RegisterResourceManagerRequest,
-    UpdateConfigurationRequest,
-    UserGroupInformation,
-)
 
 NOW = 1_790_000_000 * 10**9
 
@@ -33,15 +26,15 @@ def service() -> SchedulerService:
 
 def register(service: SchedulerService, *rm_ids: str, config: str = "") -> None:
     for rm_id in rm_ids:
-        request = RegisterResourceManagerRequest(rmID=rm_id, config=config)
-        service.register_resource_manager(request, NullCallback())
+        request = si.RegisterResourceManagerRequest(rmID=rm_id, config=config)
+        service.register_resource_manager(request, si.NullCallback())
 
 
 def add(service: SchedulerService, rm_id: str, queue: str) -> None:
-    new = AddApplicationRequest(
-        applicationID="app", queueName=queue, ugi=UserGroupInformation(user="u", groups=["g"])
+    new = si.AddApplicationRequest(
+        applicationID="app", queueName=queue, ugi=si.UserGroupInformation(user="u", groups=["g"])
     )
-    service.update_application(ApplicationRequest(rmID=rm_id, new=[new]))
+    service.update_application(si.ApplicationRequest(rmID=rm_id, new=[new]))
 
 
 def active(service: SchedulerService, rm_id: str) -> list[str]:
@@ -102,11 +95,11 @@ def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
 def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) -> None:
     service.configure(queues("a"))
     register(service, "rm")
-    update = UpdateConfigurationRequest(rmID="rm", extraConfig={"rm.pauseTimeout": "1m"})
+    update = si.UpdateConfigurationRequest(rmID="rm", extraConfig={"rm.pauseTimeout": "1m"})
     service.update_configuration(update)
     service.configure(queues("a", "b"))
     assert active(service, "rm") == ["a", "b"], "settings alone do not"
-    service.update_configuration(UpdateConfigurationRequest(rmID="rm", config=queues("a", "c")))
+    service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=queues("a", "c")))
     service.configure(queues("a", "d"))
     assert active(service, "rm") == ["a", "c"]
     register(service, "rm")
@@ -116,9 +109,9 @@ def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) ->
 def test_a_registration_that_is_refused_follows_nothing(service: SchedulerService) -> None:
     service.configure(queues("a"))
     register(service, "rm", config=queues("b"))
-    bad = RegisterResourceManagerRequest(rmID="rm", extraConfig={"si.stateNames": "x"})
+    bad = si.RegisterResourceManagerRequest(rmID="rm", extraConfig={"si.stateNames": "x"})
     with pytest.raises(RequestError):
-        service.register_resource_manager(bad, NullCallback())
+        service.register_resource_manager(bad, si.NullCallback())
     service.configure(queues("c"))
     assert active(service, "rm") == ["b"]
 
@@ -127,7 +120,7 @@ def test_checking_an_update_changes_nothing(service: SchedulerService) -> None:
     service.configure(queues("a"))
     register(service, "rm")
     scheduler = service.scheduler
-    scheduler.check_update(UpdateConfigurationRequest(rmID="rm", config=queues("b")))
+    scheduler.check_update(si.UpdateConfigurationRequest(rmID="rm", config=queues("b")))
     assert active(service, "rm") == ["a"]
     with pytest.raises(RequestError, match="not registered"):
-        scheduler.check_update(UpdateConfigurationRequest(rmID="nobody"))
+        scheduler.check_update(si.UpdateConfigurationRequest(rmID="nobody"))

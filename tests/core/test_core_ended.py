@@ -11,16 +11,10 @@ from collections.abc import Iterable
 import pytest
 from core_steps import serve
 
+from quadriga import si
 from quadriga.core import Options
 from quadriga.core.model.ended import LONGEST, EndedApplication
 from quadriga.core.views import Views
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    RegisterResourceManagerRequest,
-    RemoveApplicationRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.script import Script
 
 QUEUES = """
@@ -42,20 +36,20 @@ def send(
     script: Script, come: Iterable[str], go: Iterable[str], queue: str = "root.a"
 ) -> list[str]:
     """One message with applications that come, and one with some that go."""
-    ugi = UserGroupInformation(user="user")
-    new = [AddApplicationRequest(applicationID=each, queueName=queue, ugi=ugi) for each in come]
-    removals = [RemoveApplicationRequest(applicationID=each) for each in go]
+    ugi = si.UserGroupInformation(user="user")
+    new = [si.AddApplicationRequest(applicationID=each, queueName=queue, ugi=ugi) for each in come]
+    removals = [si.RemoveApplicationRequest(applicationID=each) for each in go]
     return [
-        *script.send(ApplicationRequest(rmID=script.rm_id, new=new)),
-        *script.send(ApplicationRequest(rmID=script.rm_id, remove=removals)),
+        *script.send(si.ApplicationRequest(rmID=script.rm_id, new=new)),
+        *script.send(si.ApplicationRequest(rmID=script.rm_id, remove=removals)),
     ]
 
 
 def come_and_go(script: Script, app_id: str, partition: str = "default") -> None:
     """It comes and goes."""
     script.app(app_id, "root.a", partition=partition)
-    removal = RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
-    script.send(ApplicationRequest(rmID=script.rm_id, remove=[removal]))
+    removal = si.RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
+    script.send(si.ApplicationRequest(rmID=script.rm_id, remove=[removal]))
 
 
 def timers(script: Script) -> int:
@@ -182,7 +176,7 @@ def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() 
     for number in range(10):
         come_and_go(script, f"app-{number}")
     before = timers(script)
-    script.send(RegisterResourceManagerRequest(rmID=script.rm_id, config=QUEUES))
+    script.send(si.RegisterResourceManagerRequest(rmID=script.rm_id, config=QUEUES))
     assert known(script) == []
     assert timers(script) <= before - 10
     shelf = script.scheduler.resource_managers()[0].ended

@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.driver.os_groups import OsGroups, groups_of_system
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    NullCallback,
-    RegisterResourceManagerRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.script import Script
 
 GUARDED = """\
@@ -131,12 +125,12 @@ def test_the_system_knows_the_groups_of_its_users() -> None:
 def service_says(service: SchedulerService, user: str) -> str:
     """The queue of an application that a user submits in-process."""
     service.register_resource_manager(
-        RegisterResourceManagerRequest(rmID="rm", config=GUARDED), NullCallback()
+        si.RegisterResourceManagerRequest(rmID="rm", config=GUARDED), si.NullCallback()
     )
-    request = AddApplicationRequest(
-        applicationID="app", queueName="root.a", ugi=UserGroupInformation(user=user)
+    request = si.AddApplicationRequest(
+        applicationID="app", queueName="root.a", ugi=si.UserGroupInformation(user=user)
     )
-    service.update_application(ApplicationRequest(rmID="rm", new=[request]))
+    service.update_application(si.ApplicationRequest(rmID="rm", new=[request]))
 
     def groups(core: Scheduler) -> tuple[str, ...]:
         return core.application("app").groups_of_user

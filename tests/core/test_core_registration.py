@@ -8,15 +8,8 @@ import pytest
 from core_steps import on_nodes, run, serve, submit
 from core_world import state as state_of
 
+from quadriga import si
 from quadriga.core import Scheduler
-from quadriga.si import (
-    AllocationRequest,
-    ApplicationRequest,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    RequestError,
-    UpdateConfigurationRequest,
-)
 from quadriga.sim.script import ONE_QUEUE, Script
 
 TWO_PARTITIONS = """\
@@ -79,8 +72,8 @@ def test_i10_a_wrong_registration_is_refused_whole(
     fields: dict[str, Any], field: str, why: str
 ) -> None:
     scheduler = Scheduler()
-    with pytest.raises(RequestError) as refused:
-        scheduler.apply(RegisterResourceManagerRequest(**{"rmID": "x", **fields}), 0)
+    with pytest.raises(si.RequestError) as refused:
+        scheduler.apply(si.RegisterResourceManagerRequest(**{"rmID": "x", **fields}), 0)
     assert refused.value.request == "RegisterResourceManagerRequest"
     assert refused.value.field == field
     assert why in refused.value.reason
@@ -89,13 +82,13 @@ def test_i10_a_wrong_registration_is_refused_whole(
 
 def test_i7_i8_registering_again_starts_from_nothing() -> None:
     script = running(Script())
-    with pytest.raises(RequestError):  # one that fails leaves the first one alone
-        script.send(RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"))
+    with pytest.raises(si.RequestError):  # one that fails leaves the first one alone
+        script.send(si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"))
     assert state_of(script, "app-1") == "Running"
     script.release_ask("app-1", "b")
     script.release("app-1")
     assert state_of(script, "app-1") == "Waiting"
-    assert script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)) == []
+    assert script.send(si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)) == []
     partition = script.scheduler.partition()
     assert (partition.applications, partition.nodes, dict(partition.ended)) == ({}, {}, {})
     # a confirmation for the state before is ignored
@@ -139,12 +132,12 @@ def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
     script.advance(0.001)
     assert state(script) == "Stopped"
     assert list(script.scheduler.partitions()) == []
-    with pytest.raises(RequestError, match="not registered"):
+    with pytest.raises(si.RequestError, match="not registered"):
         script.app("app-2")
-    with pytest.raises(RequestError, match="is Stopped"):
+    with pytest.raises(si.RequestError, match="is Stopped"):
         script.scheduler.reconnect("rm", script.now)
     # it may come back, and starts from nothing
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
+    script.send(si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
     assert state(script) == "Running"
     assert script.app("app-1") == ["accepted app-1"]
 
@@ -154,7 +147,7 @@ def test_i6_the_second_pause_has_its_full_time() -> None:
     script.scheduler.disconnect("rm", script.now)
     script.advance(9)
     script.scheduler.reconnect("rm", script.now)
-    with pytest.raises(RequestError, match="is Running"):
+    with pytest.raises(si.RequestError, match="is Running"):
         script.scheduler.reconnect("rm", script.now)
     script.scheduler.disconnect("rm", script.now)
     script.advance(9)
@@ -178,20 +171,20 @@ def test_i6_a_voluntary_shutdown_drops_the_state_at_once(paused: bool) -> None:
 @pytest.mark.parametrize("trigger", ["disconnect", "reconnect", "shutdown"])
 def test_i6_connections_of_unknown_managers_are_refused(trigger: str) -> None:
     scheduler = Scheduler()
-    with pytest.raises(RequestError, match="not known"):
+    with pytest.raises(si.RequestError, match="not known"):
         getattr(scheduler, trigger)("nobody", 0)
 
 
-@pytest.mark.parametrize("kind", [AllocationRequest, ApplicationRequest, NodeRequest])
+@pytest.mark.parametrize("kind", [si.AllocationRequest, si.ApplicationRequest, si.NodeRequest])
 def test_i39_i43_a_manager_that_is_not_registered_is_told_to_register(kind: Any) -> None:
     scheduler = Scheduler()
     name = kind.__name__
-    with pytest.raises(RequestError, match="I43") as refused:
+    with pytest.raises(si.RequestError, match="I43") as refused:
         scheduler.apply(kind(rmID="x"), 0)
     assert refused.value.reason.startswith(f'received {name}, but RmID="x" not registered')
     assert (refused.value.request, refused.value.field) == (name, "rmID")
-    with pytest.raises(RequestError, match="not registered"):
-        scheduler.apply(UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
+    with pytest.raises(si.RequestError, match="not registered"):
+        scheduler.apply(si.UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
 
 
 # -- several managers and partitions ---------------------------------------------------------------
@@ -262,7 +255,7 @@ def test_i44_a_policy_group_is_shared_with_the_same_configuration_only() -> None
     assert a.app("app") == same.app("app") == ["accepted app"]
     assert scheduler.partition(rm_id="a") is not scheduler.partition(rm_id="same")
     scheduler.shutdown("same", 0)
-    with pytest.raises(RequestError, match="I44"):
+    with pytest.raises(si.RequestError, match="I44"):
         Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="g")
     assert [rm.rm_id for rm in scheduler.resource_managers()] == ["a", "same"]
     Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler)

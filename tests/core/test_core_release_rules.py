@@ -6,23 +6,16 @@ import pytest
 from core_steps import on_nodes, run, serve, submit
 from core_world import in_order, running_gang, scripted, state
 
-from quadriga.si import (
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    AllocationResponse,
-    TerminationType,
-)
+from quadriga import si
 from quadriga.sim.script import Script
 
-Kind = TerminationType
+Kind = si.TerminationType
 
-UNKNOWN = TerminationType.UNKNOWN_TERMINATION_TYPE
-STOPPED = TerminationType.STOPPED_BY_RM
-TIMEOUT = TerminationType.TIMEOUT
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
+UNKNOWN = si.TerminationType.UNKNOWN_TERMINATION_TYPE
+STOPPED = si.TerminationType.STOPPED_BY_RM
+TIMEOUT = si.TerminationType.TIMEOUT
+PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
+REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 BY_CORE = (TIMEOUT, PREEMPTED, REPLACED)
 
 
@@ -31,9 +24,9 @@ def running(script: Script, *keys: str, app: str = "a") -> None:
     run(script, app, *keys, memory=1)
 
 
-def request(*releases: AllocationRelease) -> AllocationRequest:
-    parts = AllocationReleasesRequest(allocationsToRelease=releases)
-    return AllocationRequest(rmID="rm", releases=parts)
+def request(*releases: si.AllocationRelease) -> si.AllocationRequest:
+    parts = si.AllocationReleasesRequest(allocationsToRelease=releases)
+    return si.AllocationRequest(rmID="rm", releases=parts)
 
 
 def releasing(script: Script, kind: Kind, count: int = 2) -> str:
@@ -54,7 +47,7 @@ def used(script: Script) -> int:
     return sum(script.scheduler.partition().root.allocated)
 
 
-def released(script: Script) -> list[AllocationRelease]:
+def released(script: Script) -> list[si.AllocationRelease]:
     return [r for _, message in script.messages for r in getattr(message, "released", ())]
 
 
@@ -68,7 +61,7 @@ def test_r1_the_same_message_goes_both_ways(script: Script) -> None:
     submit(script, "a", "x", memory=100)
     script.release_ask("a", "x")
     (answer,) = [r for _, m in script.messages for r in getattr(m, "releasedAsks", ())]
-    assert answer == AllocationAskRelease(
+    assert answer == si.AllocationAskRelease(
         partitionName="default",
         applicationID="a",
         allocationKey="x",
@@ -164,7 +157,7 @@ def test_r6_placeholders_and_replacements_are_part_of_everything(script: Script)
 )
 def test_x12_an_allocation_is_named_by_its_uuid(script: Script, field: dict[str, str]) -> None:
     run(script, "a", "x", memory=1, repeat=3)
-    release = AllocationRelease(applicationID="a", terminationType=STOPPED, **field)
+    release = si.AllocationRelease(applicationID="a", terminationType=STOPPED, **field)
     assert script.send(request(release)) == ["released a/x-1 STOPPED_BY_RM"]
 
 
@@ -184,7 +177,7 @@ def test_x12_an_rm_of_version_1_5_is_told_allocation_ids(order: str) -> None:
     assert [(r.UUID, r.allocationID) for r in released(script)] == [("p0-0", "p0-0")]
     script.confirm()
     _, message = script.messages[-1]
-    assert isinstance(message, AllocationResponse)
+    assert isinstance(message, si.AllocationResponse)
     assert (message.new[0].UUID, message.new[0].allocationID) == ("real-0", "real-0")
 
 
@@ -285,7 +278,7 @@ def test_x32_a_confirmation_of_another_type(script: Script, asked: Kind, answere
 @pytest.mark.parametrize("kind", [REPLACED, TIMEOUT])
 def test_x32_duplicates_are_ignored(script: Script, kind: Kind) -> None:
     uuid = releasing(script, kind)
-    release = AllocationRelease(applicationID="g", UUID=uuid, terminationType=kind)
+    release = si.AllocationRelease(applicationID="g", UUID=uuid, terminationType=kind)
     once = script.send(request(release, release))
     assert once == (["new g/real-0 on n1"] if kind == REPLACED else [])
     assert script.send(request(release, release)) == []
@@ -295,7 +288,7 @@ def test_x32_a_stop_and_a_confirmation_in_one_request(script: Script) -> None:
     """Whichever order they stand in, the allocation ends once."""
     named = {"applicationID": "g", "UUID": releasing(script, REPLACED)}
     kinds = (REPLACED, STOPPED)
-    script.send(request(*(AllocationRelease(terminationType=kind, **named) for kind in kinds)))
+    script.send(request(*(si.AllocationRelease(terminationType=kind, **named) for kind in kinds)))
     assert used(script) in (1, 2)
     script.schedule()
     script.confirm()
@@ -343,7 +336,7 @@ def test_x12_a_confirmation_by_key_alone_is_of_those_that_were_asked_back() -> N
     script.app("gang", gang={"vcore": 3000})
     serve(script, "gang", "ph", repeat=3, vcore=1000, group="g", placeholder=True)
     serve(script, "gang", "member", vcore=1000, group="g")
-    heard = script.release("gang", kind=TerminationType.PLACEHOLDER_REPLACED, key="ph")
+    heard = script.release("gang", kind=si.TerminationType.PLACEHOLDER_REPLACED, key="ph")
     assert heard == ["new gang/member-0 on n1"]
     # its siblings, which nobody asked back, are still there
     assert len(script.scheduler.application("gang").placeholders) == 2

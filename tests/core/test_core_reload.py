@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 from core_steps import on_nodes, run, serve, submit
 
+from quadriga import si
 from quadriga.core import Options
 from quadriga.core.views import Views
-from quadriga.si import (
-    ApplicationRequest,
-    NodeInfo,
-    RemoveApplicationRequest,
-    RequestError,
-    UpdateConfigurationRequest,
-)
 from quadriga.sim.script import Script
 
 
@@ -88,7 +82,7 @@ def test_i39_x11_a_new_queue_takes_applications() -> None:
     script = on_nodes(queues("{name: a}"), n1=1000)
     assert script.app("app", "root.b")[0].startswith("rejected app")
     both = queues("{name: a}", "{name: b}")
-    assert script.send(UpdateConfigurationRequest(rmID="rm", config=both)) == []
+    assert script.send(si.UpdateConfigurationRequest(rmID="rm", config=both)) == []
     assert script.app("app", "root.b") == ["accepted app"]
     assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
 
@@ -148,7 +142,7 @@ def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
     script = Script(queues("{name: a}", "{name: b}"))
     script.app("app", "root.b")
     changed = queues("{name: c}", "{name: b, queues: [{name: x}]}")
-    with pytest.raises(RequestError, match="root.b has applications") as refused:
+    with pytest.raises(si.RequestError, match="root.b has applications") as refused:
         script.configure(changed)
     assert (refused.value.request, refused.value.field) == ("UpdateConfigurationRequest", "config")
     # all or nothing
@@ -163,7 +157,7 @@ def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
 def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
     script = on_nodes(queues("{name: b, queues: [{name: x}]}"), n1=1000)
     script.app("app", "root.b.x")
-    with pytest.raises(RequestError, match=r"root\.b\.x has applications"):
+    with pytest.raises(si.RequestError, match=r"root\.b\.x has applications"):
         script.configure(queues("{name: b}"))
     script.remove_app("app")
     script.configure(queues("{name: b}"))
@@ -174,10 +168,10 @@ def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
 def test_i39_a_wrong_configuration_leaves_everything_as_it_is() -> None:
     script = Script(queues("{name: a}"))
     for text in ("partitions: 1", "[", queues("{name: a, nonsense: 1}")):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(si.RequestError) as refused:
             script.configure(text)
         assert refused.value.field == "config"
-    with pytest.raises(RequestError, match="neither"):
+    with pytest.raises(si.RequestError, match="neither"):
         script.configure(queues("{name: b}"), {"si.messageOrder": "random"})
     assert (at(script, "root.a"), at(script, "root.b")) == ("Active", None)
 
@@ -372,10 +366,10 @@ def test_i39_a_partition_may_come_drain_be_restored_and_go() -> None:
     assert script.app("late", "root.a", partition="other") == ["accepted late"]
     script.configure(one)
     for app in ("app", "late"):
-        removal = RemoveApplicationRequest(applicationID=app, partitionName="other")
-        script.send(ApplicationRequest(rmID="rm", remove=[removal]))
+        removal = si.RemoveApplicationRequest(applicationID=app, partitionName="other")
+        script.send(si.ApplicationRequest(rmID="rm", remove=[removal]))
     assert script.scheduler.partition("other").state == "Draining"
-    script.node("n1", NodeInfo.DECOMISSION)
+    script.node("n1", si.NodeInfo.DECOMISSION)
     assert names() == ["default"]
     # and back again, from nothing
     script.configure(two)
