@@ -7,7 +7,7 @@ from typing import Any
 
 from quadriga.sim.script import ONE_QUEUE, Script
 
-__all__ = ["on_nodes", "partitions", "run", "serve", "submit"]
+__all__ = ["on_nodes", "partitions", "refused", "run", "serve", "submit"]
 
 
 def partitions(*names: str) -> str:
@@ -19,13 +19,23 @@ def partitions(*names: str) -> str:
 def on_nodes(config: str = ONE_QUEUE, /, **given: Any) -> Script:
     """A script with nodes of so much vcore, ``n1=4000``, or of other quantities, ``n1={"memory": 20}``.
 
-    The names of arguments of ``Script`` are such arguments.
+    The names of arguments of ``Script`` are such arguments; ``apps`` are applications, ``name`` or
+    ``name:queue``.
     """
     known = ("extra", "options", "version", "check", "scheduler", "rm_id", "policy_group")
     script = Script(config, **{name: given.pop(name) for name in known if name in given})
+    apps = given.pop("apps", ())
     for node, size in given.items():
         script.node(node, **(size if isinstance(size, dict) else {"vcore": size}))
+    for app in apps:
+        script.app(*app.split(":"))
     return script
+
+
+def refused(heard: list[str], what: str, why: str = "") -> None:
+    """All that is heard is that this was rejected, and why."""
+    (line,) = heard
+    assert line.startswith(f"rejected {what}: ") and why in line
 
 
 def submit(

@@ -44,8 +44,7 @@ def group_of(app: Application, key: str, kind: AskKind) -> AskGroup:
 
 @pytest.fixture
 def app() -> Application:
-    script = on_nodes(check=False, n1={"vcore": 4000, "memory": 40})
-    script.app("app-1")
+    script = on_nodes(check=False, n1={"vcore": 4000, "memory": 40}, apps=["app-1"])
     return script.scheduler.partition().applications["app-1"]
 
 

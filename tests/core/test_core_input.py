@@ -6,12 +6,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
-from core_world import queues
+from core_steps import on_nodes, refused, run, serve, submit
+from core_world import queues, scripted
 
 from quadriga import si
 from quadriga.core import RequestError, Scheduler, SchedulerService
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 MOST = 2**63 - 1
 
@@ -226,21 +226,16 @@ def test_a_creation_time_that_is_none(tag: str) -> None:
 
 def test_negative_quantities_are_refused_with_their_field() -> None:
     script = Script()
-    (line,) = script.app("app", gang={"vcore": -1})
-    assert line.startswith("rejected app: ") and "placeholderAsk" in line
-    (line,) = script.node("n1", vcore=-(2**63))
-    assert line.startswith("rejected node n1: ") and "schedulableResource[vcore]" in line
+    refused(script.app("app", gang={"vcore": -1}), "app", "placeholderAsk")
+    refused(script.node("n1", vcore=-(2**63)), "node n1", "schedulableResource[vcore]")
     script.node("n1", vcore=1000)
-    (line,) = script.node("n1", si.NodeInfo.UPDATE, vcore=-1)
-    assert line.startswith("rejected node n1: ")
-    (line,) = script.node("n1", si.NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1})
-    assert line.startswith("rejected node n1: ")
+    refused(script.node("n1", si.NodeInfo.UPDATE, vcore=-1), "node n1")
+    refused(script.node("n1", si.NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1}), "node n1")
     assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
 
 
 def test_missing_resources() -> None:
-    script = Script()
-    script.app("app")
+    script = scripted(ONE_QUEUE, "app")
     bare = si.AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
     (line,) = script.send(si.AllocationRequest(rmID="rm", asks=[bare]))
     assert line.startswith("rejected ask app/a: invalid ask added to app app")

@@ -168,8 +168,7 @@ def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
 
 
 def test_a_row_that_stays_and_has_effects_is_recorded_one_without_is_not() -> None:
-    script = on_nodes(n1=1000)
-    script.app("app")
+    script = on_nodes(n1=1000, apps=["app"])
     serve(script, "app", "a", timeout_ms=1000, vcore=1000)
     script.advance(1)
     script.node("n1", NodeInfo.UPDATE, vcore=1000)
@@ -217,8 +216,7 @@ def test_a_timer_that_is_cancelled_or_whose_state_was_left_never_fires() -> None
 
 
 def test_a_state_that_is_entered_again_has_its_full_time() -> None:
-    script = on_nodes(n1=1000)
-    script.app("app")
+    script = on_nodes(n1=1000, apps=["app"])
     for key in "ab":
         serve(script, "app", key, vcore=1000)
         script.release("app")

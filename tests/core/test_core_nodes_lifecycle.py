@@ -4,7 +4,7 @@ X20, 2.11)."""
 from __future__ import annotations
 
 import pytest
-from core_steps import partitions, run, serve, submit
+from core_steps import partitions, refused, run, serve, submit
 from core_world import in_order, scripted, state
 
 from quadriga.si import NodeInfo, NodeRequest, TerminationType
@@ -99,8 +99,7 @@ def test_i30_a_node_is_found_in_its_partition(order: str) -> None:
     script.node("n1", vcore=1000, attributes={NODE_PARTITION: "gpu"})
     assert list(script.scheduler.partition("gpu").nodes) == ["n1"]
     # the id is taken in the other one, too, and later actions need no attribute
-    (line,) = script.node("n1", vcore=1000)
-    assert line.startswith("rejected node n1: ")
+    refused(script.node("n1", vcore=1000), "node n1")
     assert script.node("n1", NodeInfo.UPDATE, vcore=3000) == []
     assert script.node("n1", DRAIN) == []
     assert run(script, "g", "a", partition="gpu", vcore=2000) == []

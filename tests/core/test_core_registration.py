@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
+from core_steps import on_nodes, refused, run, serve, submit
 from core_world import state as state_of
 
 from quadriga import si
@@ -239,12 +239,9 @@ def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
 
 def test_i9_unknown_partitions_are_refused_everywhere() -> None:
     script = Script(TWO_PARTITIONS)
-    (line,) = script.node("n1", vcore=1, attributes={"si/node-partition": "nope"})
-    assert line.startswith("rejected node n1") and "nope" in line
-    (line,) = script.app("app", partition="nope")
-    assert line.startswith("rejected app") and "nope" in line
-    (line,) = script.ask("app", "a", partition="nope", vcore=1)
-    assert line.startswith("rejected ask app/a") and "nope" in line
+    refused(script.node("n1", vcore=1, attributes={"si/node-partition": "nope"}), "node n1", "nope")
+    refused(script.app("app", partition="nope"), "app", "nope")
+    refused(script.ask("app", "a", partition="nope", vcore=1), "ask app/a", "nope")
     assert script.release("app", "a-0", partition="nope") == []
     assert script.release_ask("app", "a", partition="nope") == []
 

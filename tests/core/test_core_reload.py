@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
+from core_steps import on_nodes, refused, run, serve, submit
+from core_world import scripted
 
 from quadriga import si
 from quadriga.core import Options
@@ -95,8 +96,7 @@ def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
     # what is there goes on, also with new asks; nobody comes in
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
     assert serve(script, "app", "l", vcore=1000) == ["new app/l-0 on n1"]
-    (line,) = script.app("late", "root.b")
-    assert line.startswith("rejected late") and "X33" in line
+    refused(script.app("late", "root.b"), "late", "X33")
     # empty, it is gone when the cleaner comes (2.9)
     script.release("app")
     assert at(script, "root.b") == "Draining"
@@ -125,8 +125,7 @@ def test_i39_a_queue_goes_with_all_below_and_a_parent_with_its_last_leaf() -> No
 
 def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
     both = queues("{name: a}", "{name: b}")
-    script = Script(both)
-    script.app("app", "root.b")
+    script = scripted(both, "app:root.b")
     script.configure(queues("{name: a}"))
     script.configure(both)
     assert at(script, "root.b") == "Active"
@@ -139,8 +138,7 @@ def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
 
 
 def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
-    script = Script(queues("{name: a}", "{name: b}"))
-    script.app("app", "root.b")
+    script = scripted(queues("{name: a}", "{name: b}"), "app:root.b")
     changed = queues("{name: c}", "{name: b, queues: [{name: x}]}")
     with pytest.raises(si.RequestError, match="root.b has applications") as refused:
         script.configure(changed)
@@ -155,8 +153,7 @@ def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
 
 
 def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
-    script = on_nodes(queues("{name: b, queues: [{name: x}]}"), n1=1000)
-    script.app("app", "root.b.x")
+    script = on_nodes(queues("{name: b, queues: [{name: x}]}"), n1=1000, apps=["app:root.b.x"])
     with pytest.raises(si.RequestError, match=r"root\.b\.x has applications"):
         script.configure(queues("{name: b}"))
     script.remove_app("app")
@@ -328,9 +325,7 @@ def test_i39_any_policy_may_follow_any_other(
 
 def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
     text = "{{name: p, properties: {{application.sort.priority: {}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = on_nodes(queues(text.format("enabled")), n1=1000)
-    script.app("a", "root.p.a")
-    script.app("b", "root.p.b")
+    script = on_nodes(queues(text.format("enabled")), n1=1000, apps=["a:root.p.a", "b:root.p.b"])
     serve(script, "a", "k", vcore=1000)
     script.ask("a", "l", priority=5, vcore=1000)
     script.ask("b", "l", vcore=1000)

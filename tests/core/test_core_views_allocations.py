@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core_steps import on_nodes, run, serve, submit
-from core_world import queues
+from core_world import queues, scripted
 from views_side import TREE, app_of, ask_of, log_of, views_of
 
 from quadriga.core.views import Holdings, holdings_of
@@ -14,8 +14,7 @@ from quadriga.sim.script import ONE_QUEUE, Script
 
 
 def test_2_14_an_ask_says_what_was_asked() -> None:
-    script = Script()
-    script.app("app")
+    script = scripted(ONE_QUEUE, "app")
     script.ask(
         "app",
         "k",
@@ -145,8 +144,7 @@ def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
 
 
 def test_2_14_an_allocation_says_where_and_when() -> None:
-    script = on_nodes(n1=4000)
-    script.app("app")
+    script = on_nodes(n1=4000, apps=["app"])
     script.advance(1)
     script.ask("app", "k", priority=3, originator=True, tags={"a": "b"}, vcore=1000)
     script.advance(2)
@@ -261,6 +259,5 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
 
 
 def test_an_application_that_has_ended_holds_nothing() -> None:
-    script = Script()
-    script.app("rejected", "root.nowhere")
+    script = scripted(ONE_QUEUE, "rejected:root.nowhere")
     assert held(script, "rejected") == Holdings()

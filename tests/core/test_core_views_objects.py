@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from core_steps import on_nodes, partitions, run, serve, submit
+from core_world import scripted
 from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
@@ -175,8 +176,7 @@ def test_x1_the_dialect_names_the_states() -> None:
 
 
 def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> None:
-    script = Script(TREE)
-    script.app("app", "root.nowhere")
+    script = scripted(TREE, "app:root.nowhere")
     found = app_of(script, "app")
     has(found, applicationState="Rejected", queueName="root.nowhere", finishedTime=0)
     has(found, stateLog=[{"time": 0, "applicationState": "Rejected"}])
