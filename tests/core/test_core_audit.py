@@ -8,28 +8,18 @@ from typing import Any
 
 import pytest
 from core_steps import serve, submit
+from core_world import queues
 from everything_life import Life
 
 from quadriga.core import Options, Scheduler
 from quadriga.core.model.partition import Partition
 from quadriga.sim.script import Script
 
-CONFIG = """
-partitions:
-- name: default
-  queues:
-  - name: root
-    submitacl: '*'
-    queues:
-    - name: a
-      queues:
-      - name: b
-        limits:
-        - {users: [ann, '*'], maxresources: {vcore: 90}}
-      - {name: c}
-    - name: d
-      maxapplications: 3
-"""
+CONFIG = queues(
+    *("a.b", "a.c", "d"),
+    a_b="limits: [{users: [ann, '*'], maxresources: {vcore: 90}}]",
+    d="maxapplications: 3",
+)
 
 
 def middle(every: int = 1000) -> Script:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-from core_steps import serve
+from core_steps import partitions, serve
 
 from quadriga import si
 from quadriga.core import Options
@@ -17,13 +17,9 @@ from quadriga.core.model.ended import LONGEST, EndedApplication
 from quadriga.core.views import Views
 from quadriga.sim.script import Script
 
-QUEUES = """
-partitions:
-  - name: default
-    queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
-  - name: other
-    queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
-"""
+QUEUES = partitions("default", "other").replace(
+    " " * 10 + "- name: default", " " * 10 + "- name: a"
+)
 
 
 def cluster(*, check: bool = True, **options: int | None) -> Script:

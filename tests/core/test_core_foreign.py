@@ -228,7 +228,9 @@ def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
 def test_i33_a_node_with_a_wrong_foreign_allocation_is_rejected_whole(
     script: Script, wrong: list[si.Allocation], why: str
 ) -> None:
-    refused(script.node("n2", existing=[others("pod-0", vcore=1), *wrong], vcore=4000), "node n2", why)
+    refused(
+        script.node("n2", existing=[others("pod-0", vcore=1), *wrong], vcore=4000), "node n2", why
+    )
     assert not known(script)
 
 

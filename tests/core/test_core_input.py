@@ -337,17 +337,3 @@ def test_thousands_of_items_in_one_request() -> None:
     assert script.scheduler.check() == []
     assert len(script.remove_app("app-0")) == 2
     assert script.scheduler.check() == []
-
-
-def test_an_application_with_everything_wrong_leaves_no_trace_but_the_rejection() -> None:
-    script = Script(queues("a"))
-    request = si.AddApplicationRequest(
-        applicationID="app",
-        queueName="root.nope.nope",
-        gangSchedulingStyle="Medium",
-        executionTimeoutMilliSeconds=-MOST,
-    )
-    assert script.send(si.ApplicationRequest(rmID="rm", new=[request]))[0].startswith(
-        "rejected app"
-    )
-    assert script.scheduler.partition().applications == {}

@@ -13,23 +13,21 @@ from quadriga.si import (
 )
 from quadriga.sim.script import Script
 
-QUEUES = """\
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-          - name: team
-            queues:
-              - name: x
-"""
+
+def tree(*more: str, root: str = "submitacl: '*'") -> str:
+    """Root with the queues a and team.x, and more, each a YAML flow mapping."""
+    return f"{{name: root, {root}, queues: [{', '.join(['{name: a}', TEAM, *more])}]}}"
+
+
+TEAM = "{name: team, queues: [{name: x}]}"
+QUEUES = tree()
 
 
 def configuration(rules: str, queues: str = QUEUES) -> str:
     """With these placement rules, each a YAML flow mapping on a line of its own."""
-    lines = "".join(f"      - {line.strip()}\n" for line in rules.strip().splitlines() if line)
-    text = "partitions:\n  - name: default\n"
-    return text + (f"    placementrules:\n{lines}" if lines else "") + queues
+    lines = ", ".join(rules.strip().splitlines())
+    placement = f"placementrules: [{lines}], " if lines else ""
+    return f"partitions: [{{name: default, {placement}queues: [{queues}]}}]"
 
 
 def cluster(rules: str, queues: str = QUEUES) -> Script:
@@ -190,19 +188,14 @@ def test_a_filter_says_whom_a_rule_is_for(
 
 # -- what can be used ------------------------------------------------------------------------------
 
-GUARDED = """\
-    queues:
-      - name: root
-        queues:
-          - name: open
-            submitacl: '*'
-          - name: team
-            parent: true
-            submitacl: 'joe dev'
-            adminacl: 'boss'
-            queues:
-              - name: x
-"""
+
+def guarded(*more: str) -> str:
+    team = "{name: team, parent: true, submitacl: joe dev, adminacl: boss, queues: [{name: x}]}"
+    anyone = "{name: open, submitacl: '*'}"
+    return f"{{name: root, queues: [{', '.join([anyone, team, *more])}]}}"
+
+
+GUARDED = guarded()
 
 
 @pytest.mark.parametrize(
@@ -242,7 +235,7 @@ def test_x33_a_draining_queue_is_skipped_and_so_is_all_below_it() -> None:
     rules = "{name: provided, create: true}\n{name: fixed, value: root.a}"
     script = cluster(rules)
     assert add(script, "root.team.made") == "root.team.made"
-    script.configure(configuration(rules, QUEUES.split("          - name: team")[0]))
+    script.configure(configuration(rules, "{name: root, submitacl: '*', queues: [{name: a}]}"))
     for queue in ("root.team.x", "root.team.made", "root.team.new"):
         assert add(script, queue) == "root.a"
 
@@ -265,10 +258,9 @@ def test_what_runs_already_is_taken_in_whatever_the_rules_say() -> None:
 
 
 def test_the_recovery_queue_has_no_template_and_takes_no_quota() -> None:
-    queues = QUEUES + (
-        "        properties: {application.sort.policy: fair}\n"
-        "        childtemplate: {maxapplications: 2, resources: {max: {memory: 10}}}\n"
-    )
+    template = "{maxapplications: 2, resources: {max: {memory: 10}}}"
+    fair = "{application.sort.policy: fair}"
+    queues = tree(root=f"submitacl: '*', properties: {fair}, childtemplate: {template}")
     script = cluster("", queues)
     quota = '{"resources": {"memory": {"value": 5}}}'
     assert add(script, "nope", tags={**FORCE, "namespace.resourcequota": quota})
@@ -288,7 +280,7 @@ def test_without_a_user_only_what_runs_already_is_taken_in() -> None:
 
 
 def test_root_default_takes_whom_no_rule_placed() -> None:
-    queues = QUEUES + "          - name: default\n"
+    queues = tree("{name: default}")
     script = cluster("{name: tag, value: namespace, create: true}", queues)
     assert add(script, tags={"namespace": "n"}) == "root.n"
     assert add(script, "root.a") == "root.default"
@@ -296,11 +288,10 @@ def test_root_default_takes_whom_no_rule_placed() -> None:
 
 
 def test_root_default_too_has_to_be_a_leaf_and_open_to_the_user() -> None:
-    guarded = GUARDED + "          - name: default\n            submitacl: ann\n"
-    script = cluster("", guarded)
+    script = cluster("", guarded("{name: default, submitacl: ann}"))
     assert add(script, "root.nope", user="ann") == "root.default"
     assert "root.default: user joe may not submit to root.default" in add(script, "root.nope")
-    parent = QUEUES + "          - name: default\n            parent: true\n"
+    parent = tree("{name: default, parent: true}")
     assert "root.default: queue root.default is a parent" in add(cluster("", parent))
 
 

@@ -14,15 +14,9 @@ from quadriga.core.driver.os_groups import OsGroups, groups_of_system
 from quadriga.core.driver.service import SchedulerService
 from quadriga.sim.script import Script
 
-GUARDED = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        queues:
-          - name: a
-            submitacl: ' dev'
-"""
+GUARDED = (
+    "partitions: [{name: default, queues: [{name: root, queues: [{name: a, submitacl: ' dev'}]}]}]"
+)
 
 SECOND = 10**9
 

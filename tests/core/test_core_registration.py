@@ -12,23 +12,12 @@ from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.sim.script import ONE_QUEUE, Script
 
-TWO_PARTITIONS = """\
+TWO_PARTITIONS = """
 partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-            resources: {max: {vcore: 2}}
-  - name: gpu
-    nodesortpolicy: {type: binpacking}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: jobs
-            properties: {application.sort.policy: fair}
+- {name: default, queues: [{name: root, submitacl: '*', queues: [
+    {name: default, resources: {max: {vcore: 2}}}]}]}
+- {name: gpu, nodesortpolicy: {type: binpacking}, queues: [{name: root, submitacl: '*', queues: [
+    {name: jobs, properties: {application.sort.policy: fair}}]}]}
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core_steps import on_nodes, run, serve, submit
 from core_world import queues, scripted
-from views_side import TREE, app_of, ask_of, log_of, views_of
+from views_side import TREE, app_of, ask_of, has, log_of, views_of
 
 from quadriga.core.views import Holdings, holdings_of
 from quadriga.si.constants import TAG_REQUIRED_NODE
@@ -214,18 +214,6 @@ def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
     assert alpha["minResource"] == {"vcore": 1000}
 
 
-def test_2_7_reservations_are_named_on_both_sides() -> None:
-    script = on_nodes(n1=2000, n2=2000)
-    run(script, "small", "s", repeat=2, vcore=1000)
-    submit(script, "big", "b", vcore=2000)
-    script.advance(3)
-    script.schedule()
-    big, node = app_of(script, "big"), views_of(script).node("default", "n1")
-    assert (big["hasReserved"], big["reservations"]) == (True, ["n1|b"])
-    assert (node["isReserved"], node["reservations"]) == (True, ["big|b"])
-    assert not app_of(script, "small")["hasReserved"]
-
-
 INCREMENTAL = ONE_QUEUE.replace(
     "submitacl: '*'", "submitacl: '*'\n        properties: {gang.admission: incremental}"
 )
@@ -255,6 +243,10 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
     script.advance(3)
     script.schedule()
     assert held(script, "large") == Holdings(reservations=(("n1", "l"),))
+    # and named on both sides (2.7)
+    has(app_of(script, "large"), hasReserved=True, reservations=["n1|l"])
+    has(views_of(script).node("default", "n1"), isReserved=True, reservations=["large|l"])
+    has(app_of(script, "small"), hasReserved=False)
     assert held(script, "small") == Holdings()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from core_steps import on_nodes, run, submit
+from core_world import queues
 from views_side import has
 
 from quadriga.core.config import (
@@ -260,23 +261,13 @@ def test_2_3_without_rules_the_provided_queue_is_taken() -> None:
 
 # -- users and groups ------------------------------------------------------------------------------
 
-LIMITED = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        limits:
-          - {limit: a, users: [ann], maxresources: {vcore: 6}}
-          - {limit: g, groups: [dev], maxapplications: 5}
-          - {limit: all, users: ['*'], maxapplications: 2}
-        queues:
-          - name: p
-            queues:
-              - name: a
-                limits: [{limit: x, users: [ann], maxresources: {vcore: 4}, maxapplications: 1}]
-              - name: b
-"""
+LIMITED = queues(
+    *("p.a", "p.b"),
+    root="limits: [{limit: a, users: [ann], maxresources: {vcore: 6}}, "
+    "{limit: g, groups: [dev], maxapplications: 5}, "
+    "{limit: all, users: ['*'], maxapplications: 2}]",
+    p_a="limits: [{limit: x, users: [ann], maxresources: {vcore: 4}, maxapplications: 1}]",
+)
 
 
 def test_2_5_what_a_user_holds_and_may_hold() -> None:

@@ -10,7 +10,7 @@ import pytest
 from everything_life import Life
 from views_fields import FIELDS, flaws
 
-from quadriga.core.views import NotFound, Views, objects
+from quadriga.core.views import Views, objects
 from quadriga.sim.script import Script
 
 
@@ -96,9 +96,3 @@ def test_the_types_for_readers_agree_with_the_table(name: str) -> None:
 _SIMPLE = {"int": int, "str": str, "bool": bool}
 
 _CLASSES = {"AskLog": "AskLogEntry", "State": "StateEntry", "Filter": "RuleFilter"}
-
-
-def test_2_14_health_before_the_first_check() -> None:
-    views = Views(Script().scheduler)
-    with pytest.raises(NotFound, match="Health check is not available"):
-        views.health()

@@ -75,17 +75,3 @@ def test_what_a_reader_does_to_his_copy_is_his_own_business() -> None:
         spoil(value)
     assert as_text(views.state_dump()) == untouched
     assert views.health() == health
-
-
-def test_the_same_history_reads_the_same() -> None:
-    """Byte for byte, in every order of keys and lists."""
-
-    def dump() -> str:
-        life = Life(random.Random(344), alone=True)
-        for _ in range(120):
-            life.step()
-        views = Views(life.script.scheduler)
-        views.sample()
-        return as_text(views.state_dump())
-
-    assert dump() == dump()
