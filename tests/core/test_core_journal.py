@@ -1,4 +1,4 @@
-"""The journal and the timers: what happened, in order, and what is to happen later."""
+"""The journal and the timers: what happened, in order, what is to happen later, and what no longer (V8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9)."""
+"""Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9), also under load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What views say of asks, allocations, gangs and victims, field by field (2.14)."""
+"""What views say of asks, allocations, gangs and victims, field by field (2.14), and what is kept from
+others (Q8)."""
 
 from __future__ import annotations
 
