@@ -7,7 +7,7 @@ from typing import Any
 
 from quadriga.sim.script import ONE_QUEUE, Script
 
-__all__ = ["on_nodes", "partitions", "refused", "run", "serve", "submit"]
+__all__ = ["later", "on_nodes", "partitions", "refused", "run", "serve", "submit"]
 
 
 def partitions(*names: str) -> str:
@@ -64,4 +64,10 @@ def run(script: Script, app: str, *keys: str, **given: Any) -> list[str]:
 def serve(script: Script, app: str, *keys: str, **asked: Any) -> list[str]:
     """More asks of an application, and what is decided then."""
     script.ask(app, *keys, **asked)
+    return script.schedule()
+
+
+def later(script: Script, seconds: float) -> list[str]:
+    """What is decided after this time."""
+    script.advance(seconds)
     return script.schedule()

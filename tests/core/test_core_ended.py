@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-from core_steps import partitions, run, serve, submit
+from core_steps import later, partitions, run, serve, submit
 
 from quadriga import si
 from quadriga.core import Options
@@ -272,10 +272,9 @@ def test_2_18_the_live_view_adds_what_runs() -> None:
     script.advance(3)
     script.release("a", "k0-0")
     script.advance(4)
-    for later in (0, 1, 0):  # looking counts nothing
-        assert usage_of(script, "a", later * SECOND).used == {
-            "m5": {"vcore": 10_000 + later * 1000}
-        }
+    for more in (0, 1, 0):  # looking counts nothing
+        used = {"m5": {"vcore": 10_000 + more * 1000}}
+        assert usage_of(script, "a", more * SECOND).used == used
 
 
 def test_2_18_placeholders_have_an_account_of_their_own() -> None:
@@ -316,8 +315,7 @@ def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
     script = machines()
     script.advance(1)
     submit(script, "a", "k", user="ann", vcore=1000)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     script.advance(3)
     script.release("a", "k-0")
     app = script.scheduler.application("a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core_steps import on_nodes, run, serve, submit
+from core_steps import later, on_nodes, run, serve, submit
 from core_world import queues
 
 from quadriga.core import Check, Explanation, Options
@@ -36,8 +36,7 @@ def reserved_nodes(count: int = 3) -> Script:
         script.node(f"n{number}", vcore=2000)
     run(script, "other", *"rstuxyz"[:count], vcore=1200)
     submit(script, "holder", *"abcdefg"[:count], vcore=2000)
-    script.advance(3)
-    script.schedule()
+    later(script, 3)
     script.app("late")
     return script
 
@@ -204,8 +203,7 @@ def test_explain_has_one_sentence_that_comes_first() -> None:
 def test_explain_says_that_others_have_been_preempted_for_it() -> None:
     script = filled()
     ask_in(script, "high", "h", vcore=1)
-    script.advance(1)
-    script.schedule()
+    later(script, 1)
     assert explained(script, "high", "h").verdict == (
         "Others have been preempted for it: it gets its place when they are gone."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, refused, run, serve, submit
+from core_steps import later, on_nodes, refused, run, serve, submit
 
 from quadriga import si
 from quadriga.core import RequestError
@@ -258,8 +258,7 @@ def test_x19_a_reservation_is_not_used_before_they_make_room(script: Script) -> 
     report(script, others("pod-1", vcore=3000))
     run(script, "app", "own", vcore=500)
     serve(script, "app", "a", vcore=1000)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert node(script).reservation is not None
     report(script, others("pod-1", vcore=3400))
     script.release("app", "own-0")

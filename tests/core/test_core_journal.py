@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, partitions, serve, submit
+from core_steps import later, on_nodes, partitions, serve, submit
 
 from quadriga import si
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
@@ -36,8 +36,7 @@ def fill(journal: Journal, *keys: str) -> None:
 def lived(script: Script) -> Script:
     script.node("n1", vcore=1000)
     submit(script, "app", "a", vcore=1000)
-    script.advance(1)
-    script.schedule()
+    later(script, 1)
     script.advance(1)
     script.release("app", "a-0")
     script.advance(30)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, refused, run, serve, submit
+from core_steps import later, on_nodes, refused, run, serve, submit
 from core_world import scripted
 
 from quadriga import si
@@ -259,8 +259,7 @@ def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
     for app in ("three", "four"):
         submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == []  # `one` is Starting yet
-    script.advance(300)
-    assert script.schedule() == ["three Starting (run)", "new three/k-0 on n1"]
+    assert later(script, 300) == ["three Starting (run)", "new three/k-0 on n1"]
 
 
 def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from core_steps import on_nodes, run, serve
+from core_steps import later, on_nodes, run, serve
 
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.sim.script import Script
@@ -199,8 +199,7 @@ def test_i37_a_preemption_waits_and_all_of_a_batch_are_asked() -> None:
     victims = FarVictims()
     script.scheduler.set_preemption_predicate(script.rm_id, victims)
     ask(script, "high", "h", vcore=1)
-    script.advance(1)
-    assert preempted(script.schedule()) == []
+    assert preempted(later(script, 1)) == []
     assert victims.open == {("h", "n1"): 0, ("h", "n2"): 0}
     assert preempted(script.schedule()) == []
     victims.known = {("h", "n1"): None, ("h", "n2"): 0}

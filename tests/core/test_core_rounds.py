@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from core_steps import on_nodes, partitions, run, serve, submit
+from core_steps import later, on_nodes, partitions, run, serve, submit
 from core_world import queues
 from service_side import apps, asks, nodes, of, register
 
@@ -36,8 +36,7 @@ def full(
 def waits(script: Script, queue: str = "root.default") -> str:
     """Application ``app`` waits for a whole node; the one that is reserved for it."""
     submit(script, "app", "big", queue=queue, vcore=2)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     (kept,) = reserved(script)
     return kept
 
@@ -177,8 +176,7 @@ def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
     script = full("n1", "n2", "n3")
     submit(script, "old", "o", vcore=2)
     submit(script, "new", "n", priority=5, vcore=2)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     (left,) = {"n1", "n2", "n3"} - set(reserved(script))
     empty(script, left)
     assert news(script.schedule()) == [f"old/o-0 on {left}"]
@@ -247,8 +245,7 @@ def test_2_2_2_three_asks_that_find_no_place_are_enough() -> None:
     assert "left alone for 10 s" in reasons(script)
     script.node("n2", vcore=8)
     assert script.schedule() == []
-    script.advance(9.9)
-    assert script.schedule() == []
+    assert later(script, 9.9) == []
     script.advance(0.1)
     assert app.backoff_until == 0
     assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
@@ -269,8 +266,7 @@ def test_2_2_2_asks_behind_them_are_not_looked_at_and_asks_before_them_are() -> 
     script.ask("app", "small", vcore=1)
     submit(script, "another", "x", queue="root.a", vcore=1)
     assert news(script.schedule()) == ["app/before-0 on n1", "another/x-0 on n1"]
-    script.advance(10)
-    assert script.schedule() == []
+    assert later(script, 10) == []
     assert script.scheduler.application("app").backoff_until == 20 * 10**9
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_steps import run, serve
+from core_steps import later, run, serve
 from everything_life import Life
 from test_core_views_fields import everything
 
@@ -65,8 +65,7 @@ def small_gang_cluster() -> Script:
     script.app("wide", "root.batch", user="bob", tags={"a": "b"})
     script.ask("wide", "k", tags={"kubernetes.io/meta/podName": "pod"}, vcore=3000, memory=5)
     script.app("bad", "root.gangs", gang={"vcore": 7000})
-    script.advance(3)
-    script.schedule()
+    later(script, 3)
     return script
 
 

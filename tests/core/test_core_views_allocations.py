@@ -3,7 +3,7 @@ others (Q8)."""
 
 from __future__ import annotations
 
-from core_steps import on_nodes, run, serve, submit
+from core_steps import later, on_nodes, run, serve, submit
 from core_world import queues, scripted
 from views_side import TREE, app_of, ask_of, has, log_of, views_of
 
@@ -110,8 +110,7 @@ def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
     script.app("high", "root.high")
     serve(script, "high", "h", preempt=(True, True), vcore=1000)
     assert not ask_of(script, "high", "h")["triggeredPreemption"]
-    script.advance(31)
-    script.schedule()
+    later(script, 31)
     assert ask_of(script, "high", "h")["triggeredPreemption"]
     preempted = [a["uuid"] for a in app_of(script, "low")["allocations"] if a["preempted"]]
     assert len(preempted) == 1
@@ -148,8 +147,7 @@ def test_2_14_an_allocation_says_where_and_when() -> None:
     script = on_nodes(n1=4000, apps=["app"])
     script.advance(1)
     script.ask("app", "k", priority=3, originator=True, tags={"a": "b"}, vcore=1000)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     (allocation,) = app_of(script, "app")["allocations"]
     assert allocation == {
         "allocationKey": "k",
@@ -176,8 +174,7 @@ def test_2_14_an_allocation_says_where_and_when() -> None:
 def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed() -> None:
     script = on_nodes(n1=4000)
     submit(script, "g", "p1", "p2", gang={"vcore": 2000}, group="tg", placeholder=True, vcore=1000)
-    script.advance(1)
-    script.schedule()
+    later(script, 1)
     script.advance(1)
     serve(script, "g", "r1", group="tg", vcore=1000)
     placed = {a["uuid"]: a for a in app_of(script, "g")["allocations"]}
@@ -241,8 +238,7 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
     run(script, "small", "s", vcore=2000)
     script.node("n2", vcore=3000)
     submit(script, "large", "l", vcore=4000)
-    script.advance(3)
-    script.schedule()
+    later(script, 3)
     assert held(script, "large") == Holdings(reservations=(("n1", "l"),))
     # and named on both sides (2.7)
     has(app_of(script, "large"), hasReserved=True, reservations=["n1|l"])

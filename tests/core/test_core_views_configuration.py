@@ -10,14 +10,7 @@ from core_steps import on_nodes, run, submit
 from core_world import queues
 from views_side import has
 
-from quadriga.core.config import (
-    DEFAULT_CONFIGURATION,
-    ConfigError,
-    checksum,
-    load,
-    parse_duration,
-    render_duration,
-)
+from quadriga.core import config
 from quadriga.core.views import Views, as_yaml
 from quadriga.sim.demo import QUEUES
 from quadriga.sim.script import ONE_QUEUE, Script
@@ -34,17 +27,13 @@ partitions:
         create: true
         filter: {type: deny, users: [mallory], groups: ['tmp.*']}
         parent: {name: fixed, value: root.users, create: true}
-      - name: user
-        create: true
-        parent: {name: fixed, value: teams}
+      - {name: user, create: true, parent: {name: fixed, value: teams}}
     limits:
       - limit: everybody \U0001f600
         users: [ann, '*']
         maxresources: {vcore: 8, memory: 64Gi}
         maxapplications: 9
-      - limit: developers
-        groups: [dev, '*']
-        maxapplications: 20
+      - {limit: developers, groups: [dev, '*'], maxapplications: 20}
     preemption: {enabled: false, quotapreemptionenabled: true}
     nodesortpolicy: {type: binpacking, resourceweights: {vcore: 2.5, memory: 0}}
     queues:
@@ -66,10 +55,7 @@ partitions:
           - name: leaf
             submitacl: ' staff'
             properties: {application.sort.policy: fair, own: 'yes'}
-            limits:
-              - limit: ""
-                users: [ann]
-                maxresources: {memory: 1Gi}
+            limits: [{limit: "", users: [ann], maxresources: {memory: 1Gi}}]
   - name: gpu
     queues: [{name: default}]
 """
@@ -90,11 +76,11 @@ def test_2_14_the_running_configuration_can_be_loaded_again(form: str) -> None:
     """It says the same as the text it came from, in YAML and in JSON, as it is."""
     script = Script(RICH, extra={"b": "2", "a": "1"})
     text = shown(script, form)
-    again = load(text)
-    assert again.partitions == load(RICH).partitions
+    again = config.load(text)
+    assert again.partitions == config.load(RICH).partitions
     assert again.extra == {"a": "1", "b": "2"}
-    assert load(RICH).checksum in text
-    assert load(RICH).extra == {}
+    assert config.load(RICH).checksum in text
+    assert config.load(RICH).extra == {}
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
@@ -105,7 +91,7 @@ def test_2_14_the_second_time_it_is_the_same_configuration(form: str) -> None:
     once = Views(script.scheduler).configuration()
     script.configure(shown(script, form))
     assert Views(script.scheduler).configuration() == once
-    assert once["checksum"] == checksum(shown(script, form)) != checksum(RICH)
+    assert once["checksum"] == config.checksum(shown(script, form)) != config.checksum(RICH)
 
 
 def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
@@ -148,14 +134,14 @@ def test_2_14_nobody_is_registered() -> None:
 
 def survives(text: str, where: object) -> None:
     """It means the same after GET and PUT, in both forms, and after that nothing changes."""
-    wanted = load(text)
+    wanted = config.load(text)
     for form in ("yaml", "json"):
-        script = Script(text or DEFAULT_CONFIGURATION, extra={"health.checkInterval": "1h"})
+        script = Script(text or config.DEFAULT_CONFIGURATION, extra={"health.checkInterval": "1h"})
         (rm,) = script.scheduler.resource_managers()
         for _ in range(2):
             script.configure(shown(script, form))
             by_name = {name: partition.config for name, partition in rm.partitions.items()}
-            assert by_name == {config.name: config for config in wanted.partitions}, where
+            assert by_name == {each.name: each for each in wanted.partitions}, where
             assert rm.extra == {"health.checkInterval": "1h"}
 
 
@@ -166,9 +152,9 @@ def test_2_14_every_shared_configuration_survives_the_round_trip(shared: Path) -
     for path in sorted(folder.rglob("*.yaml")):
         text = path.read_text(encoding="utf-8", errors="replace")
         try:
-            if not load(text).partitions:
+            if not config.load(text).partitions:
                 continue
-        except ConfigError:
+        except config.ConfigError:
             continue
         survives(text, path)
         tried += 1
@@ -178,7 +164,7 @@ def test_2_14_every_shared_configuration_survives_the_round_trip(shared: Path) -
 def test_2_14_every_embedded_configuration_survives_the_round_trip() -> None:
     example = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
     example = example.partition("```yaml\n")[2].partition("```")[0]
-    for text in (DEFAULT_CONFIGURATION, ONE_QUEUE, QUEUES, RICH, example):
+    for text in (config.DEFAULT_CONFIGURATION, ONE_QUEUE, QUEUES, RICH, example):
         survives(text, text)
 
 
@@ -215,8 +201,8 @@ def test_2_14_validation_says_yes_or_why_not(text: str, allowed: bool, reason: s
     ],
 )
 def test_2_14_durations_as_go_prints_them(ns: int, text: str) -> None:
-    assert render_duration(ns) == text
-    assert parse_duration(text) == ns
+    assert config.render_duration(ns) == text
+    assert config.parse_duration(text) == ns
 
 
 def test_2_14_placement_rules_with_their_parents_and_filters() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, partitions, run, serve, submit
+from core_steps import later, on_nodes, partitions, run, serve, submit
 from core_world import queues, scripted
 from views_side import TREE, app_of, has, views_of
 
@@ -146,8 +146,7 @@ def test_2_14_an_application_from_submission_to_its_end() -> None:
     has(new, applicationState="New", submissionTime=5 * 10**9, startTime=None, finishedTime=None)
     has(new, stateLog=[], requests=[], allocations=[], maxRequestPriority=-(2**31))
     script.ask("app", "k", repeat=2, priority=7, vcore=3000)
-    script.advance(1)
-    script.schedule()
+    later(script, 1)
     size = {"vcore": 3000}
     running = app_of(script, "app")
     has(running, usedResource=size, maxUsedResource=size, pendingResource=size)
