@@ -101,21 +101,6 @@ def test_explain_names_the_node_that_comes_nearest() -> None:
     )
 
 
-def test_explain_names_the_best_node_with_room_as_a_decision_would_choose_it() -> None:
-    script = Script()
-    for number in (1, 2, 3):
-        script.node(f"n{number}", vcore=4000)
-    run(script, "other", "x", "y", tags={REQUIRED: "n1"}, vcore=1000)
-    submit(script, "app", "a", vcore=1000)
-    found = explained(script, "app", "a")
-    (check,) = about(found, "nodes")
-    assert (check.passed, check.node) == (True, "n2")
-    assert found.verdict == "Nothing is in its way: it gets its place in the next round."
-    script.schedule()
-    (held,) = script.scheduler.application("app").allocations.values()
-    assert held.node.node_id == check.node
-
-
 def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
     script = on_nodes(small=500, large=9000)
     submit(script, "app", "a", tags={REQUIRED: "small"}, vcore=1000)
@@ -129,13 +114,17 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
     assert missing.hopeless
 
 
-def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> None:
+def test_5_7_the_named_node_is_the_one_of_a_decision() -> None:
+    """Before there was any, and after."""
     config = ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n"
     script = on_nodes(config, n1=8000)
     script.node("n2", vcore=8000, occupied={"vcore": 4000})
-    submit(script, "app", "k", vcore=1000)
-    assert [check.node for check in about(explained(script, "app", "k"), "nodes")] == ["n2"]
-    assert script.schedule()[-1] == "new app/k-0 on n2"
+    for key in ("k", "l"):
+        submit(script, f"app-{key}", key, vcore=1000)
+        found = explained(script, f"app-{key}", key)
+        assert [(check.passed, check.node) for check in about(found, "nodes")] == [(True, "n2")]
+        assert found.verdict == "Nothing is in its way: it gets its place in the next round."
+        assert script.schedule()[-1] == f"new app-{key}/{key}-0 on n2"
 
 
 def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
@@ -181,9 +170,6 @@ def test_5_9_explain_does_not_list_preemption_where_there_is_room() -> None:
     assert "above what is guaranteed" in check.text
     script.node("n9", vcore=16)
     assert explained(script, "high", "h").reasons == ()
-
-
-# -- the verdict -----------------------------------------------------------------------------------
 
 
 def test_explain_has_one_sentence_that_comes_first() -> None:

@@ -135,9 +135,6 @@ def test_empty_requests_are_answered_with_nothing() -> None:
     assert holds(script)
 
 
-# -- the wrong order -------------------------------------------------------------------------------
-
-
 def test_asks_of_applications_that_end_are_rejected() -> None:
     script = on_nodes(n1=1000)
     script.app("app", gang={"vcore": 2000}, style="Hard", timeout_ms=1000)
@@ -281,9 +278,6 @@ def test_queue_and_partition_names_that_do_not_exist(name: str) -> None:
     script = Script(queues("a"))
     for queue, partition in ((name, ""), (f"root.{name}", ""), ("root.a", name)):
         assert script.app("app", queue, partition=partition)[0].startswith("rejected app: ")
-
-
-# -- duplicates and crowds -------------------------------------------------------------------------
 
 
 def test_duplicates_in_one_request() -> None:

@@ -36,9 +36,6 @@ def state(script: Script) -> str:
     return rm.state
 
 
-# -- registration ----------------------------------------------------------------------------------
-
-
 def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
     script = Script(version="1.0", policy_group="queues")
     assert script.messages == []

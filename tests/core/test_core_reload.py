@@ -22,6 +22,10 @@ def queues(*children: str, policy: str = "") -> str:
     )
 
 
+#: one queue with this order of its applications
+SORTED = "{{name: a, properties: {{application.sort.policy: {}}}}}"
+
+
 def at(script: Script, path: str) -> str | None:
     """The state of a queue, ``None`` if there is none."""
     queue = script.scheduler.partition().queue(path)
@@ -248,14 +252,13 @@ def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None
 
 
 def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
-    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
-    script = on_nodes(queues(text.format("stateaware")), n1=8000)
+    script = on_nodes(queues(SORTED.format("stateaware")), n1=8000)
     for app in ("one", "two"):
         submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == ["one Starting (run)", "new one/k-0 on n1"]
-    script.configure(queues(text.format("fifo")))
+    script.configure(queues(SORTED.format("fifo")))
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
-    script.configure(queues(text.format("stateaware")))
+    script.configure(queues(SORTED.format("stateaware")))
     for app in ("three", "four"):
         submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == []  # `one` is Starting yet
@@ -263,10 +266,9 @@ def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
 
 
 def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> None:
-    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
-    script = Script(queues(text.format("stateaware")))
+    script = Script(queues(SORTED.format("stateaware")))
     submit(script, "one", "k", queue="root.a", vcore=1000)
-    script.configure(queues(text.format("fifo")))
+    script.configure(queues(SORTED.format("fifo")))
     script.remove_app("one")
     (leaf,) = script.scheduler.partition().leaves()
     assert leaf.turn is None
@@ -274,16 +276,15 @@ def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> 
 
 @pytest.mark.parametrize("before", ["fair", "fifo"])
 def test_i39_applications_are_put_in_the_order_of_the_new_policy(before: str) -> None:
-    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
     after = "fifo" if before == "fair" else "fair"
-    script = on_nodes(queues(text.format(before)), n1=6000)
+    script = on_nodes(queues(SORTED.format(before)), n1=6000)
     for number in range(4):
         submit(script, f"app-{number}", "k", queue="root.a", vcore=1000 * (3 - number) or 500)
         script.schedule(1)
     for number in range(4):
         script.ask(f"app-{number}", "l", "m", vcore=5000)
     script.schedule()
-    script.configure(queues(text.format(after)))
+    script.configure(queues(SORTED.format(after)))
     for number in range(4):
         submit(script, f"late-{number}", "l", queue="root.a", vcore=5000)
     script.node("n2", vcore=5000)

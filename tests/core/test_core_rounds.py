@@ -91,15 +91,6 @@ def test_5_2_or_one_preemption() -> None:
     assert script.schedule(1) == []
 
 
-def test_5_2_an_unlimited_call_goes_on_over_all_of_them() -> None:
-    script = full("n1", "n2")
-    submit(script, "app", *"abc", vcore=2)
-    script.advance(2)
-    script.node("n3", vcore=2)
-    assert news(script.schedule()) == ["app/a-0 on n3"]
-    assert sorted(reserved(script).values()) == ["app/b", "app/c"]
-
-
 def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
     """It happens on the way to the others, as in the reference."""
     script = full("n1")

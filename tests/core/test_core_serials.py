@@ -175,9 +175,6 @@ def test_x46_not_before_its_releases_are_answered(
     assert serials.is_empty(script.scheduler.now) is answers
 
 
-# -- restarts ----------------------------------------------------------------------------------------
-
-
 def test_x46_a_report_without_uuid_gets_the_next_number(script: Script) -> None:
     ordinary(script, "k")
     script.remove_app("a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -234,9 +234,6 @@ def test_a_callback_may_stop_the_service() -> None:
         service.update_node(nodes("n2"))
 
 
-# -- bugs of ours ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threaded", [False, True])
 def test_an_illegal_trigger_is_counted_and_logged(
     threaded: bool, caplog: pytest.LogCaptureFixture
@@ -399,13 +396,6 @@ def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
         assert not thread.is_alive()
 
 
-def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
-    events: Sequence[si.EventRecord] = [si.EventRecord()]
-    null = si.NullCallback()
-    null.send_event(events)
-    assert null.predicates(si.PredicatesArgs()) is None
-
-
 def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
     heard = Heard()
     begin(manual, heard, nodes("n1"), apps("app"))
@@ -546,8 +536,11 @@ def test_i36_predicates_that_raise_or_send_requests_say_no(
 
 
 def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
+    null = si.NullCallback()
     args = si.PreemptionPredicatesArgs(
         allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
     )
-    answer = si.NullCallback().preemption_predicates(args)
-    assert answer == si.PreemptionPredicatesResponse(success=True, index=2)
+    answer = si.PreemptionPredicatesResponse(success=True, index=2)
+    assert null.preemption_predicates(args) == answer
+    null.send_event([si.EventRecord()])
+    assert null.predicates(si.PredicatesArgs()) is None

@@ -68,14 +68,9 @@ def test_2_14_the_log_of_an_ask_says_what_is_in_its_way_now() -> None:
     script.node("n3", vcore=9000, memory=10)
     script.schedule()
     assert app_of(script, "dev")["requests"] == []
-
-
-def test_2_14_an_ask_that_predicates_refuse() -> None:
-    script = Script()
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "no")
-    script.node("n1", vcore=1000)
-    run(script, "app", "k", vcore=1000)
-    assert log_of(script, "app", "k") == ["Predicate failed on every node"]
+    serve(script, "dev", "k", vcore=1000)
+    assert log_of(script, "dev", "k") == ["Predicate failed on every node"]
 
 
 def test_x9_x16_g29_the_log_knows_the_gang() -> None:

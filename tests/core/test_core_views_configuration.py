@@ -245,8 +245,6 @@ def test_2_3_without_rules_the_provided_queue_is_taken() -> None:
     ]
 
 
-# -- users and groups ------------------------------------------------------------------------------
-
 LIMITED = queues(
     *("p.a", "p.b"),
     root="limits: [{limit: a, users: [ann], maxresources: {vcore: 6}}, "

@@ -19,9 +19,6 @@ QUEUES = queues("p.a", "p.b", p_a="resources: {guaranteed: {vcore: 1}, max: {vco
 MOST = 2**62
 
 
-# -- node utilisation ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("used", "whole", "bucket"),
     [
@@ -168,9 +165,6 @@ def test_2_15_what_was_announced_is_what_was_counted(seed: int) -> None:
         if isinstance(message, AllocationResponse)
     )
     assert views.counters()["containers"]["rejected"] == rejected
-
-
-# -- history ---------------------------------------------------------------------------------------
 
 
 def test_2_14_history_remembers_what_ran_minute_by_minute() -> None:

@@ -11,7 +11,6 @@ from everything_life import Life
 from views_fields import FIELDS, flaws
 
 from quadriga.core.views import Views, objects
-from quadriga.sim.script import Script
 
 
 def everything(views: Views, partition: str = "default") -> list[tuple[str, Any]]:
@@ -53,13 +52,6 @@ def check(views: Views) -> None:
         wrong = flaws(value, kind, kind)
         assert not wrong, "\n".join(wrong[:20])
         json.dumps(value, allow_nan=False)  # nothing that JSON has no word for
-
-
-def test_2_14_an_empty_scheduler() -> None:
-    views = Views(Script().scheduler)
-    check(views)
-    assert views.applications("default", "active") == []
-    assert views.nodes("default") == []
 
 
 @pytest.mark.parametrize("seed", range(300, 304))

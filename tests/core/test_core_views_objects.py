@@ -135,9 +135,6 @@ def test_2_9_a_queue_that_placement_made_is_not_managed() -> None:
     assert app_of(script, "app")["queueName"] == "root.ann"
 
 
-# -- applications ----------------------------------------------------------------------------------
-
-
 def test_2_14_an_application_from_submission_to_its_end() -> None:
     script = on_nodes(extra={"si.stateNames": "quadriga"}, n1=4000)
     script.advance(5)
@@ -340,6 +337,13 @@ def ids(applications: list[Any]) -> list[str]:
     return [app["applicationID"] for app in applications]
 
 
+STATES = "Only following application states are allowed: active"
+STATUSES = (
+    "Only following active statuses are allowed: "
+    "new, accepted, starting, running, completing, failing, resuming"
+)
+
+
 @pytest.mark.parametrize(
     ("look", "status", "text"),
     [
@@ -361,22 +365,9 @@ def ids(applications: list[Any]) -> list[str]:
         (lambda v: v.application("default", ""), 400, "Missing parameters"),
         (lambda v: v.user("default", ""), 400, "User name is missing"),
         (lambda v: v.group("default", ""), 400, "Group name is missing"),
-        (
-            lambda v: v.applications("default", "running"),
-            400,
-            "Only following application states are allowed: active, rejected, completed",
-        ),
-        (
-            lambda v: v.queue_applications("default", "root.a", "completed"),
-            400,
-            "Only following application states are allowed: active",
-        ),
-        (
-            lambda v: v.applications("default", "active", "completed"),
-            400,
-            "Only following active statuses are allowed: "
-            "new, accepted, starting, running, completing, failing, resuming",
-        ),
+        (lambda v: v.applications("default", "running"), 400, STATES + ", rejected, completed"),
+        (lambda v: v.queue_applications("default", "root.a", "completed"), 400, STATES),
+        (lambda v: v.applications("default", "active", "completed"), 400, STATUSES),
     ],
 )
 def test_2_14_what_is_not_there(

@@ -331,12 +331,19 @@ def test_i7_a_registration_comes_after_the_requests_of_its_own_resource_manager(
 
 
 def test_m3_the_service_tells_the_rejected_asks_of_a_large_request_together() -> None:
+    """One that is refused raises at the caller and leaves nothing."""
     with SchedulerService(slice_size=TURN) as service:
         heard = Heard()
         begin(service, heard, asks("nobody", *(f"k{at}" for at in range(95))))
         heard.wait_for(lambda messages: bool(messages))
-    [response] = heard.messages
-    assert len(response.rejected) == 95
+        [response] = heard.messages
+        assert len(response.rejected) == 95
+        send(service, apps("app"))
+        request = bulk(0, 95)
+        request.releases.allocationsToRelease.add(partitionName="default", UUID="u")
+        with pytest.raises(RequestError, match="R6"):
+            service.update_allocation(request)
+        assert asked(service) == 0
 
 
 def test_the_outcome_of_a_large_request_is_told_when_all_of_it_was_taken_up(held: Any) -> None:
@@ -347,13 +354,3 @@ def test_the_outcome_of_a_large_request_is_told_when_all_of_it_was_taken_up(held
     go.set()
     assert done.result(PATIENCE) is None
     assert seen == [95]
-
-
-def test_a_large_request_that_is_refused_raises_at_the_caller_and_leaves_nothing() -> None:
-    with SchedulerService(slice_size=TURN) as service:
-        begin(service, Heard(), apps("app"))
-        request = bulk(0, 95)
-        request.releases.allocationsToRelease.add(partitionName="default", UUID="u")
-        with pytest.raises(RequestError, match="R6"):
-            service.update_allocation(request)
-        assert asked(service) == 0
