@@ -109,11 +109,6 @@ def test_observers_of_the_shared_lifecycles_see_every_engine(engine: str) -> Non
     ]
 
 
-def test_an_engine_that_does_not_exist() -> None:
-    with pytest.raises(ValueError, match="^engine is 'slow', not one of fast, stock$"):
-        Options(engine="slow")
-
-
 # -- own lifecycles -----------------------------------------------------------------------------------
 
 
@@ -175,13 +170,13 @@ def test_a_transition_removed_from_the_machine_is_refused() -> None:
     assert any("New --ask--> Accepted" in note for note in e.value.__notes__)
 
 
-def test_the_shared_machines_cannot_be_changed_by_accident() -> None:
+def test_own_lifecycles_stand_for_shared_ones() -> None:
+    """Those cannot be changed by accident."""
     for lifecycle in LIFECYCLES.values():
         with pytest.raises(DefinitionError, match=r"lifecycle\.copy\(\)"):
             lifecycle.machine.add_states("Asleep")
-
-
-def test_own_lifecycles_stand_for_shared_ones() -> None:
+    with pytest.raises(ValueError, match="^engine is 'slow', not one of fast, stock$"):
+        Options(engine="slow")
     other = LIFECYCLES["node"].copy()
     with pytest.raises(ValueError, match="^lifecycles has the unknown name 'server', not one of "):
         Options(lifecycles={"server": other})

@@ -177,6 +177,9 @@ def test_explain_has_one_sentence_that_comes_first() -> None:
     for app in ("one", "two"):
         submit(script, app, "a", "b", queue="root.q", vcore=2000)
     script.schedule()
+    check = next(c for c in explained(script, "one", "b").checks if c.subject == "queue root.q")
+    assert (check.type, check.remedy) == ("vcore", "1000 more vcore in root.q")
+    assert dict(check.numbers) == {"limit": 3000, "used": 2000, "asked": 2000, "headroom": 1000}
     script.ask("one", "huge", vcore=90_000)
     for app, key, verdict in (
         ("one", "b", "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."),

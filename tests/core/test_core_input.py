@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, refused, run, serve, submit
+from core_steps import on_nodes, run, serve, submit
 from core_world import queues, scripted
 
 from quadriga import si
@@ -219,16 +219,6 @@ def test_a_creation_time_that_is_none(tag: str) -> None:
     script = Script()
     tags = {"yunikorn.apache.org/creationTime": tag}
     assert script.app("app", gang={"vcore": 5}, tags=tags) == ["accepted app"]
-
-
-def test_negative_quantities_are_refused_with_their_field() -> None:
-    script = Script()
-    refused(script.app("app", gang={"vcore": -1}), "app", "placeholderAsk")
-    refused(script.node("n1", vcore=-(2**63)), "node n1", "schedulableResource[vcore]")
-    script.node("n1", vcore=1000)
-    refused(script.node("n1", si.NodeInfo.UPDATE, vcore=-1), "node n1")
-    refused(script.node("n1", si.NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1}), "node n1")
-    assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
 
 
 def test_missing_resources() -> None:

@@ -4,7 +4,7 @@ explanation for which nobody outside is asked."""
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, run, submit
+from core_steps import on_nodes, run
 
 from quadriga.core import Journal, Options, Scheduler
 from quadriga.fsm.table import Edge
@@ -88,12 +88,3 @@ def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> No
     assert silent.reasons == ("the resource manager refused it on every node (I36)",)
     assert "1 node: taint" in script.scheduler.explain("app-1", "pod").reasons
     assert asked == ["n1"]
-
-
-def test_checks_of_quotas_have_their_numbers() -> None:
-    script = on_nodes(n1=4000)
-    submit(script, "app-1", "pod", vcore=5000)
-    check = next(c for c in script.scheduler.explain("app-1", "pod").checks if c.about == "quota")
-    assert (check.subject, check.type) == ("queue root", "vcore")
-    assert dict(check.numbers) == {"limit": 4000, "used": 0, "asked": 5000, "headroom": 4000}
-    assert check.remedy == "1000 more vcore in root"

@@ -40,35 +40,26 @@ def existing(
 # -- arrival ---------------------------------------------------------------------------------------
 
 
-def test_i30_create_of_an_existing_node_is_rejected() -> None:
+def test_x20_i30_the_other_nodes_of_the_request_are_applied() -> None:
     script = on_nodes(n1=1000)
-    refused(script.node("n1", vcore=9000, attributes={"a": "b"}), "node n1", "exists")
-    partition = script.scheduler.partition()
-    assert partition.nodes["n1"].total[partition.registry.index["vcore"]] == 1000
-    assert partition.nodes["n1"].attributes == {}
-
-
-def test_x20_the_other_nodes_of_the_request_are_applied() -> None:
-    script = on_nodes(n1=1000)
-    actions = {
-        "n2": si.NodeInfo.CREATE,
-        "n1": si.NodeInfo.CREATE,
-        "n9": si.NodeInfo.UPDATE,
-        "n3": si.NodeInfo.CREATE_DRAIN,
-    }
-    infos = [
-        si.NodeInfo(nodeID=name, action=action, schedulableResource=resource({"vcore": 1000}))
-        for name, action in actions.items()
-    ]
+    actions = {"n2": "CREATE", "n1": "CREATE", "n9": "UPDATE", "n3": "CREATE_DRAIN"}
+    request = si.NodeRequest(rmID="rm")
+    for name, action in actions.items():
+        info = request.nodes.add(nodeID=name, action=action, attributes={"a": "b"})
+        info.schedulableResource.CopyFrom(resource({"vcore": 9000}))
     script.messages.clear()
-    script.send(si.NodeRequest(rmID="rm", nodes=infos))
+    script.send(request)
     # one response for all of them
     ((_, response),) = script.messages
     assert isinstance(response, si.NodeResponse)
     assert list(response.accepted) == [si.AcceptedNode(nodeID="n2"), si.AcceptedNode(nodeID="n3")]
     assert [type(r) for r in response.rejected] == [si.RejectedNode, si.RejectedNode]
     assert [r.nodeID for r in response.rejected] == ["n1", "n9"]
-    assert all(r.reason for r in response.rejected)
+    assert "exists" in response.rejected[0].reason and response.rejected[1].reason
+    # the one that exists stays as it is
+    partition = script.scheduler.partition()
+    assert partition.nodes["n1"].total[partition.registry.index["vcore"]] == 1000
+    assert partition.nodes["n1"].attributes == {}
 
 
 def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
@@ -85,11 +76,16 @@ def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
 def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
     script = Script()
     refused(script.node("", vcore=1), "node ", "nodeID")
-    refused(script.node("n1", vcore=-1), "node n1", "vcore")
+    refused(script.node("n1", vcore=-(2**63)), "node n1", "schedulableResource[vcore]")
     refused(script.node("n1", vcore=1, occupied={"vcore": -1}), "node n1", "occupiedResource")
     assert script.scheduler.partition().nodes == {}
     # the id is still free
-    assert script.node("n1", vcore=1) == ["accepted node n1"]
+    assert script.node("n1", vcore=1000) == ["accepted node n1"]
+    update = si.NodeInfo.UPDATE
+    refused(script.node("n1", update, vcore=-1), "node n1")
+    refused(script.node("n1", update, vcore=5, occupied={"vcore": -1}), "node n1")
+    assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
+    refused(script.app("app", gang={"vcore": -1}), "app", "placeholderAsk")
 
 
 def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
@@ -101,9 +97,12 @@ def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
-def test_i29_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
+def test_i29_i31_x20_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
     script = on_nodes(n1=4000)
     placed(script)
+    refusal = "node n1 is Schedulable: schedule is not possible (I31)"
+    refused(script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE), "node n1", refusal)
+    assert node_state(script) == "Schedulable"
     for action in (si.NodeInfo.DRAIN_NODE, si.NodeInfo.UPDATE, si.NodeInfo.DRAIN_NODE):
         assert script.node("n1", action, vcore=4000) == []
         assert node_state(script) == "Draining"
@@ -111,13 +110,6 @@ def test_i29_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None
     assert list(script.scheduler.application("app").allocations) == ["a-0"]
     assert script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE) == []
     assert script.schedule() == ["new app/b-0 on n1"]
-
-
-def test_i31_x20_drain_to_schedulable_of_a_schedulable_node_is_rejected() -> None:
-    script = on_nodes(n1=1000)
-    (line,) = script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE)
-    assert line == "rejected node n1: node n1 is Schedulable: schedule is not possible (I31)"
-    assert node_state(script) == "Schedulable"
 
 
 # -- capacity, occupation, attributes --------------------------------------------------------------

@@ -121,11 +121,8 @@ def resource_tag(**quantities: int) -> str:
     return json.dumps({"resources": {n: {"value": v} for n, v in quantities.items()}})
 
 
-QUOTA, GUARANTEED, MAX_APPS = (
-    "namespace.resourcequota",
-    "namespace.resourceguaranteed",
-    "namespace.resourcemaxapps",
-)
+QUOTA, MAX_APPS = "namespace.resourcequota", "namespace.resourcemaxapps"
+GUARANTEED = "namespace.resourceguaranteed"
 
 
 def test_tags_of_a_namespace_set_the_quotas_of_a_dynamic_queue(script: Script) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from core_steps import on_nodes, run, submit
@@ -205,44 +206,29 @@ def test_2_14_durations_as_go_prints_them(ns: int, text: str) -> None:
     assert config.parse_duration(text) == ns
 
 
+def rule(name: str, parent: Any = None, **parameters: str) -> dict[str, Any]:
+    above = {"parentRule": parent} if parent else {}
+    return {"name": name, "parameters": parameters, **above}
+
+
 def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
-    found = running(RICH).placement_rules("default")
-    assert found == {
+    users = rule("fixed", create="true", qualified="true", queue="root.users")
+    teams = rule("fixed", create="false", qualified="false", queue="teams")
+    kept_out = {"userList": ["mallory"], "groupList": [], "userExp": "", "groupExp": "tmp.*"}
+    by_tag = rule("tag", users, create="true", tagName="namespace")
+    assert running(RICH).placement_rules("default") == {
         "partition": "default",
         "rules": [
-            {
-                "name": "tag",
-                "parameters": {"create": "true", "tagName": "namespace"},
-                "filter": {
-                    "type": "deny",
-                    "userList": ["mallory"],
-                    "groupList": [],
-                    "userExp": "",
-                    "groupExp": "tmp.*",
-                },
-                "parentRule": {
-                    "name": "fixed",
-                    "parameters": {"create": "true", "qualified": "true", "queue": "root.users"},
-                },
-            },
-            {
-                "name": "user",
-                "parameters": {"create": "true"},
-                "parentRule": {
-                    "name": "fixed",
-                    "parameters": {"create": "false", "qualified": "false", "queue": "teams"},
-                },
-            },
-            {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
+            {**by_tag, "filter": {"type": "deny", **kept_out}},
+            rule("user", teams, create="true"),
+            rule("recovery", queue="root.@recovery@"),
         ],
     }
 
 
 def test_2_3_without_rules_the_provided_queue_is_taken() -> None:
-    assert Views(Script().scheduler).placement_rules("default")["rules"] == [
-        {"name": "provided", "parameters": {"create": "false"}},
-        {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
-    ]
+    rules = Views(Script().scheduler).placement_rules("default")["rules"]
+    assert rules == [rule("provided", create="false"), rule("recovery", queue="root.@recovery@")]
 
 
 LIMITED = queues(

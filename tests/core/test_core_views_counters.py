@@ -53,15 +53,10 @@ def test_2_14_nodes_by_how_full_they_are_of_each_type() -> None:
         for bucket in each["utilization"]:
             assert bucket["numOfNodes"] == len(bucket["nodeNames"])
     assert views.node_utilisation()["type"] == "vcore"  # half of it is allocated, of others nothing
-
-
-def test_2_14_the_older_question_without_nodes_and_with_nothing_allocated() -> None:
-    script = Script()
-    found = Views(script.scheduler).node_utilisation()
-    assert found["type"] == ""
-    assert [bucket["numOfNodes"] for bucket in found["utilization"]] == [0] * 10
-    script.node("n1", vcore=1, memory=1)
-    assert Views(script.scheduler).node_utilisation()["type"] == "memory"  # the first name
+    empty = Views(Script().scheduler).node_utilisation()
+    assert (empty["type"], [each["numOfNodes"] for each in empty["utilization"]]) == ("", [0] * 10)
+    idle = on_nodes(n1={"vcore": 1, "memory": 1})
+    assert Views(idle.scheduler).node_utilisation()["type"] == "memory"  # the first name
 
 
 # -- counters --------------------------------------------------------------------------------------
@@ -88,13 +83,7 @@ def test_2_15_everything_is_counted_once() -> None:
     assert found["containers"] == {"allocated": 4, "released": 2, "rejected": 1, "error": 2}
     assert found["submissions"] == {"new": 5, "accepted": 3, "rejected": 2}
     assert found["applications"] == {"Completed": 1, "New": 1, "Rejected": 2, "Running": 1}
-    assert found["nodes"] == {
-        "active": 1,
-        "draining": 1,
-        "decommissioned": 1,
-        "unhealthy": 1,
-        "failed": 0,
-    }
+    has(found["nodes"], active=1, draining=1, decommissioned=1, unhealthy=1, failed=0)
     assert found["node_usage"]["vcore"] == [1, 0, 0, 0, 1, 0, 0, 0, 0, 0]
 
 
@@ -123,16 +112,10 @@ def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
     views = Views(script.scheduler)
     assert views.partition_counters("default")["placeholderAllocations"] == 1
     script.confirm()
-    assert views.counters()["containers"]["allocated"] == 2
-    assert views.counters()["containers"]["released"] == 1
-    assert views.partition_counters("default") == {
-        "allocations": 1,
-        "applications": 1,
-        "completedApplications": 0,
-        "placeholderAllocations": 0,
-        "rejectedApplications": 0,
-        "reservations": 0,
-    }
+    has(views.counters()["containers"], allocated=2, released=1)
+    found = views.partition_counters("default")
+    has(found, allocations=1, placeholderAllocations=0, reservations=0)
+    has(found, applications=1, completedApplications=0, rejectedApplications=0)
 
 
 def test_2_12_a_failed_node_is_one_until_it_is_taken_up() -> None:

@@ -196,15 +196,12 @@ def _flat(messages: list[Any]) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_m3_the_rejected_asks_of_one_request_are_told_in_one_response() -> None:
+def test_m3_m5_rejected_asks_are_told_in_one_response_and_applications_by_chunk() -> None:
     request = asks("nobody", *(f"k{at}" for at in range(25)))
     said, sizes = chunked(scheduler_with(), request, 10)
     assert sizes == [10, 10, 5]
     [response] = said
     assert [each.allocationKey for each in response.rejected] == [f"k{at}" for at in range(25)]
-
-
-def test_m5_applications_are_answered_chunk_by_chunk() -> None:
     said, _ = chunked(scheduler_with(), apps(*(f"a{at}" for at in range(25))), 10)
     assert [len(response.accepted) for response in said] == [10, 10, 5]
 

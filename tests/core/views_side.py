@@ -24,9 +24,7 @@ partitions:
           - name: prod
             parent: true
             maxapplications: 4
-            resources:
-              guaranteed: {vcore: 2, memory: 20}
-              max: {vcore: 6, memory: 60}
+            resources: {guaranteed: {vcore: 2, memory: 20}, max: {vcore: 6, memory: 60}}
             properties: {priority.offset: "10", preemption.policy: fence}
             childtemplate:
               maxapplications: 2
