@@ -199,7 +199,8 @@ def test_2_13_sums_agree_in_every_dump_of_a_faulty_run(seed: int) -> None:
     """What the dump says of queues, applications and nodes adds up (V1, V2), within one dump."""
     life = Life(random.Random(seed), alone=True)
     views = Views(life.script.scheduler)
-    for _ in range(100):
+    for _ in range(50):
+        life.step()
         life.step()
         dump = views.state_dump()
         (root,) = dump["queues"]
@@ -254,7 +255,7 @@ def digest(seed: int, *, read: bool) -> str:
     """Everything that is said in a random run, with its stories; every view read after each step."""
     life = Life(random.Random(seed), alone=True, curious=False)
     views = Views(life.script.scheduler)
-    for _ in range(80):
+    for _ in range(60):
         life.step()
         if read:
             everything(views)

@@ -61,7 +61,7 @@ def test_2_14_every_object_in_the_middle_of_a_faulty_run(seed: int) -> None:
     views = Views(life.script.scheduler)
     for at in range(120):
         life.step()
-        if at % 10 == 0:
+        if at % 20 == 0:
             views.sample()
             check(views)
 
