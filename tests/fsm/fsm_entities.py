@@ -39,12 +39,12 @@ class Model:
 
 
 def switch(name: str, first: str, there: str, second: str, back: str, **more: Any) -> Lifecycle:
-    """Two states, ``there`` and ``back``."""
+    """Two states, ``there`` and ``back``, and whatever else."""
     return Lifecycle(
         name,
         initial=first,
         final=(),
-        lasts={first: unbounded(there), second: unbounded(back)},
+        lasts={first: unbounded(there), second: unbounded(back), **more.pop("lasts", {})},
         rows=(row(there, first, second), row(back, second, first), *more.pop("rows", ())),
         **more,
     )
