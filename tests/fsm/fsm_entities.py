@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
-from quadriga.fsm import Effect, Fired, Lifecycle, row, unbounded
+from transitions import Machine
+from transitions.extensions import factory
+
+from quadriga.fsm import Effect, FastMachine, Fired, Lifecycle, row, unbounded
+from quadriga.fsm.fast_locked import FastLockedMachine
+
+#: what the library's factory combines, and the fast ones
+MACHINES: list[type[Machine]] = [FastMachine, FastLockedMachine]
+MACHINES += [
+    cls
+    for _, cls in sorted(vars(factory).items())
+    if inspect.isclass(cls) and issubclass(cls, Machine)
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import pickle
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
-from fsm_entities import switch
+from fsm_entities import MACHINES, switch
 from transitions import Machine
-from transitions.extensions import HierarchicalMachine, factory
+from transitions.extensions import HierarchicalMachine
 from transitions.extensions.asyncio import AsyncMachine
 
 from quadriga.fsm import (
@@ -24,7 +23,6 @@ from quadriga.fsm import (
     row,
     unbounded,
 )
-from quadriga.fsm.fast_locked import FastLockedMachine
 
 
 @dataclass(slots=True, eq=False)
@@ -210,15 +208,8 @@ def test_a_model_keeps_a_state_inside_of_a_state(machine_cls: type[Machine]) -> 
 
 # -- models ----------------------------------------------------------------------------------------
 
-#: every class of machines that the library has
-CLASSES = [
-    FastMachine,
-    FastLockedMachine,
-    *(cls for cls in vars(factory).values() if inspect.isclass(cls) and issubclass(cls, Machine)),
-]
 
-
-@pytest.fixture(params=CLASSES, ids=lambda cls: cls.__name__)
+@pytest.fixture(params=MACHINES, ids=lambda cls: cls.__name__)
 def machine_cls(request: pytest.FixtureRequest) -> type[Machine]:
     if "Graph" in request.param.__name__:
         pytest.importorskip("graphviz")
