@@ -63,26 +63,24 @@ def test_defaults() -> None:
     )
 
 
+BAD = {
+    "application.sort.policy": ("lifo",),
+    "application.sort.priority": ("true",),
+    "priority.policy": ("",),
+    "priority.offset": ("2147483648", "1.5", "9" * 5000),
+    "preemption.policy": ("off",),
+    "preemption.optout": ("never",),
+    "preemption.delay": ("0", "-1s", "10"),
+    "quota.preemption.delay": ("-1s",),
+    "application.unschedasks.backoff": ("-1",),
+    "gang.hold": ("no",),
+    "gang.admission": ("half",),
+    "gang.wait.limit": ("0s",),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("application.sort.policy", "lifo"),
-        ("application.sort.priority", "true"),
-        ("priority.policy", ""),
-        ("priority.offset", "2147483648"),
-        ("priority.offset", "1.5"),
-        ("priority.offset", "9" * 5000),
-        ("preemption.policy", "off"),
-        ("preemption.optout", "never"),
-        ("preemption.delay", "0"),
-        ("preemption.delay", "-1s"),
-        ("preemption.delay", "10"),
-        ("quota.preemption.delay", "-1s"),
-        ("application.unschedasks.backoff", "-1"),
-        ("gang.hold", "no"),
-        ("gang.admission", "half"),
-        ("gang.wait.limit", "0s"),
-    ],
+    ("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts]
 )
 def test_a_bad_value_keeps_the_default(name: str, text: str) -> None:
     properties, refused = parse_properties({name: text, "unknown": "x"})
