@@ -20,8 +20,6 @@ from tests.oracle.player import Player
 from tests.oracle.scenario import V15, Answer, Callback, Scenario
 from tests.oracle.settings import Setting
 
-__all__ = ["Mutation", "mutations_of", "unnoticed"]
-
 Settings = tuple[Setting, ...]
 
 

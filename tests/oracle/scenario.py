@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["V15", "V18", "Answer", "Scenario", "Versions", "scenarios"]
-
 V15, V18 = "1.5.2", "1.8.0"
 
 _SUFFIX = {V15: ".out", V18: ".out18"}
