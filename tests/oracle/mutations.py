@@ -41,6 +41,8 @@ class Mutation:
         if not self.part:  # the message is its only item
             if self.kind == "dropped":
                 del callbacks[self.message]
+            elif self.kind == "later":
+                callbacks[self.message] = t + 1, kind, message
             else:
                 message["state"] = "SKIPPED"
             return Answer(callbacks, answer.done)
@@ -108,15 +110,25 @@ def unnoticed(scenario: Scenario, version: str, every: int = 1) -> tuple[int, Co
     assert answers is not None
     mutations = [each for at, answer in enumerate(answers) for each in mutations_of(at, answer)]
     mutations = mutations[len(scenario.name) % every :: every]
+    found: Counter[str] = Counter()
+    usual = judge(scenario, _asked_for(version))
+    for mutation, verdict in verdicts_on(scenario, version, mutations):
+        if verdict.agrees:
+            found[_why(mutation, version, verdict, usual, answers)] += 1
+    return len(mutations), found
+
+
+def verdicts_on(
+    scenario: Scenario, version: str, mutations: list[Mutation]
+) -> Iterator[tuple[Mutation, Verdict]]:
+    """Each alteration of that version's output, and the verdict on the scenario with it."""
+    answers = scenario.answers(version)
+    assert answers is not None
     told = {
         settings: _verdicts(scenario, version, settings, answers, mutations)
         for settings in ((), *possible_settings(scenario))
     }
     others: dict[tuple[str, Settings], Verdict] = {}
-
-    found: Counter[str] = Counter()
-    against = None if version == V15 else version
-    usual = judge(scenario, against)
     for mutation in mutations:
 
         def compared(
@@ -124,16 +136,18 @@ def unnoticed(scenario: Scenario, version: str, every: int = 1) -> tuple[int, Co
         ) -> Verdict:
             if against == version:
                 verdict = told[settings][mutation]
-                return dataclasses.replace(verdict, rules=Counter(verdict.rules))
-            if (against, settings) not in others:
-                others[against, settings] = compare(scenario, against, settings)
-            verdict = others[against, settings]
+            else:
+                if (against, settings) not in others:
+                    others[against, settings] = compare(scenario, against, settings)
+                verdict = others[against, settings]
             return dataclasses.replace(verdict, rules=Counter(verdict.rules))
 
-        verdict = judge(scenario, against, compared=compared)
-        if verdict.agrees:
-            found[_why(mutation, version, verdict, usual, answers)] += 1
-    return len(mutations), found
+        yield mutation, judge(scenario, _asked_for(version), compared=compared)
+
+
+def _asked_for(version: str) -> str | None:
+    """The version that ``judge`` is asked for: it begins with v1.5.2 by itself."""
+    return None if version == V15 else version
 
 
 def _verdicts(
