@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 
 #: what we write; other folders of a checkout hold caches, environments and builds
-FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci")
+FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci", ".github")
 
 TEXT = frozenset(
     ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg "
