@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.sim import Simulation, first, queue_configuration
 from quadriga.sim.workload import embedded, open_workload
+from tests.sim.by_hand import simulate
 
 
 def resource(amounts: dict[str, int]) -> si.Resource:
@@ -35,13 +35,13 @@ def test_all_89_days_of_cerit_twice(shared: Path) -> None:
     assert report.data["waits"]["recorded"]["p50"] == pytest.approx(370, abs=2)
 
 
-def test_the_first_days_of_cerit_checked_at_every_step(shared: Path, simulate: Any) -> None:
+def test_the_first_days_of_cerit_checked_at_every_step(shared: Path) -> None:
     workload = open_workload(shared / "data" / "traces" / "cerit-sc-2013")
     report = simulate(first(workload, jobs=300))
     assert report.data["jobs"]["completed"] == 300
 
 
-def test_the_first_days_of_philly_checked_at_every_step(shared: Path, simulate: Any) -> None:
+def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
     workload = open_workload(shared / "data" / "traces" / "philly-2017")
     report = simulate(first(workload, jobs=300))
     jobs = report.data["jobs"]
@@ -50,7 +50,7 @@ def test_the_first_days_of_philly_checked_at_every_step(shared: Path, simulate: 
 
 
 @pytest.mark.slow
-def test_all_of_philly_checked_at_every_step(shared: Path, simulate: Any) -> None:
+def test_all_of_philly_checked_at_every_step(shared: Path) -> None:
     workload = open_workload(shared / "data" / "traces" / "philly-2017")
     assert all(
         member.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for member in job.members
