@@ -186,6 +186,7 @@ def test_every_message_counts(name: str) -> None:
     verdicts = list(verdicts_on(reference.told(), V15, mutations))
     assert len(verdicts) == len(mutations) > 0
     for mutation, verdict in verdicts:
+        assert mutation is not None
         assert verdict.difference is not None, mutation
         assert verdict.difference.at >= mutation.at
 
