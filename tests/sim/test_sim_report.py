@@ -22,7 +22,7 @@ from quadriga.sim import (
     render,
     write_journal,
 )
-from quadriga.sim.workload import NodeSpec, QueueSpec, Workload, embedded
+from quadriga.sim.workload import NodeSpec, QueueSpec, Workload
 from tests.sim.by_hand import job, simulate, workload
 
 
@@ -231,10 +231,3 @@ def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     partition = configured(replace(plain, nodes=(*plain.nodes, node)), node_sort="bestfit")
     assert partition.resource_weights == {"memory": 1, "vcore": 1, "nvidia.com/gpu": 1}
     assert partition.node_sort_policy == "bestfit"
-
-
-def test_the_embedded_workload_in_small() -> None:
-    report = Simulation(embedded(days=3), SimulationOptions(check=False)).run()
-    jobs = report.data["jobs"]
-    assert jobs["completed"] == jobs["total"] > 300
-    assert report.data["gangs"]["replaced"] > 0
