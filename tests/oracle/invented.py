@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["invent"]
-
 Step = dict[str, Any]
 Branch = dict[str, Any]
 Tree = list[Branch]

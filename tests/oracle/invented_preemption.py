@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["invent_preemption"]
-
 Step = dict[str, Any]
 
 _STEPS = ("schedule", "advance", "confirm", "release", "idle", "low", "drain")
