@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 import pytest
-from live_cluster import LiveCluster
-from on_a_port import client_of
+from on_a_port import Client
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Route
 
@@ -112,10 +111,8 @@ def test_the_committed_document_is_up_to_date(app: Starlette) -> None:
 
 
 @pytest.mark.asyncio
-async def test_it_is_served() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            found = (await client.get("/ws/v1/openapi.json")).json()
+async def test_it_is_served(client: Client) -> None:
+    found = (await client.get("/ws/v1/openapi.json")).json()
     assert found == json.loads(COMMITTED.read_text(encoding="utf-8"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from live_cluster import LiveCluster
-from on_a_port import on_a_port
+from on_a_port import Client, on_a_port
 
 Check = Callable[[Any], bool]
 
@@ -178,77 +178,73 @@ def dist(tmp_path: Path) -> Path:
 
 
 @pytest.mark.asyncio
-async def test_the_nine_calls(dist: Path) -> None:
-    with LiveCluster() as cluster:
-        async with on_a_port(cluster, ui=dist) as client:
+async def test_the_nine_calls(dist: Path, busy: LiveCluster) -> None:
+    async with on_a_port(busy, ui=dist) as client:
 
-            async def get(path: str) -> Any:
-                response = await client.get(f"/ws/v1/{path}")
-                assert response.status_code == 200, response.text
-                assert response.headers["content-type"] == "application/json; charset=UTF-8"
-                assert b"null" not in response.content
-                return response.json()
+        async def get(path: str) -> Any:
+            response = await client.get(f"/ws/v1/{path}")
+            assert response.status_code == 200, response.text
+            assert response.headers["content-type"] == "application/json; charset=UTF-8"
+            assert b"null" not in response.content
+            return response.json()
 
-            for _ in range(5):
-                clusters = await get("clusters")
-                assert list_of(CLUSTER)(clusters) and clusters
-                partitions = await get("partitions")
-                assert list_of(PARTITION)(partitions) and partitions[0]["name"] == "default"
-                root = await get("partition/default/queues")
-                assert queue(root) and root["partition"] == "default"
-                apps = [
-                    app
-                    for name in names(root)
-                    for app in await get(f"partition/default/queue/{name}/applications")
-                ]
-                assert list_of(APPLICATION)(apps) and len(apps) > 5
-                pods = [a for app in apps for a in app["allocations"]]
-                assert any("kubernetes.io/meta/podName" in a["allocationTags"] for a in pods)
-                assert any(a["placeholder"] for a in pods)
-                nodes = await get("partition/default/nodes")
-                assert list_of(NODE)(nodes) and len(nodes) == 9
-                assert any(node["foreignAllocations"] for node in nodes)
-                assert any(node["isReserved"] for node in nodes)
-                assert list_of(fields(timestamp=ns, totalApplications=digits))(
-                    await get("history/apps")
-                )
-                assert list_of(fields(timestamp=ns, totalContainers=digits))(
-                    await get("history/containers")
-                )
-                assert list_of(UTILISATION)(await get("scheduler/node-utilizations"))
-                health = await get("scheduler/healthcheck")
-                assert HEALTH(health) and health["Healthy"]
-
-
-@pytest.mark.asyncio
-async def test_what_there_is_none_of_is_an_empty_list() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with on_a_port(cluster) as client:
-            for path in (
-                "partition/default/queue/root.prod.idle/applications",
-                "partition/default/queue/root/applications",
-            ):
-                response = await client.get(f"/ws/v1/{path}")
-                assert (response.status_code, response.content) == (200, b"[]")
-
-
-@pytest.mark.asyncio
-async def test_the_ui_is_served_beside_the_api(dist: Path) -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with on_a_port(cluster, ui=dist) as client:
-            index = await client.get("/")
-            assert (index.status_code, index.headers["content-type"]) == (
-                200,
-                "text/html; charset=utf-8",
+        for _ in range(5):
+            clusters = await get("clusters")
+            assert list_of(CLUSTER)(clusters) and clusters
+            partitions = await get("partitions")
+            assert list_of(PARTITION)(partitions) and partitions[0]["name"] == "default"
+            root = await get("partition/default/queues")
+            assert queue(root) and root["partition"] == "default"
+            apps = [
+                app
+                for name in names(root)
+                for app in await get(f"partition/default/queue/{name}/applications")
+            ]
+            assert list_of(APPLICATION)(apps) and len(apps) > 5
+            pods = [a for app in apps for a in app["allocations"]]
+            assert any("kubernetes.io/meta/podName" in a["allocationTags"] for a in pods)
+            assert any(a["placeholder"] for a in pods)
+            nodes = await get("partition/default/nodes")
+            assert list_of(NODE)(nodes) and len(nodes) == 9
+            assert any(node["foreignAllocations"] for node in nodes)
+            assert any(node["isReserved"] for node in nodes)
+            assert list_of(fields(timestamp=ns, totalApplications=digits))(
+                await get("history/apps")
             )
-            assert (await client.get("/main.js")).text.startswith("fetch")
-            assert (await client.get("/assets/config/envconfig.json")).json() == {}
-            # its own ways are its own affair
-            assert (await client.get("/some/view")).text == index.text
-            # what is the API's stays so
-            missing = await client.get("/ws/v1/nothing")
-            assert (missing.status_code, missing.json()["message"]) == (404, "Not Found")
-            assert (await client.post("/main.js")).status_code == 405
+            assert list_of(fields(timestamp=ns, totalContainers=digits))(
+                await get("history/containers")
+            )
+            assert list_of(UTILISATION)(await get("scheduler/node-utilizations"))
+            health = await get("scheduler/healthcheck")
+            assert HEALTH(health) and health["Healthy"]
+
+
+@pytest.mark.asyncio
+async def test_what_there_is_none_of_is_an_empty_list(remote: Client) -> None:
+    for path in (
+        "partition/default/queue/root.prod.idle/applications",
+        "partition/default/queue/root/applications",
+    ):
+        response = await remote.get(f"/ws/v1/{path}")
+        assert (response.status_code, response.content) == (200, b"[]")
+
+
+@pytest.mark.asyncio
+async def test_the_ui_is_served_beside_the_api(dist: Path, cluster: LiveCluster) -> None:
+    async with on_a_port(cluster, ui=dist) as client:
+        index = await client.get("/")
+        assert (index.status_code, index.headers["content-type"]) == (
+            200,
+            "text/html; charset=utf-8",
+        )
+        assert (await client.get("/main.js")).text.startswith("fetch")
+        assert (await client.get("/assets/config/envconfig.json")).json() == {}
+        # its own ways are its own affair
+        assert (await client.get("/some/view")).text == index.text
+        # what is the API's stays so
+        missing = await client.get("/ws/v1/nothing")
+        assert (missing.status_code, missing.json()["message"]) == (404, "Not Found")
+        assert (await client.post("/main.js")).status_code == 405
 
 
 @pytest.mark.asyncio
@@ -256,13 +252,14 @@ async def test_the_ui_is_served_beside_the_api(dist: Path) -> None:
     "path", ["/../secret", "/%2e%2e/secret", "/assets/..%2f..%2fsecret", "//etc/passwd", "/way-out",
              "/assets/%00", "/..%5csecret", "/" + "x" * 5000]
 )  # fmt: skip
-async def test_nothing_outside_of_the_folder_is_served(dist: Path, path: str) -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with on_a_port(cluster, ui=dist) as client:
-            address = client.base_url.copy_with(raw_path=path.encode())  # as it is, not tidied up
-            response = await client.get(address)
-            assert "not for you" not in response.text and "root:" not in response.text
-            assert response.status_code in (200, 404)
+async def test_nothing_outside_of_the_folder_is_served(
+    dist: Path, path: str, cluster: LiveCluster
+) -> None:
+    async with on_a_port(cluster, ui=dist) as client:
+        address = client.base_url.copy_with(raw_path=path.encode())  # as it is, not tidied up
+        response = await client.get(address)
+        assert "not for you" not in response.text and "root:" not in response.text
+        assert response.status_code in (200, 404)
 
 
 def test_a_folder_without_a_ui_is_refused(tmp_path: Path) -> None:
