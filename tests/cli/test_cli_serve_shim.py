@@ -13,18 +13,7 @@ import grpc
 import pytest
 from service_process import Service, until
 
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    Quantity,
-    RegisterResourceManagerRequest,
-    Resource,
-    UserGroupInformation,
-)
+from quadriga import si
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
 
 TOKEN = "correct-horse-battery-staple"
@@ -37,7 +26,7 @@ partitions:
         queues:
           - name: a
 """
-VCORE = Resource(resources={"vcore": Quantity(value=1000)})
+VCORE = si.Resource(resources={"vcore": si.Quantity(value=1000)})
 
 
 class Shim:
@@ -47,7 +36,7 @@ class Shim:
         self.rm_id = rm_id
         self.stub = SchedulerStub(channel)
         self.stub.RegisterResourceManager(
-            RegisterResourceManagerRequest(rmID=rm_id), timeout=10, **register
+            si.RegisterResourceManagerRequest(rmID=rm_id), timeout=10, **register
         )
         self._said: dict[str, queue.SimpleQueue[Any]] = {}
         self._heard: dict[str, Any] = {}
@@ -103,20 +92,20 @@ def test_a_shim_runs_a_pod_and_readers_see_it(
     service = start("--config", path)
     shim = Shim(connect(service))
     shim.say(
-        NodeRequest(
+        si.NodeRequest(
             rmID="rm-a",
-            nodes=[NodeInfo(nodeID="n1", action=NodeInfo.CREATE, schedulableResource=VCORE)],
+            nodes=[si.NodeInfo(nodeID="n1", action=si.NodeInfo.CREATE, schedulableResource=VCORE)],
         )
     )
     assert [node.nodeID for node in shim.hear("Node").accepted] == ["n1"]
-    ugi = UserGroupInformation(user="u", groups=["g"])
-    app = AddApplicationRequest(applicationID="app-1", queueName="root.a", ugi=ugi)
-    shim.say(ApplicationRequest(rmID="rm-a", new=[app]))
+    ugi = si.UserGroupInformation(user="u", groups=["g"])
+    app = si.AddApplicationRequest(applicationID="app-1", queueName="root.a", ugi=ugi)
+    shim.say(si.ApplicationRequest(rmID="rm-a", new=[app]))
     assert shim.hear("Application").accepted[0].applicationID == "app-1"
-    ask = AllocationAsk(
+    ask = si.AllocationAsk(
         allocationKey="pod", applicationID="app-1", resourceAsk=VCORE, maxAllocations=1
     )
-    shim.say(AllocationRequest(rmID="rm-a", asks=[ask]))
+    shim.say(si.AllocationRequest(rmID="rm-a", asks=[ask]))
     assert shim.hear("Allocation").new[0].nodeID == "n1"
     found = service.get("/ws/v1/partition/default/application/app-1")
     assert found["usedResource"] == {"vcore": 1000}

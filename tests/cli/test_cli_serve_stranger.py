@@ -16,23 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 from service_process import Service
 
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    ApplicationResponse,
-    NodeInfo,
-    NodeRequest,
-    NodeResponse,
-    NullCallback,
-    Quantity,
-    RegisterResourceManagerRequest,
-    Resource,
-    TerminationType,
-    UserGroupInformation,
-)
+from quadriga import si
 from quadriga.si.client import Client
 from tests.si.test_si_server_generic import Conversation, Generic
 from tests.web import test_web_rest_ui as ui
@@ -199,7 +183,7 @@ class Stranger:
 # -- our own client ---------------------------------------------------------------------------------
 
 
-class Heard(NullCallback):
+class Heard(si.NullCallback):
     """Confirms replacements as a shim does."""
 
     def __init__(self, client: Client) -> None:
@@ -210,19 +194,19 @@ class Heard(NullCallback):
         self.released: list[Any] = []
         self.accepted: list[str] = []
 
-    def update_node(self, response: NodeResponse) -> None:
+    def update_node(self, response: si.NodeResponse) -> None:
         self.nodes += [each.nodeID for each in response.accepted]
 
-    def update_application(self, response: ApplicationResponse) -> None:
+    def update_application(self, response: si.ApplicationResponse) -> None:
         self.accepted += [each.applicationID for each in response.accepted]
         self.states += [each.state for each in response.updated]
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         self.new += response.new
         self.released += response.released
-        request = AllocationRequest(rmID="ours")
+        request = si.AllocationRequest(rmID="ours")
         for each in response.released:
-            if each.terminationType == TerminationType.PLACEHOLDER_REPLACED:
+            if each.terminationType == si.TerminationType.PLACEHOLDER_REPLACED:
                 request.releases.allocationsToRelease.append(each)
         if request.releases.allocationsToRelease:
             self._client.update_allocation(request)
@@ -233,27 +217,27 @@ async def our_gang(client: Client) -> Heard:
     heard = Heard(client)
     await asyncio.to_thread(
         client.register_resource_manager,
-        RegisterResourceManagerRequest(rmID="ours", version="1.4", config=QUEUES),
+        si.RegisterResourceManagerRequest(rmID="ours", version="1.4", config=QUEUES),
         heard,
     )
 
-    def amount(vcore: int) -> Resource:
-        return Resource(resources={"vcore": Quantity(value=vcore)})
+    def amount(vcore: int) -> si.Resource:
+        return si.Resource(resources={"vcore": si.Quantity(value=vcore)})
 
-    node = NodeInfo(nodeID="n1", action=NodeInfo.CREATE, schedulableResource=amount(4000))
-    client.update_node(NodeRequest(rmID="ours", nodes=[node]))
-    app = AddApplicationRequest(
+    node = si.NodeInfo(nodeID="n1", action=si.NodeInfo.CREATE, schedulableResource=amount(4000))
+    client.update_node(si.NodeRequest(rmID="ours", nodes=[node]))
+    app = si.AddApplicationRequest(
         applicationID="gang",
         queueName="root.gangs",
-        ugi=UserGroupInformation(user="u", groups=["g"]),
+        ugi=si.UserGroupInformation(user="u", groups=["g"]),
         placeholderAsk=amount(1000 * MEMBERS),
         gangSchedulingStyle="Soft",
     )
-    client.update_application(ApplicationRequest(rmID="ours", new=[app]))
+    client.update_application(si.ApplicationRequest(rmID="ours", new=[app]))
     for name, placeholder in (("hold", True), ("pod", False)):
-        request = AllocationRequest(rmID="ours")
+        request = si.AllocationRequest(rmID="ours")
         for at in range(MEMBERS):
-            ask = AllocationAsk(
+            ask = si.AllocationAsk(
                 allocationKey=f"{name}-{at}",
                 applicationID="gang",
                 resourceAsk=amount(1000),
@@ -267,12 +251,12 @@ async def our_gang(client: Client) -> Heard:
         more = MEMBERS if placeholder else 2 * MEMBERS
         await until(lambda more=more: len(heard.new) == more, name)  # type: ignore[misc]
     assert "Running" in heard.states
-    request = AllocationRequest(rmID="ours")
+    request = si.AllocationRequest(rmID="ours")
     for each in heard.new[MEMBERS:]:
         request.releases.allocationsToRelease.add(
             applicationID="gang",
             UUID=each.UUID,
-            terminationType=TerminationType.STOPPED_BY_RM,
+            terminationType=si.TerminationType.STOPPED_BY_RM,
         )
     client.update_allocation(request)
     await until(lambda: {"Waiting", "Completing"} & {*heard.states}, "that it completes")

@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    TerminationType,
-    UserGroupInformation,
-)
+from quadriga import si
 from quadriga.sim.script import resource
 
 
-def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> NodeRequest:
-    return NodeRequest(
+def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> si.NodeRequest:
+    return si.NodeRequest(
         rmID=rm_id,
         nodes=[
-            NodeInfo(
+            si.NodeInfo(
                 nodeID=name,
-                action=NodeInfo.CREATE,
+                action=si.NodeInfo.CREATE,
                 schedulableResource=resource({"vcore": vcore}),
             )
             for name in names
@@ -36,14 +25,14 @@ def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> NodeRequest:
 
 def apps(
     *names: str, gang: Mapping[str, int] | None = None, rm_id: str = "rm", **more: Any
-) -> ApplicationRequest:
-    return ApplicationRequest(
+) -> si.ApplicationRequest:
+    return si.ApplicationRequest(
         rmID=rm_id,
         new=[
-            AddApplicationRequest(
+            si.AddApplicationRequest(
                 applicationID=name,
                 queueName="root.default",
-                ugi=UserGroupInformation(user="user", groups=["all"]),
+                ugi=si.UserGroupInformation(user="user", groups=["all"]),
                 placeholderAsk=resource(gang) if gang else None,
                 **more,
             )
@@ -59,11 +48,11 @@ def asks(
     group: str = "",
     placeholder: bool = False,
     rm_id: str = "rm",
-) -> AllocationRequest:
-    return AllocationRequest(
+) -> si.AllocationRequest:
+    return si.AllocationRequest(
         rmID=rm_id,
         asks=[
-            AllocationAsk(
+            si.AllocationAsk(
                 allocationKey=key,
                 applicationID=app_id,
                 resourceAsk=resource({"vcore": vcore}),
@@ -79,14 +68,14 @@ def asks(
 def releases(
     app_id: str,
     *uuids: str,
-    kind: TerminationType = TerminationType.STOPPED_BY_RM,
+    kind: si.TerminationType = si.TerminationType.STOPPED_BY_RM,
     rm_id: str = "rm",
-) -> AllocationRequest:
-    return AllocationRequest(
+) -> si.AllocationRequest:
+    return si.AllocationRequest(
         rmID=rm_id,
-        releases=AllocationReleasesRequest(
+        releases=si.AllocationReleasesRequest(
             allocationsToRelease=[
-                AllocationRelease(
+                si.AllocationRelease(
                     partitionName="default", applicationID=app_id, UUID=uuid, terminationType=kind
                 )
                 for uuid in uuids

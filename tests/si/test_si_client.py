@@ -10,18 +10,8 @@ from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core.views import Views
-from quadriga.si import (
-    AllocationRequest,
-    AllocationResponse,
-    NodeResponse,
-    PredicatesArgs,
-    RegisterResourceManagerRequest,
-    RequestError,
-    SchedulerAPI,
-    TerminationType,
-    UpdateConfigurationRequest,
-)
 from quadriga.si.access import Access
 from quadriga.si.client import (
     AWAY,
@@ -59,7 +49,7 @@ __all__ = ["client", "serving", "wire"]
 
 
 def test_i3_it_is_a_scheduler_api(client: Make) -> None:
-    assert isinstance(client(), SchedulerAPI)
+    assert isinstance(client(), si.SchedulerAPI)
 
 
 def test_register_add_nodes_submit_and_see_it_run(client: Make) -> None:
@@ -71,7 +61,7 @@ def test_register_add_nodes_submit_and_see_it_run(client: Make) -> None:
     rm.update_application(apps("a"))
     rm.update_allocation(asks("a", "p", "q"))
     heard.wait_for(lambda messages: placed(messages) == ["p", "q"])
-    assert isinstance(heard.messages[0], NodeResponse)
+    assert isinstance(heard.messages[0], si.NodeResponse)
 
 
 def test_the_order_of_requests_is_kept_across_streams(client: Make) -> None:
@@ -84,7 +74,7 @@ def test_the_order_of_requests_is_kept_across_streams(client: Make) -> None:
         rm.update_application(apps(f"app-{n}"))
         rm.update_allocation(asks(f"app-{n}", f"p-{n}"))
     heard.wait_for(lambda messages: len(placed(messages)) == 100)
-    rejected = [m for m in heard.messages if isinstance(m, AllocationResponse) and m.rejected]
+    rejected = [m for m in heard.messages if isinstance(m, si.AllocationResponse) and m.rejected]
     assert rejected == []
 
 
@@ -109,10 +99,10 @@ def test_i43_before_the_registration_nothing_can_be_said(client: Make) -> None:
 def test_another_rm_id_is_refused_here_as_there(client: Make, serving: Serving) -> None:
     rm = client()
     rm.register_resource_manager(register(), Heard())
-    request = AllocationRequest(rmID="other")
+    request = si.AllocationRequest(rmID="other")
     told = []
     for api in (rm, serving.service):
-        with pytest.raises(RequestError) as error:
+        with pytest.raises(si.RequestError) as error:
             api.update_allocation(request)
         told.append(str(error.value))
     assert told[0] == told[1]
@@ -122,16 +112,16 @@ def test_a_registration_that_is_refused(client: Make, serving: Serving) -> None:
     rm = client()
     for request in (
         register(""),
-        RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"),
+        si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"),
         register(extraConfig={"rm.pauseTimeout": "soon"}),
     ):
         told = []
         for api in (rm, serving.service):
-            with pytest.raises(RequestError) as error:
+            with pytest.raises(si.RequestError) as error:
                 api.register_resource_manager(request, Heard())
             told.append(error.value.args)
         assert told[0] == told[1]
-    with pytest.raises(RequestError, match="printable"):
+    with pytest.raises(si.RequestError, match="printable"):
         rm.register_resource_manager(register("r\u00e9"), Heard())
 
 
@@ -139,9 +129,9 @@ def test_a_registration_that_is_refused_leaves_the_older_one(client: Make) -> No
     heard, told = Heard(), Told()
     rm = client(watcher=told)
     rm.register_resource_manager(register(), heard)
-    with pytest.raises(RequestError, match="nonsense"):
+    with pytest.raises(si.RequestError, match="nonsense"):
         rm.register_resource_manager(
-            RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"), Heard()
+            si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"), Heard()
         )
     rm.update_node(nodes("n1"))
     heard.wait_for(lambda messages: len(messages) == 1)
@@ -172,10 +162,10 @@ def test_i39_a_configuration_that_is_refused_changes_nothing(
 ) -> None:
     rm = client()
     rm.register_resource_manager(register(), Heard())
-    with pytest.raises(RequestError, match="nonsense") as error:
-        rm.update_configuration(UpdateConfigurationRequest(rmID="rm", config="nonsense: 1"))
+    with pytest.raises(si.RequestError, match="nonsense") as error:
+        rm.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config="nonsense: 1"))
     assert error.value.field == "config"
-    rm.update_configuration(UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE))
+    rm.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE))
 
 
 def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Make) -> None:
@@ -202,7 +192,7 @@ def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Ma
 
 def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None:
     class Clumsy(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             super()._note(response)
             raise ValueError("clumsy")
 
@@ -255,7 +245,7 @@ def test_a_callback_may_send_requests(client: Make) -> None:
 
 def test_i36_predicates_that_raise_say_no(client: Make) -> None:
     class Picky(Heard):
-        def predicates(self, args: PredicatesArgs) -> str | None:
+        def predicates(self, args: si.PredicatesArgs) -> str | None:
             if args.nodeID == "n1":
                 raise ValueError("never seen such a node")
             return None
@@ -267,7 +257,7 @@ def test_i36_predicates_that_raise_say_no(client: Make) -> None:
     rm.update_application(apps("a"))
     rm.update_allocation(asks("a", "p"))
     heard.wait_for(lambda messages: placed(messages) == ["p"])
-    (new,) = [m for m in heard.messages if isinstance(m, AllocationResponse)]
+    (new,) = [m for m in heard.messages if isinstance(m, si.AllocationResponse)]
     assert new.new[0].nodeID == "n2"
 
 
@@ -310,14 +300,14 @@ def test_explain_tells_where_and_why(client: Make) -> None:
     assert failing["node sizes"].verdict == told.verdict
     assert not rm.explain("a").reasons
     assert not rm.explain("a").verdict
-    with pytest.raises(RequestError, match="'nobody' in partition 'default' is not known"):
+    with pytest.raises(si.RequestError, match="'nobody' in partition 'default' is not known"):
         rm.explain("nobody")
 
 
 def test_a_step_needs_a_scheduler_with_the_clients_clock(client: Make) -> None:
     rm = client()
     rm.register_resource_manager(register(), Heard())
-    with pytest.raises(RequestError, match="clock of its own"):
+    with pytest.raises(si.RequestError, match="clock of its own"):
         rm.step(0)
 
 
@@ -360,7 +350,7 @@ async def test_the_same_with_await(serving: Serving) -> None:
         def __init__(self) -> None:
             self.news: asyncio.Queue[str] = asyncio.Queue()
 
-        async def update_allocation(self, response: AllocationResponse) -> None:
+        async def update_allocation(self, response: si.AllocationResponse) -> None:
             await asyncio.sleep(0)
             for new in response.new:
                 await self.news.put(new.allocationKey)
@@ -372,7 +362,7 @@ async def test_the_same_with_await(serving: Serving) -> None:
             await client.update_application(apps("a"))
             await client.update_allocation(asks("a", "p"))
 
-        async def predicates(self, args: PredicatesArgs) -> str | None:
+        async def predicates(self, args: si.PredicatesArgs) -> str | None:
             await asyncio.sleep(0)
             return "not this one" if args.nodeID == "n1" else None
 
@@ -397,7 +387,7 @@ def test_a_slow_callback_does_not_hold_up_others_nor_lose_anything(
     go_on = threading.Event()
 
     class Slow(Heard):
-        def update_allocation(self, response: AllocationResponse) -> None:
+        def update_allocation(self, response: si.AllocationResponse) -> None:
             assert go_on.wait(PATIENCE)
             self._note(response)
 
@@ -428,7 +418,7 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
     go_on = threading.Event()
 
     class Stuck(Heard):
-        def update_allocation(self, response: AllocationResponse) -> None:
+        def update_allocation(self, response: si.AllocationResponse) -> None:
             assert go_on.wait(PATIENCE)
             self._note(response)
 
@@ -454,7 +444,7 @@ def test_a_request_that_is_too_large_is_refused_here(client: Make) -> None:
     heard = Heard()
     rm = client(max_request_bytes=10_000)
     rm.register_resource_manager(register(), heard)
-    with pytest.raises(RequestError, match="has .* bytes, more than the 10000"):
+    with pytest.raises(si.RequestError, match="has .* bytes, more than the 10000"):
         rm.update_node(nodes(*(f"node-{n}" for n in range(1000))))
     rm.update_node(nodes("n1"))
     heard.wait_for(lambda messages: len(messages) == 1)
@@ -479,7 +469,9 @@ def test_a_request_larger_than_the_scheduler_lets_in_is_given_up(client: Make) -
         assert "the scheduler lets in 20000 at once" in error.reason
         rm.flush()
         rm.close()
-    accepted = [n.nodeID for m in heard.messages if isinstance(m, NodeResponse) for n in m.accepted]
+    accepted = [
+        n.nodeID for m in heard.messages if isinstance(m, si.NodeResponse) for n in m.accepted
+    ]
     assert accepted == ["n1", "n2"]
 
 
@@ -500,11 +492,11 @@ def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving)
     """A gang's placeholder is asked back, and replaced when the RM has confirmed (G29)."""
 
     class Confirming(Heard):
-        def update_allocation(self, response: AllocationResponse) -> None:
+        def update_allocation(self, response: si.AllocationResponse) -> None:
             for gone in response.released:
-                if gone.terminationType == TerminationType.PLACEHOLDER_REPLACED:
+                if gone.terminationType == si.TerminationType.PLACEHOLDER_REPLACED:
                     rm.update_allocation(
-                        releases("g", gone.UUID, kind=TerminationType.PLACEHOLDER_REPLACED)
+                        releases("g", gone.UUID, kind=si.TerminationType.PLACEHOLDER_REPLACED)
                     )
             self._note(response)
 

@@ -9,17 +9,8 @@ import pytest
 import test_core_gang_golden as golden
 from preemption_side import TWO_QUEUES
 
+from quadriga import si
 from quadriga.core import Output
-from quadriga.si import (
-    EventRecord,
-    NodeInfo,
-    NullCallback,
-    PredicatesArgs,
-    PreemptionPredicatesArgs,
-    PreemptionPredicatesResponse,
-    RequestError,
-    TerminationType,
-)
 from quadriga.sim import flows
 from quadriga.sim.script import Script
 from tests.si.remote_side import RemoteScript
@@ -52,13 +43,13 @@ def _ask_here(script: Script, questions: Any) -> None:
     """As `SchedulerService` does for a callback that has them."""
 
     def fits(key: str, node: str, allocate: bool) -> str | None:
-        args = PredicatesArgs(allocationKey=key, nodeID=node, allocate=allocate)
+        args = si.PredicatesArgs(allocationKey=key, nodeID=node, allocate=allocate)
         answer: str | None = questions.predicates(args)
         return answer
 
     def makes_room(key: str, node: str, victims: list[str], start: int) -> int | None:
         answer = questions.preemption_predicates(
-            PreemptionPredicatesArgs(
+            si.PreemptionPredicatesArgs(
                 allocationKey=key, nodeID=node, preemptAllocationKeys=victims, startIndex=start
             )
         )
@@ -100,18 +91,20 @@ def test_the_golden_flows(
     assert text == (golden.GOLDEN / f"{tell.__name__}.{order}.txt").read_text(encoding="utf-8")
 
 
-class Picky(NullCallback):
+class Picky(si.NullCallback):
     """A resource manager with questions of its own: no node but n2 will do, and two have to go."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         return None if args.nodeID == "n2" else "wrong kind of node"
 
-    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse:
         enough = len(args.preemptAllocationKeys) > args.startIndex + 1
-        return PreemptionPredicatesResponse(success=enough, index=args.startIndex + 1)
+        return si.PreemptionPredicatesResponse(success=enough, index=args.startIndex + 1)
 
 
 def test_i36_predicates(scripts: Callable[..., Any]) -> None:
@@ -158,7 +151,7 @@ def test_i40_events(scripts: Callable[..., Any]) -> None:
         script.schedule()
         script.advance(10)
     same(here, there)
-    assert {record.type for record in there.events} >= {EventRecord.APP, EventRecord.NODE}
+    assert {record.type for record in there.events} >= {si.EventRecord.APP, si.EventRecord.NODE}
 
 
 def test_i38_scheduling_states(scripts: Callable[..., Any]) -> None:
@@ -184,7 +177,7 @@ def test_i39_the_configuration_changes(scripts: Callable[..., Any]) -> None:
         script.app("a", "root.high")
         script.ask("a", "p", "q", vcore=1000)
         script.schedule()
-        with pytest.raises(RequestError, match="nonsense"):
+        with pytest.raises(si.RequestError, match="nonsense"):
             script.configure("nonsense: 1")
     same(here, there)
     assert sum(line.startswith("new") for line in there.log) == 1
@@ -195,7 +188,7 @@ def test_x20_refusals_of_items(scripts: Callable[..., Any]) -> None:
     for script in (here, there):
         script.node("n1", vcore=1000)
         script.node("n1", vcore=1000)
-        script.node("n7", NodeInfo.DRAIN_NODE)
+        script.node("n7", si.NodeInfo.DRAIN_NODE)
         script.app("a", "root.nowhere")
         script.ask("b", "p", vcore=1)
         script.app("c")
@@ -210,7 +203,7 @@ def test_r6_requests_that_are_refused_whole(scripts: Callable[..., Any]) -> None
     here, there = scripts()
     told = []
     for script in (here, there):
-        with pytest.raises(RequestError) as error:
+        with pytest.raises(si.RequestError) as error:
             script.release("", "x")
         told.append(error.value)
         script.node("n1", vcore=1000)  # and it goes on
@@ -253,5 +246,5 @@ def test_one_order_of_requests_of_different_streams(scripts: Callable[..., Any])
             script.node(f"n-{n}", vcore=100)
         script.schedule()
         for n in range(20):
-            script.release(f"app-{n}", key="p", kind=TerminationType.STOPPED_BY_RM)
+            script.release(f"app-{n}", key="p", kind=si.TerminationType.STOPPED_BY_RM)
     same(here, there)

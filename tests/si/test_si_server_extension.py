@@ -11,13 +11,7 @@ import pytest
 
 from quadriga.core.views import Views
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest, PreemptionPredicatesResponse
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    Hello,
-    PredicatesAnswer,
-    PreemptionPredicatesAnswer,
-    StateDumpAnswer,
-)
+from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.remote_predicates import ANSWER_PENDING
 from quadriga.si.server import Limits
 from quadriga.si.server.questions import QuestionIds
@@ -43,7 +37,7 @@ class Answering:
 
     async def begin(self, **has: bool) -> Answering:
         self.wire = self.rm.open("Callbacks")
-        await self.wire.say(CallbackAnswer(hello=Hello(rmID=self.rm.rm_id, **has)))
+        await self.wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID=self.rm.rm_id, **has)))
         self.task = asyncio.create_task(self._answer())
         async with asyncio.timeout(20):
             await self.ready.wait()
@@ -66,8 +60,8 @@ class Answering:
             self.questions.append(question)
             if self.fits is not None:
                 reasons = [self.fits(question.allocationKey, each) for each in question.nodeIDs]
-                answer = PredicatesAnswer(id=question.id, reasons=reasons)
-                await self.wire.say(CallbackAnswer(predicates=answer))
+                answer = ext.PredicatesAnswer(id=question.id, reasons=reasons)
+                await self.wire.say(ext.CallbackAnswer(predicates=answer))
         elif kind == "preemptionPredicates":
             question = callback.preemptionPredicates
             self.preemptions.append(question)
@@ -75,15 +69,15 @@ class Answering:
                 PreemptionPredicatesResponse(success=True, index=each.startIndex)
                 for each in question.args
             ]
-            answer = PreemptionPredicatesAnswer(id=question.id, responses=responses)
-            await self.wire.say(CallbackAnswer(preemptionPredicates=answer))
+            answer = ext.PreemptionPredicatesAnswer(id=question.id, responses=responses)
+            await self.wire.say(ext.CallbackAnswer(preemptionPredicates=answer))
         elif kind == "events":
             self.events.extend(callback.events.events)
         elif kind == "schedulingStates":
             self.states.extend(callback.schedulingStates.states)
         elif kind == "stateDump":
-            answer = StateDumpAnswer(id=callback.stateDump.id, json='{"pods": 7}')
-            await self.wire.say(CallbackAnswer(stateDump=answer))
+            answer = ext.StateDumpAnswer(id=callback.stateDump.id, json='{"pods": 7}')
+            await self.wire.say(ext.CallbackAnswer(stateDump=answer))
 
     async def end(self) -> None:
         await self.wire.lose()
@@ -130,8 +124,8 @@ async def test_an_rm_that_does_not_answer_holds_up_nobody() -> None:
         assert not mute.allocations
         # late, but there: each ask is tried again
         for question in told.questions:
-            answer = PredicatesAnswer(id=question.id, reasons=["", "", ""])
-            await told.wire.say(CallbackAnswer(predicates=answer))
+            answer = ext.PredicatesAnswer(id=question.id, reasons=["", "", ""])
+            await told.wire.say(ext.CallbackAnswer(predicates=answer))
         await until(lambda: len(mute.allocations) == 10)
         await told.end()
 

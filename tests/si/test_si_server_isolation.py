@@ -14,14 +14,7 @@ import pytest
 from quadriga.core import Options
 from quadriga.si import AllocationRelease, AllocationRequest, UpdateConfigurationRequest
 from quadriga.si.access import Access
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    ExplainRequest,
-    Hello,
-    PredicatesAnswer,
-    ShutdownRequest,
-    StateDumpAnswer,
-)
+from quadriga.si.extension import extension_pb2 as ext
 from tests.si.wire import QUEUES, RM, House, application, ask, house, node, until
 
 pytestmark = pytest.mark.asyncio
@@ -66,11 +59,13 @@ async def test_no_unary_call_acts_for_another(tmp_path: Path) -> None:
     async with two(tmp_path) as (place, a, _):
         stub = a.extension
         for call in (
-            stub.Shutdown(ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
+            stub.Shutdown(ext.ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
             stub.UpdateConfiguration(
                 UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
             ),
-            stub.Explain(ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata),
+            stub.Explain(
+                ext.ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata
+            ),
             RM(place.channels[0], "rm-b", A).register(),
         ):
             assert await refused(call) == "PERMISSION_DENIED"
@@ -113,7 +108,9 @@ async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> 
 async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")
-        await wire.say(CallbackAnswer(hello=Hello(rmID="rm-a", events=True, schedulingStates=True)))
+        await wire.say(
+            ext.CallbackAnswer(hello=ext.Hello(rmID="rm-a", events=True, schedulingStates=True))
+        )
         await until(lambda: wire.got)  # ready
         for number in range(5):
             await b.say(ask("app-1", f"secret-{number}", vcore=1))
@@ -127,28 +124,34 @@ async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
 async def test_hello_cannot_be_for_another_nor_answers_be_made_up(tmp_path: Path) -> None:
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")
-        await wire.say(CallbackAnswer(hello=Hello(rmID="rm-b", events=True)))
+        await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-b", events=True)))
         await wire.end()
         assert wire.status[0] == "PERMISSION_DENIED"
         ours = b.open("Callbacks")
-        await ours.say(CallbackAnswer(hello=Hello(rmID="rm-b", predicates=True)))
+        await ours.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-b", predicates=True)))
         await until(lambda: ours.got)
         theirs = a.open("Callbacks")
-        await theirs.say(CallbackAnswer(hello=Hello(rmID="rm-a")))
+        await theirs.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-a")))
         await until(lambda: theirs.got)
         await b.say(ask("app-1", "asked-about"))
         await until(lambda: any(m.WhichOneof("callback") == "predicates" for m in ours.got))
         question = next(m.predicates for m in ours.got if m.WhichOneof("callback") == "predicates")
         # every id that there could be, from the stream of another
         for number in range(question.id + 3):
-            await theirs.say(CallbackAnswer(predicates=PredicatesAnswer(id=number, reasons=[""])))
-            await theirs.say(CallbackAnswer(stateDump=StateDumpAnswer(id=number, json="{}")))
+            await theirs.say(
+                ext.CallbackAnswer(predicates=ext.PredicatesAnswer(id=number, reasons=[""]))
+            )
+            await theirs.say(
+                ext.CallbackAnswer(stateDump=ext.StateDumpAnswer(id=number, json="{}"))
+            )
         await a.say(ask("app-1", "after-that"))
         await until(lambda: len(a.allocations) == 2)
         assert len(b.allocations) == 1  # it still waits for the answer of its own RM
         await ours.say(
-            CallbackAnswer(
-                predicates=PredicatesAnswer(id=question.id, reasons=[""] * len(question.nodeIDs))
+            ext.CallbackAnswer(
+                predicates=ext.PredicatesAnswer(
+                    id=question.id, reasons=[""] * len(question.nodeIDs)
+                )
             )
         )
         await until(lambda: len(b.allocations) == 2)

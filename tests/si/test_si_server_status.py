@@ -9,24 +9,9 @@ from typing import Any
 import grpc
 import pytest
 
-from quadriga.si import (
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    RemoveApplicationRequest,
-    TerminationType,
-    UpdateConfigurationRequest,
-)
+from quadriga import si
 from quadriga.si.access import Access
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    Hello,
-    ShutdownRequest,
-    StepRequest,
-)
+from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
 from tests.si.wire import QUEUES, application, ask, house, node, resource, until
 
@@ -59,13 +44,15 @@ async def test_configuration_is_updated_all_or_nothing() -> None:
     async with house() as place:
         rm = await place.rm().begin()
         update = rm.extension.UpdateConfiguration
-        code, text = await refusal(update(UpdateConfigurationRequest(rmID="other")))
+        code, text = await refusal(update(si.UpdateConfigurationRequest(rmID="other")))
         assert (code, text[:5]) == ("NOT_FOUND", "I43: ")
-        code, text = await refusal(update(UpdateConfigurationRequest(rmID="rm-1", config="x: [")))
+        code, text = await refusal(
+            update(si.UpdateConfigurationRequest(rmID="rm-1", config="x: ["))
+        )
         assert code == "INVALID_ARGUMENT"
         assert "UpdateConfigurationRequest.config" in text
         more = QUEUES + "        queues:\n          - name: extra\n"
-        await update(UpdateConfigurationRequest(rmID="rm-1", config=more))
+        await update(si.UpdateConfigurationRequest(rmID="rm-1", config=more))
         look = place.service.read
         assert look(lambda s: s.partition().queue("root.extra")) is not None
 
@@ -73,9 +60,9 @@ async def test_configuration_is_updated_all_or_nothing() -> None:
 async def test_shutdown_by_the_extension() -> None:
     async with house() as place:
         rm = await place.rm().begin()
-        code, _ = await refusal(rm.extension.Shutdown(ShutdownRequest(rmID="nobody")))
+        code, _ = await refusal(rm.extension.Shutdown(ext.ShutdownRequest(rmID="nobody")))
         assert code == "NOT_FOUND"
-        await rm.extension.Shutdown(ShutdownRequest(rmID="rm-1"))
+        await rm.extension.Shutdown(ext.ShutdownRequest(rmID="rm-1"))
         assert await place.state() == "Stopped"
         for wire in rm.wires.values():
             assert await wire.end() is None
@@ -84,7 +71,7 @@ async def test_shutdown_by_the_extension() -> None:
 async def test_step_needs_a_clock_of_the_clients() -> None:
     async with house() as place:
         rm = await place.rm().begin()
-        code, text = await refusal(rm.extension.Step(StepRequest(rmID="rm-1", now=1)))
+        code, text = await refusal(rm.extension.Step(ext.StepRequest(rmID="rm-1", now=1)))
         assert (code, text[:6]) == ("FAILED_PRECONDITION", "Step: ")
 
 
@@ -138,8 +125,10 @@ async def test_the_first_message_binds_and_others_may_not_differ() -> None:
 async def test_a_request_refused_as_a_whole_ends_its_stream_only() -> None:
     async with house() as place:
         rm = await place.rm().begin()
-        release = AllocationRelease(partitionName="nowhere", applicationID="", UUID="u")
-        bad = AllocationRequest(releases=AllocationReleasesRequest(allocationsToRelease=[release]))
+        release = si.AllocationRelease(partitionName="nowhere", applicationID="", UUID="u")
+        bad = si.AllocationRequest(
+            releases=si.AllocationReleasesRequest(allocationsToRelease=[release])
+        )
         await rm.say(bad)
         wire = rm.wires["UpdateAllocation"]
         error = await wire.end()
@@ -153,14 +142,14 @@ async def test_a_request_refused_as_a_whole_ends_its_stream_only() -> None:
 async def test_callbacks_begin_with_hello() -> None:
     async with house() as place:
         rm = await place.rm().begin()
-        for answer in (CallbackAnswer(), CallbackAnswer(predicates={"id": 1})):
+        for answer in (ext.CallbackAnswer(), ext.CallbackAnswer(predicates={"id": 1})):
             wire = rm.open("Callbacks", bound=False)
             await wire.say(answer)
             await wire.end()
             assert wire.status[0] == "INVALID_ARGUMENT"
             assert wire.status[1].startswith("I4: ")
         wire = rm.open("Callbacks")
-        await wire.say(CallbackAnswer(hello=Hello(rmID="another")))
+        await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="another")))
         await wire.end()
         assert wire.status[0] == "PERMISSION_DENIED"
 
@@ -182,7 +171,9 @@ async def test_metadata_must_be_numbers() -> None:
 async def test_i11_items_of_a_message() -> None:
     async with house(limits=Limits(items=3)) as place:
         rm = await place.rm().begin()
-        await rm.say(NodeRequest(nodes=[NodeInfo(nodeID=f"n{i}", action=1) for i in range(4)]))
+        await rm.say(
+            si.NodeRequest(nodes=[si.NodeInfo(nodeID=f"n{i}", action=1) for i in range(4)])
+        )
         wire = rm.wires["UpdateNode"]
         await wire.end()
         assert wire.status[0] == "RESOURCE_EXHAUSTED"
@@ -284,12 +275,14 @@ async def test_a_token_is_for_its_resource_managers(tokens: Access) -> None:
         calls = (
             intruder.register,
             lambda: intruder.extension.Shutdown(
-                ShutdownRequest(rmID="rm-1"), metadata=intruder.metadata
+                ext.ShutdownRequest(rmID="rm-1"), metadata=intruder.metadata
             ),
             lambda: intruder.extension.UpdateConfiguration(
-                UpdateConfigurationRequest(rmID="rm-1"), metadata=intruder.metadata
+                si.UpdateConfigurationRequest(rmID="rm-1"), metadata=intruder.metadata
             ),
-            lambda: intruder.extension.Step(StepRequest(rmID="rm-1"), metadata=intruder.metadata),
+            lambda: intruder.extension.Step(
+                ext.StepRequest(rmID="rm-1"), metadata=intruder.metadata
+            ),
         )
         for call in calls:
             code, text = await refusal(call())
@@ -322,22 +315,22 @@ async def test_rms_cannot_touch_each_other() -> None:
         mine = one.allocations[0]
 
         await two.say(
-            AllocationRequest(
-                releases=AllocationReleasesRequest(
+            si.AllocationRequest(
+                releases=si.AllocationReleasesRequest(
                     allocationsToRelease=[
-                        AllocationRelease(
+                        si.AllocationRelease(
                             partitionName="default",
                             applicationID="app-1",
                             UUID=mine.UUID,
                             allocationKey="pod-1",
-                            terminationType=TerminationType.STOPPED_BY_RM,
+                            terminationType=si.TerminationType.STOPPED_BY_RM,
                         )
                     ]
                 )
             )
         )
-        remove = RemoveApplicationRequest(applicationID="app-1", partitionName="default")
-        await two.say(ApplicationRequest(remove=[remove]))
+        remove = si.RemoveApplicationRequest(applicationID="app-1", partitionName="default")
+        await two.say(si.ApplicationRequest(remove=[remove]))
         for partition in ("[rm-1]default", "rm-1"):
             stranger = application("app-2")
             stranger.new[0].partitionName = partition
@@ -345,9 +338,11 @@ async def test_rms_cannot_touch_each_other() -> None:
         await until(lambda: len(two.heard("UpdateApplication", "rejected")) == 2)
         await two.say(ask("app-1", "pod-9"))
         await until(lambda: two.heard("UpdateAllocation", "rejected"))
-        gone = NodeInfo(nodeID="n1", action=NodeInfo.DECOMISSION)
-        more = NodeInfo(nodeID="n2", action=NodeInfo.UPDATE, schedulableResource=resource(vcore=1))
-        await two.say(NodeRequest(nodes=[gone, more]))
+        gone = si.NodeInfo(nodeID="n1", action=si.NodeInfo.DECOMISSION)
+        more = si.NodeInfo(
+            nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=resource(vcore=1)
+        )
+        await two.say(si.NodeRequest(nodes=[gone, more]))
         await until(lambda: two.heard("UpdateNode", "rejected"))
 
         def look(scheduler: Any) -> Any:

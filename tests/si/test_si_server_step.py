@@ -13,20 +13,13 @@ from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
 from quadriga.si import RegisterResourceManagerRequest
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    Channel,
-    Hello,
-    PredicatesAnswer,
-    StepRequest,
-    StepResponse,
-)
+from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
 from tests.si.wire import QUEUES, RM, House, application, ask, node, until
 
 pytestmark = pytest.mark.asyncio
 
-A, P, N = Channel.ALLOCATION, Channel.APPLICATION, Channel.NODE
+A, P, N = ext.Channel.ALLOCATION, ext.Channel.APPLICATION, ext.Channel.NODE
 NAMES = {A: "UpdateAllocation", P: "UpdateApplication", N: "UpdateNode"}
 SECOND = 10**9
 
@@ -44,9 +37,9 @@ async def place() -> Any:
     service.stop()
 
 
-async def step(rm: RM, now: int, *requests: Any, **more: Any) -> StepResponse:
-    request = StepRequest(rmID=rm.rm_id, now=now, requests=requests, **more)
-    response: StepResponse = await rm.extension.Step(request)
+async def step(rm: RM, now: int, *requests: Any, **more: Any) -> ext.StepResponse:
+    request = ext.StepRequest(rmID=rm.rm_id, now=now, requests=requests, **more)
+    response: ext.StepResponse = await rm.extension.Step(request)
     return response
 
 
@@ -84,9 +77,12 @@ async def test_what_a_step_refuses(place: House) -> None:
     rm = await place.rm().begin()
     await step(rm, 5 * SECOND)
     for wrong, text in (
-        (StepRequest(rmID="rm-1", now=SECOND), "went back"),
-        (StepRequest(rmID="rm-1", now=6 * SECOND, limit=-1), "negative"),
-        (StepRequest(rmID="rm-1", now=6 * SECOND, requests=[Channel.CALLBACK]), "no requests"),
+        (ext.StepRequest(rmID="rm-1", now=SECOND), "went back"),
+        (ext.StepRequest(rmID="rm-1", now=6 * SECOND, limit=-1), "negative"),
+        (
+            ext.StepRequest(rmID="rm-1", now=6 * SECOND, requests=[ext.Channel.CALLBACK]),
+            "no requests",
+        ),
     ):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await rm.extension.Step(wrong)
@@ -122,7 +118,7 @@ async def test_the_next_deadline_is_told(place: House) -> None:
 async def test_predicates_are_waited_for(place: House) -> None:
     rm = await place.rm().begin()
     wire = rm.open("Callbacks")
-    await wire.say(CallbackAnswer(hello=Hello(rmID="rm-1", predicates=True)))
+    await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-1", predicates=True)))
     await until(lambda: wire.got)
     for name in ("n1", "n2", "n3"):
         await rm.say(node(name))
@@ -135,8 +131,8 @@ async def test_predicates_are_waited_for(place: House) -> None:
         question = wire.got[place_in_order + 1].predicates
         asked.extend(question.nodeIDs)
         reason = "" if "n3" in question.nodeIDs else "no"
-        answer = PredicatesAnswer(id=question.id, reasons=[reason])
-        await wire.say(CallbackAnswer(predicates=answer))
+        answer = ext.PredicatesAnswer(id=question.id, reasons=[reason])
+        await wire.say(ext.CallbackAnswer(predicates=answer))
     response = await stepping
     assert asked == ["n1", "n2", "n3"]
     assert [*response.messages].count(A) == 1

@@ -13,14 +13,8 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from quadriga import si
 from quadriga.core import Options
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-)
 from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.items import count
 from quadriga.si.server import Limits
@@ -31,8 +25,8 @@ from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, un
 ALLOCATION: int = Channel.ALLOCATION
 
 
-def asks(first: int, number: int) -> AllocationRequest:
-    together = AllocationRequest()
+def asks(first: int, number: int) -> si.AllocationRequest:
+    together = si.AllocationRequest()
     for at in range(first, first + number):
         together.asks.extend(ask("app-1", f"pod-{at}", 1).asks)
     return together
@@ -47,11 +41,11 @@ def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> Non
     request.releases.allocationsToRelease.add()
     request.releases.allocationAsksToRelease.add()
     assert count(request) == 6
-    assert count(ApplicationRequest(new=[AddApplicationRequest()] * 2)) == 2
-    info = NodeInfo(nodeID="n")
+    assert count(si.ApplicationRequest(new=[si.AddApplicationRequest()] * 2)) == 2
+    info = si.NodeInfo(nodeID="n")
     info.existingAllocations.add()
-    assert count(NodeRequest(nodes=[info, NodeInfo()])) == 3
-    assert count(AllocationRequest(rmID="rm")) == 0
+    assert count(si.NodeRequest(nodes=[info, si.NodeInfo()])) == 3
+    assert count(si.AllocationRequest(rmID="rm")) == 0
 
 
 def test_a_bucket_gives_tokens_for_items() -> None:

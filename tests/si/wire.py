@@ -10,20 +10,9 @@ from typing import Any
 
 import grpc
 
+from quadriga import si
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    Quantity,
-    RegisterResourceManagerRequest,
-    Resource,
-    UserGroupInformation,
-)
 from quadriga.si.extension.extension_pb2_grpc import ExtensionStub
 from quadriga.si.server import Server
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
@@ -64,32 +53,34 @@ async def until(true: Callable[[], Any], what: str = "it") -> None:
             await asyncio.sleep(0.002)
 
 
-def resource(**amounts: int) -> Resource:
-    return Resource(resources={name: Quantity(value=value) for name, value in amounts.items()})
+def resource(**amounts: int) -> si.Resource:
+    return si.Resource(
+        resources={name: si.Quantity(value=value) for name, value in amounts.items()}
+    )
 
 
-def node(node_id: str, vcore: int = 4000, action: Any = NodeInfo.CREATE) -> NodeRequest:
-    info = NodeInfo(nodeID=node_id, action=action, schedulableResource=resource(vcore=vcore))
-    return NodeRequest(nodes=[info])
+def node(node_id: str, vcore: int = 4000, action: Any = si.NodeInfo.CREATE) -> si.NodeRequest:
+    info = si.NodeInfo(nodeID=node_id, action=action, schedulableResource=resource(vcore=vcore))
+    return si.NodeRequest(nodes=[info])
 
 
-def application(app_id: str, gang: int = 0) -> ApplicationRequest:
-    new = AddApplicationRequest(
+def application(app_id: str, gang: int = 0) -> si.ApplicationRequest:
+    new = si.AddApplicationRequest(
         applicationID=app_id,
         queueName="root.default",
         partitionName="default",
-        ugi=UserGroupInformation(user="u", groups=["g"]),
+        ugi=si.UserGroupInformation(user="u", groups=["g"]),
     )
     if gang:
         new.placeholderAsk.CopyFrom(resource(vcore=gang))
         new.gangSchedulingStyle = "Hard"
-    return ApplicationRequest(new=[new])
+    return si.ApplicationRequest(new=[new])
 
 
-def ask(app_id: str, key: str, vcore: int = 1000, **more: Any) -> AllocationRequest:
-    return AllocationRequest(
+def ask(app_id: str, key: str, vcore: int = 1000, **more: Any) -> si.AllocationRequest:
+    return si.AllocationRequest(
         asks=[
-            AllocationAsk(
+            si.AllocationAsk(
                 allocationKey=key,
                 applicationID=app_id,
                 partitionName="default",
@@ -168,7 +159,7 @@ class RM:
 
     async def register(self, **more: Any) -> None:
         more.setdefault("config", QUEUES)
-        request = RegisterResourceManagerRequest(rmID=self.rm_id, version="1.4", **more)
+        request = si.RegisterResourceManagerRequest(rmID=self.rm_id, version="1.4", **more)
         call = self.scheduler.RegisterResourceManager(request, metadata=self.metadata)
         await call
         self.epoch = dict([*(await call.initial_metadata())])["quadriga-epoch"]

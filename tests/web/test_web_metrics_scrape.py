@@ -9,20 +9,9 @@ import httpx
 import pytest
 from metrics_scene import CONFIG, families, metrics_of, played, samples, scrape, service_of
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    NullCallback,
-    PredicatesArgs,
-    RegisterResourceManagerRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.script import resource
 from quadriga.web.app import create_app
 from quadriga.web.extra_metrics import Measured
@@ -113,13 +102,13 @@ async def test_who_fails_to_measure_spoils_nothing(caplog: pytest.LogCaptureFixt
 # -- what the driver measures ----------------------------------------------------------------------
 
 
-class Picky(NullCallback):
+class Picky(si.NullCallback):
     """Lets pods onto the last node only."""
 
     def __init__(self) -> None:
         self.placed = threading.Event()
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         return None if args.nodeID == "n3" else "not here"
 
     def update_allocation(self, response: object) -> None:
@@ -137,29 +126,29 @@ class Ticking:
         return self.now
 
 
-def busy(service: SchedulerService, callback: NullCallback) -> None:
+def busy(service: SchedulerService, callback: si.NullCallback) -> None:
     service.register_resource_manager(
-        RegisterResourceManagerRequest(rmID="rm", config=CONFIG), callback
+        si.RegisterResourceManagerRequest(rmID="rm", config=CONFIG), callback
     )
     nodes = [
-        NodeInfo(
+        si.NodeInfo(
             nodeID=f"n{number}",
-            action=NodeInfo.CREATE,
+            action=si.NodeInfo.CREATE,
             schedulableResource=resource({"vcore": 1_000}),
         )
         for number in range(1, 4)
     ]
-    service.update_node(NodeRequest(rmID="rm", nodes=nodes))
-    user = UserGroupInformation(user="u", groups=["g"])
-    new = [AddApplicationRequest(applicationID="app", queueName="root.batch", ugi=user)]
-    service.update_application(ApplicationRequest(rmID="rm", new=new))
-    ask = AllocationAsk(
+    service.update_node(si.NodeRequest(rmID="rm", nodes=nodes))
+    user = si.UserGroupInformation(user="u", groups=["g"])
+    new = [si.AddApplicationRequest(applicationID="app", queueName="root.batch", ugi=user)]
+    service.update_application(si.ApplicationRequest(rmID="rm", new=new))
+    ask = si.AllocationAsk(
         applicationID="app",
         allocationKey="pod",
         resourceAsk=resource({"vcore": 10}),
         maxAllocations=2,
     )
-    service.update_allocation(AllocationRequest(rmID="rm", asks=[ask]))
+    service.update_allocation(si.AllocationRequest(rmID="rm", asks=[ask]))
 
 
 def counts(text: str) -> dict[str, float]:
