@@ -6,10 +6,12 @@ a checkout that has the document beside it, also come from the document itself.
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
@@ -18,7 +20,10 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from quadriga import si
+from quadriga.si.client import Client
 from quadriga.si.v1 import si_pb2
+from tests.si.remote_side import PATIENCE, SOON, Make, Serving, Wire
+from tests.si.wire import House, house
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -200,3 +205,45 @@ def spec_document() -> str:
     if os.environ.get("QUADRIGA_REQUIRE_SHARED") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
+
+
+# -- a scheduler behind a server, and clients of it -------------------------------------------------
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    with Serving() as serving:
+        yield serving
+
+
+@pytest.fixture
+def wire(serving: Serving) -> Iterator[Wire]:
+    with Wire(serving.port) as wire:
+        yield wire
+
+
+@pytest.fixture
+def client(wire: Wire) -> Iterator[Make]:
+    made: list[Client] = []
+
+    def make(**how: Any) -> Client:
+        how = {"address": wire.address, "backoff": SOON, "timeout_s": PATIENCE, **how}
+        made.append(Client(**how))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest_asyncio.fixture
+async def place() -> AsyncIterator[House]:
+    async with house() as place:
+        yield place
+
+
+@pytest_asyncio.fixture
+async def virtual() -> AsyncIterator[House]:
+    """Its time stands still."""
+    async with house(virtual=True) as place:
+        yield place

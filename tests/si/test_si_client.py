@@ -23,7 +23,6 @@ from quadriga.si.client import (
     registration,
 )
 from quadriga.si.server import Limits
-from quadriga.sim.script import ONE_QUEUE
 from tests.si.remote_side import (
     PATIENCE,
     SOON,
@@ -32,18 +31,13 @@ from tests.si.remote_side import (
     Serving,
     Told,
     Wire,
-    client,
     placed,
     register,
-    serving,
+    registered,
     state_of,
     until,
-    wire,
 )
 from tests.si.requests import apps, asks, nodes, releases
-
-__all__ = ["client", "serving", "wire"]
-
 
 # -- requests and answers --------------------------------------------------------------------------
 
@@ -52,23 +46,9 @@ def test_i3_it_is_a_scheduler_api(client: Make) -> None:
     assert isinstance(client(), si.SchedulerAPI)
 
 
-def test_register_add_nodes_submit_and_see_it_run(client: Make) -> None:
-    heard = Heard()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
-    assert rm.state == CONNECTED
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p", "q"))
-    heard.wait_for(lambda messages: placed(messages) == ["p", "q"])
-    assert isinstance(heard.messages[0], si.NodeResponse)
-
-
 def test_the_order_of_requests_is_kept_across_streams(client: Make) -> None:
     """No ask comes before its application, though they travel on different streams."""
-    heard = Heard()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, heard = registered(client)
     rm.update_node(nodes("n1", vcore=200_000))
     for n in range(100):
         rm.update_application(apps(f"app-{n}"))
@@ -79,9 +59,7 @@ def test_the_order_of_requests_is_kept_across_streams(client: Make) -> None:
 
 
 def test_a_message_may_be_changed_after_it_was_handed_over(client: Make) -> None:
-    heard = Heard()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, heard = registered(client)
     request = nodes("n1")
     rm.update_node(request)
     request.nodes[0].nodeID = "n2"
@@ -97,8 +75,7 @@ def test_i43_before_the_registration_nothing_can_be_said(client: Make) -> None:
 
 
 def test_another_rm_id_is_refused_here_as_there(client: Make, serving: Serving) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
+    rm, _ = registered(client)
     request = si.AllocationRequest(rmID="other")
     told = []
     for api in (rm, serving.service):
@@ -126,9 +103,8 @@ def test_a_registration_that_is_refused(client: Make, serving: Serving) -> None:
 
 
 def test_a_registration_that_is_refused_leaves_the_older_one(client: Make) -> None:
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), heard)
+    told = Told()
+    rm, heard = registered(client, watcher=told)
     with pytest.raises(si.RequestError, match="nonsense"):
         rm.register_resource_manager(
             si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"), Heard()
@@ -157,21 +133,9 @@ def test_closing_while_registering(client: Make, wire: Wire) -> None:
     assert isinstance(failed[0], ClientError)
 
 
-def test_i39_a_configuration_that_is_refused_changes_nothing(
-    client: Make, serving: Serving
-) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
-    with pytest.raises(si.RequestError, match="nonsense") as error:
-        rm.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config="nonsense: 1"))
-    assert error.value.field == "config"
-    rm.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE))
-
-
 def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Make) -> None:
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), heard)
+    told = Told()
+    rm, heard = registered(client, watcher=told)
     rm.update_node(nodes("n1"))
     rm.update_application(apps("a"))
     wrong = releases("", "x")
@@ -197,8 +161,7 @@ def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None
             raise ValueError("clumsy")
 
     heard = Clumsy()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, _ = registered(client, heard=heard)
     for n in range(1, 3):
         rm.update_node(nodes(f"n{n}"))
         heard.wait_for(lambda messages, n=n: len(messages) == n)
@@ -206,9 +169,7 @@ def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None
 
 def test_many_threads_may_talk_at_once(client: Make) -> None:
     """With room for two requests only, so that they wait for each other."""
-    heard = Heard()
-    rm = client(max_pending=2)
-    rm.register_resource_manager(register(), heard)
+    rm, heard = registered(client, max_pending=2)
 
     def say(thread: int) -> None:
         for n in range(25):
@@ -236,8 +197,7 @@ def test_a_callback_may_send_requests(client: Make) -> None:
                 rm.flush()
 
     heard = Eager()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, _ = registered(client, heard=heard)
     rm.update_node(nodes("n1"))
     rm.update_application(apps("a"))
     heard.wait_for(lambda messages: placed(messages) == ["p"])
@@ -251,22 +211,13 @@ def test_i36_predicates_that_raise_say_no(client: Make) -> None:
             return None
 
     heard = Picky()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, _ = registered(client, heard=heard)
     rm.update_node(nodes("n1", "n2"))
     rm.update_application(apps("a"))
     rm.update_allocation(asks("a", "p"))
     heard.wait_for(lambda messages: placed(messages) == ["p"])
     (new,) = [m for m in heard.messages if isinstance(m, si.AllocationResponse)]
     assert new.new[0].nodeID == "n2"
-
-
-def test_i40_events_come_as_in_process(client: Make) -> None:
-    heard = Heard()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
-    rm.update_node(nodes("n1"))
-    heard.wait_for_events(lambda events: any(e.objectID == "n1" for e in events))
 
 
 def test_i4_it_has_a_part_of_the_state_dump(client: Make, serving: Serving) -> None:
@@ -281,9 +232,7 @@ def test_i4_it_has_a_part_of_the_state_dump(client: Make, serving: Serving) -> N
 
 
 def test_explain_tells_where_and_why(client: Make) -> None:
-    heard = Heard()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, heard = registered(client)
     rm.update_node(nodes("n1", vcore=1000))
     rm.update_application(apps("a"))
     rm.update_allocation(asks("a", "huge", vcore=9000))
@@ -305,8 +254,7 @@ def test_explain_tells_where_and_why(client: Make) -> None:
 
 
 def test_a_step_needs_a_scheduler_with_the_clients_clock(client: Make) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
+    rm, _ = registered(client)
     with pytest.raises(si.RequestError, match="clock of its own"):
         rm.step(0)
 
@@ -324,8 +272,7 @@ def guarded(tmp_path: Any) -> Iterator[Serving]:
 
 
 def test_a_token_opens_and_no_other_does(client: Make, guarded: Serving) -> None:
-    rm = client(address=guarded.address, token="s3cret-token-of-the-shim")
-    rm.register_resource_manager(register(), Heard())
+    rm, _ = registered(client, address=guarded.address, token="s3cret-token-of-the-shim")
     rm.update_node(nodes("n1"))
     rm.flush()
     for token in (None, "wrong"):
@@ -398,13 +345,13 @@ def test_a_slow_callback_does_not_hold_up_others_nor_lose_anything(
         rm.update_node(nodes("n1", vcore=10_000_000, rm_id=rm_id))
         rm.update_application(apps("a", rm_id=rm_id))
         for n in range(10):
-            keys = [f"p-{n}-{m}" for m in range(200)]
+            keys = [f"p-{n}-{m}" for m in range(50)]
             rm.update_allocation(asks("a", *keys, rm_id=rm_id))
-    quick.wait_for_placed(2000)
+    quick.wait_for_placed(500)
     assert placed(slow.messages) == []
     go_on.set()
-    slow.wait_for_placed(2000)
-    assert len(set(placed(slow.messages))) == 2000
+    slow.wait_for_placed(500)
+    assert len(set(placed(slow.messages))) == 500
 
 
 def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
@@ -422,10 +369,10 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
             assert go_on.wait(PATIENCE)
             self._note(response)
 
-    keys = [f"p-{n}" for n in range(20_000)]
+    keys = [f"p-{n}" for n in range(4_000)]
     # Half of this much waits before the end, all of it never: else the scheduler might give the RM
     # up before it hears that the RM is slow.
-    with Serving(limits=Limits(backlog_bytes=3_200_000, batch_bytes=2_000)) as small:
+    with Serving(limits=Limits(backlog_bytes=640_000, batch_bytes=2_000)) as small:
         heard = Stuck()
         rm = client(address=small.address)
         rm.register_resource_manager(register(), heard)
@@ -441,9 +388,7 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
 
 
 def test_a_request_that_is_too_large_is_refused_here(client: Make) -> None:
-    heard = Heard()
-    rm = client(max_request_bytes=10_000)
-    rm.register_resource_manager(register(), heard)
+    rm, heard = registered(client, max_request_bytes=10_000)
     with pytest.raises(si.RequestError, match="has .* bytes, more than the 10000"):
         rm.update_node(nodes(*(f"node-{n}" for n in range(1000))))
     rm.update_node(nodes("n1"))
@@ -501,8 +446,7 @@ def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving)
             self._note(response)
 
     heard = Confirming()
-    rm = client()
-    rm.register_resource_manager(register(), heard)
+    rm, _ = registered(client, heard=heard)
     rm.update_node(nodes("n1"))
     rm.update_application(apps("g", gang={"vcore": 200}))
     rm.update_allocation(asks("g", "ph-0", "ph-1", group="tg", placeholder=True))

@@ -12,7 +12,7 @@ from preemption_side import TWO_QUEUES
 from quadriga import si
 from quadriga.core import Output
 from quadriga.sim import flows
-from quadriga.sim.script import Script
+from quadriga.sim.script import ONE_QUEUE, Script
 from tests.si.remote_side import RemoteScript
 
 
@@ -177,8 +177,9 @@ def test_i39_the_configuration_changes(scripts: Callable[..., Any]) -> None:
         script.app("a", "root.high")
         script.ask("a", "p", "q", vcore=1000)
         script.schedule()
-        with pytest.raises(si.RequestError, match="nonsense"):
+        with pytest.raises(si.RequestError, match="nonsense") as error:
             script.configure("nonsense: 1")
+        assert error.value.field == "config"
     same(here, there)
     assert sum(line.startswith("new") for line in there.log) == 1
 
@@ -220,20 +221,13 @@ def test_i7_registering_again_begins_anew(scripts: Callable[..., Any]) -> None:
         script.ask("a", "p", vcore=1000)
         script.schedule()
         script.advance(5)
-        script.send(registration(script.rm_id))
+        script.send(si.RegisterResourceManagerRequest(rmID=script.rm_id, config=ONE_QUEUE))
         script.node("n1", vcore=4000)
         script.app("a")
         script.ask("a", "q", vcore=1000)
         script.schedule()
     same(here, there)
     assert sum(line.startswith("accepted node") for line in there.log) == 2
-
-
-def registration(rm_id: str) -> Any:
-    from quadriga.si import RegisterResourceManagerRequest
-    from quadriga.sim.script import ONE_QUEUE
-
-    return RegisterResourceManagerRequest(rmID=rm_id, config=ONE_QUEUE)
 
 
 def test_one_order_of_requests_of_different_streams(scripts: Callable[..., Any]) -> None:

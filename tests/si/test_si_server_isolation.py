@@ -11,8 +11,8 @@ from typing import Any
 import grpc
 import pytest
 
+from quadriga import si
 from quadriga.core import Options
-from quadriga.si import AllocationRelease, AllocationRequest, UpdateConfigurationRequest
 from quadriga.si.access import Access
 from quadriga.si.extension import extension_pb2 as ext
 from tests.si.wire import QUEUES, RM, House, application, ask, house, node, until
@@ -60,8 +60,9 @@ async def test_no_unary_call_acts_for_another(tmp_path: Path) -> None:
         stub = a.extension
         for call in (
             stub.Shutdown(ext.ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
+            stub.Step(ext.StepRequest(rmID="rm-b"), metadata=a.metadata),
             stub.UpdateConfiguration(
-                UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
+                si.UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
             ),
             stub.Explain(
                 ext.ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata
@@ -72,25 +73,56 @@ async def test_no_unary_call_acts_for_another(tmp_path: Path) -> None:
         assert await place.state("rm-b") == "Running"
 
 
-@pytest.mark.parametrize(
-    "name", ["UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"]
-)
-async def test_no_stream_is_opened_for_another(name: str, tmp_path: Path) -> None:
+async def test_no_stream_is_opened_for_another(tmp_path: Path) -> None:
     async with two(tmp_path) as (place, _, b):
         thief = RM(place.channels[0], "rm-b", A)
-        wire = thief.open(name)
-        await wire.end()
-        assert wire.status[0] == "PERMISSION_DENIED"
-        if name in b.wires:  # and the one that there is goes on
-            assert not b.wires[name].ended
+        for name in ("UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"):
+            wire = thief.open(name)
+            await wire.end()
+            assert wire.status[0] == "PERMISSION_DENIED"
+        assert not any(wire.ended for wire in b.wires.values())
+
+
+async def test_what_has_the_same_name_in_another_rm_is_not_touched(tmp_path: Path) -> None:
+    """The same names in two RMs are two things: nodes, applications, asks, allocations."""
+    async with two(tmp_path) as (place, a, b):
+        theirs = b.allocations[0]
+        keys = {"applicationID": "app-1", "partitionName": "default"}
+        release = si.AllocationRequest()
+        release.releases.allocationsToRelease.add(UUID=theirs.UUID, terminationType=1, **keys)
+        gone = si.NodeInfo(nodeID="n1", action=si.NodeInfo.DECOMISSION)
+        more = si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE)
+        for request in (
+            release,
+            si.ApplicationRequest(remove=[keys]),
+            si.NodeRequest(nodes=[gone]),
+        ):
+            await a.say(request)
+        for partition in ("[rm-b]default", "rm-b"):
+            stranger = application("app-2")
+            stranger.new[0].partitionName = partition
+            await a.say(stranger)
+        await until(lambda: len(a.heard("UpdateApplication", "rejected")) == 2)
+        await a.say(ask("app-1", "pod-9"))
+        await until(lambda: a.heard("UpdateAllocation", "rejected"))
+        await a.say(si.NodeRequest(nodes=[more]))
+        await until(lambda: a.heard("UpdateNode", "rejected"))
+
+        def look(scheduler: Any) -> Any:
+            found = scheduler.partition(rm_id="rm-b")
+            return [*found.nodes], [*found.applications], len(found.nodes["n1"].allocations)
+
+        assert place.service.read(look) == (["n1"], ["app-1"], 1)
+        assert not b.heard("UpdateAllocation", "released")
+        assert place.service.read(lambda scheduler: scheduler.check()) == []
 
 
 async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> None:
     async with two(tmp_path) as (place, a, b):
         uuid = b.allocations[0].UUID
-        release = AllocationRelease(applicationID="app-1", UUID=uuid, partitionName="default")
+        release = si.AllocationRelease(applicationID="app-1", UUID=uuid, partitionName="default")
         for rm_id, partition in (("rm-b", "default"), ("", "[rm-b]default")):
-            request = AllocationRequest(rmID=rm_id)
+            request = si.AllocationRequest(rmID=rm_id)
             request.releases.allocationsToRelease.append(release)
             request.releases.allocationsToRelease[0].partitionName = partition
             wire = a.open("UpdateAllocation")

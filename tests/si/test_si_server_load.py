@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from bench.serve import crowded, load
-from tests.si.wire import application, ask, house, node, until
+from tests.si.wire import House, application, ask, node, until
 
 MIB = 1 << 20
 
@@ -52,7 +52,7 @@ def test_memory_comes_to_an_end_when_an_rm_reads_nothing() -> None:
 
 
 @pytest.mark.asyncio
-async def test_queues_that_take_long_to_read_hold_up_nobody() -> None:
+async def test_queues_that_take_long_to_read_hold_up_nobody(place: House) -> None:
     """A registration with twenty thousand queues takes seconds, and most of them in another thread."""
     lines = [
         "partitions:",
@@ -62,17 +62,16 @@ async def test_queues_that_take_long_to_read_hold_up_nobody() -> None:
         "        queues:",
     ]
     lines += [f"          - {{name: q{number}}}" for number in range(20_000)]
-    async with house() as place:
-        quick = await place.rm("quick").begin()
-        await quick.say(node("n1", 1_000_000))
-        await quick.say(application("app-1"))
-        await until(lambda: quick.nodes and quick.heard("UpdateApplication", "accepted"))
-        slow = place.rm("slow")
-        registering = asyncio.create_task(slow.register(config="\n".join(lines)))
-        pods = 0
-        while not registering.done():
-            pods += 1
-            await quick.say(ask("app-1", f"pod-{pods}", 1))
-            await until(lambda pods=pods: len(quick.allocations) == pods)  # type: ignore[misc]
-        await registering
-        assert pods > 20
+    quick = await place.rm("quick").begin()
+    await quick.say(node("n1", 1_000_000))
+    await quick.say(application("app-1"))
+    await until(lambda: quick.nodes and quick.heard("UpdateApplication", "accepted"))
+    slow = place.rm("slow")
+    registering = asyncio.create_task(slow.register(config="\n".join(lines)))
+    pods = 0
+    while not registering.done():
+        pods += 1
+        await quick.say(ask("app-1", f"pod-{pods}", 1))
+        await until(lambda pods=pods: len(quick.allocations) == pods)  # type: ignore[misc]
+    await registering
+    assert pods > 20

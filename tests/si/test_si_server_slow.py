@@ -124,22 +124,20 @@ async def test_news_that_nobody_reads_are_dropped() -> None:
         assert session.dropped == 2
 
 
-async def test_small_messages_are_joined_when_behind() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        await ready(rm, 1_000_000)
-        await rm.say(asks("rm-1", 0, 5000))
-        await until(lambda: len(rm.allocations) == 5000)
-        assert len(rm.wires["UpdateAllocation"].got) < 5000
-        keys = [each.allocationKey.split("-")[1] for each in rm.allocations]
-        assert keys == [str(number) for number in range(5000)]
+async def test_small_messages_are_joined_when_behind(place: House) -> None:
+    rm = await place.rm().begin()
+    await ready(rm, 1_000_000)
+    await rm.say(asks("rm-1", 0, 5000))
+    await until(lambda: len(rm.allocations) == 5000)
+    assert len(rm.wires["UpdateAllocation"].got) < 5000
+    keys = [each.allocationKey.split("-")[1] for each in rm.allocations]
+    assert keys == [str(number) for number in range(5000)]
 
 
-async def test_an_empty_request_only_says_whose_stream_it_is() -> None:
-    async with house() as place:
-        rm = place.rm()
-        await rm.register()
-        wire = rm.open("UpdateNode", bound=False)
-        await wire.say(NodeRequest(rmID="rm-1"))
-        await wire.call.initial_metadata()
-        await until(lambda: place.server.sessions["rm-1"].received[3] == 1)
+async def test_an_empty_request_only_says_whose_stream_it_is(place: House) -> None:
+    rm = place.rm()
+    await rm.register()
+    wire = rm.open("UpdateNode", bound=False)
+    await wire.say(NodeRequest(rmID="rm-1"))
+    await wire.call.initial_metadata()
+    await until(lambda: place.server.sessions["rm-1"].received[3] == 1)

@@ -11,11 +11,9 @@ import pytest_asyncio
 
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
-from quadriga.core.scheduler import Scheduler
-from quadriga.si import RegisterResourceManagerRequest
 from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
-from tests.si.wire import QUEUES, RM, House, application, ask, node, until
+from tests.si.wire import RM, House, application, ask, node, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -113,69 +111,3 @@ async def test_the_next_deadline_is_told(place: House) -> None:
     response = await step(rm, 2 * SECOND, P, A, N, schedule=True)
     assert response.HasField("nextDeadline")
     assert 2 * SECOND <= response.nextDeadline <= (2 + 15 * 60) * SECOND
-
-
-async def test_predicates_are_waited_for(place: House) -> None:
-    rm = await place.rm().begin()
-    wire = rm.open("Callbacks")
-    await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-1", predicates=True)))
-    await until(lambda: wire.got)
-    for name in ("n1", "n2", "n3"):
-        await rm.say(node(name))
-    await rm.say(application("app-1"))
-    await rm.say(ask("app-1", "pod-1"))
-    stepping = asyncio.create_task(step(rm, SECOND, N, N, N, P, A, schedule=True))
-    asked = []
-    for place_in_order in range(3):
-        await until(lambda n=place_in_order: len(wire.got) > n + 1)
-        question = wire.got[place_in_order + 1].predicates
-        asked.extend(question.nodeIDs)
-        reason = "" if "n3" in question.nodeIDs else "no"
-        answer = ext.PredicatesAnswer(id=question.id, reasons=[reason])
-        await wire.say(ext.CallbackAnswer(predicates=answer))
-    response = await stepping
-    assert asked == ["n1", "n2", "n3"]
-    assert [*response.messages].count(A) == 1
-    await until(lambda: rm.allocations)
-    assert rm.allocations[0].nodeID == "n3"
-
-
-async def test_the_same_decisions_as_in_process(place: House) -> None:
-    """The same requests at the same instants: every message is the same, in the same order."""
-    said: list[tuple[int, Any]] = [(N, node(f"n{number}")) for number in range(4)]
-    for number in range(6):
-        said.append((P, application(f"app-{number}", gang=1000 if number % 2 else 0)))
-        for pod in range(3):
-            more = {"taskGroupName": "g", "placeholder": True} if number % 2 and not pod else {}
-            said.append((A, ask(f"app-{number}", f"pod-{number}-{pod}", 700, **more)))
-
-    rm = await place.rm().begin()
-    order: list[int] = []
-    for start in range(0, len(said), 5):
-        part = said[start : start + 5]
-        for _, message in part:
-            await rm.say(message)
-        now = SECOND + start * SECOND
-        response = await step(rm, now, *(k for k, _ in part), schedule=True, advance=True)
-        order.extend(response.messages)
-    await until(lambda: sum(len(w.got) for w in rm.wires.values()) == len(order))
-    streams = {kind: iter(rm.wires[name].got) for kind, name in NAMES.items()}
-    over_the_wire = [next(streams[kind]).SerializeToString(deterministic=True) for kind in order]
-
-    scheduler = Scheduler(Options())
-    outputs = scheduler.apply(
-        RegisterResourceManagerRequest(rmID="rm-1", version="1.4", config=QUEUES), 0
-    )
-    for start in range(0, len(said), 5):
-        now = SECOND + start * SECOND
-        outputs += scheduler.advance(now)
-        for _, message in said[start : start + 5]:
-            message.rmID = "rm-1"
-            outputs += scheduler.apply(message, now)
-        outputs += scheduler.schedule(now)
-    in_process = [
-        each.message.SerializeToString(deterministic=True)
-        for each in outputs
-        if type(each.message).__name__.endswith("Response")
-    ]
-    assert over_the_wire == in_process

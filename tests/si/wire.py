@@ -18,17 +18,13 @@ from quadriga.si.server import Server
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
 
 #: the longest wait for something that must happen, in s
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 QUEUES = """
 partitions:
   - name: default
-    placementrules:
-      - name: provided
-        create: true
-    queues:
-      - name: root
-        submitacl: "*"
+    placementrules: [{name: provided, create: true}]
+    queues: [{name: root, submitacl: "*"}]
 """
 
 
