@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_process import Served, client_tls, until
+from service_process import PATIENCE_S, Served, client_tls, until
 
 from quadriga.cli.main import main
 
@@ -43,14 +43,8 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name in (
-        "uvicorn",
-        "uvicorn.error",
-        "uvicorn.access",
-        "asyncio",
-        "grpc",
-        "quadriga.applications",
-    ):
+    quieted = "uvicorn uvicorn.error uvicorn.access asyncio grpc quadriga.applications"
+    for name in quieted.split():
         logging.getLogger(name).setLevel(logging.NOTSET)
     for which, handler in taken.items():
         signal.signal(which, handler)
@@ -119,7 +113,7 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
 
 def nothing(visit: Visit) -> None:
     """It ends by itself."""
-    assert visit.over.wait(30)
+    assert visit.over.wait(PATIENCE_S)
 
 
 def test_it_starts_and_stops(serving: Callable[..., Any]) -> None:
@@ -144,6 +138,9 @@ def test_queues_and_tokens_are_read_again(
         tokens.chmod(0o600)
         visit.send(signal.SIGHUP)
         visit.log_has("the queues are those of the file again")
+        queues.unlink()
+        visit.send(signal.SIGHUP)
+        visit.log_has("No such file")
         metrics = visit.ask("/ws/v1/metrics")[1].decode()
         assert 'quadriga_reloads_total{outcome="refused"} 2' in metrics
         assert 'quadriga_reloads_total{outcome="taken"} 1' in metrics
@@ -151,7 +148,9 @@ def test_queues_and_tokens_are_read_again(
     assert serving(ask, "--config", queues, "--tokens", tokens)[0] == 0
 
 
-def test_the_demo_and_its_journal(serving: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_demo_and_its_journal(
+    serving: Callable[..., Any], quadriga: Callable[..., Any], tmp_path: Path
+) -> None:
     journal = tmp_path / "journal.jsonl"
 
     def ask(visit: Visit) -> None:
@@ -162,7 +161,8 @@ def test_the_demo_and_its_journal(serving: Callable[..., Any], tmp_path: Path) -
         until(running)
         until(lambda: journal.stat().st_size)
 
-    assert serving(ask, "--demo", "--journal", journal)[0] == 0
+    assert serving(ask, "--demo", "--demo-speed", 600, "--journal", journal)[0] == 0
+    assert "Schedulable" in quadriga("story", "node/node-01", "--journal", journal).out
     seqs = [json.loads(line)["seq"] for line in journal.read_text("utf-8").splitlines()]
     assert seqs == list(range(len(seqs)))
 
@@ -176,49 +176,52 @@ def test_tls_with_a_certificate_that_is_renewed(
 
     def ask(visit: Visit) -> None:
         assert visit.ask("/livez", tls=client_tls(pki))[0] == 200
+        with pytest.raises(OSError):  # plaintext is not answered
+            visit.ask("/livez")
         before = visit.certificates(pki)
+        assert before["http"] == before["grpc"]
         certificate.write_bytes((pki / "new.pem").read_bytes())
         visit.send(signal.SIGHUP)
         visit.log_has("the certificates stay as before")
+        assert visit.certificates(pki) == before
         key.write_bytes((pki / "new.key").read_bytes())
         visit.send(signal.SIGHUP)
-        until(lambda: visit.certificates(pki) != before)
+        until(lambda: {*visit.certificates(pki).values()}.isdisjoint(before.values()))
 
     assert serving(ask, "--tls-cert", certificate, "--tls-key", key)[0] == 0
 
 
-def test_a_part_that_fails(serving: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    import quadriga.sim.demo
-
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(quadriga.sim.demo.Demo, "step", fail)
-    code, log = serving(nothing, "--demo")
-    assert code == 1
-    assert "demo has ended by itself" in log
-
-
-def test_a_part_that_fails_at_the_start(
-    serving: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("broken", "options", "said"),
+    [
+        ("quadriga.sim.demo.Demo.step", ["--demo"], "demo has ended by itself"),
+        ("quadriga.web.app.create_app", [], "a part has failed at the start"),
+    ],
+)
+def test_a_part_that_fails(
+    serving: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+    options: list[str],
+    said: str,
 ) -> None:
-    import quadriga.web.app
-
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(quadriga.web.app, "create_app", fail)
-    code, log = serving(nothing)
+    monkeypatch.setattr(broken, fail)
+    code, log = serving(nothing, *options)
     assert code == 1
-    assert "a part has failed at the start" in log
+    assert said in log
 
 
 @pytest.mark.parametrize("side", ["--http", "--grpc"])
 def test_a_port_that_somebody_has(serving: Callable[..., Any], side: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, log = serving(nothing, side, taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        code, log = serving(nothing, side, port)
     assert code == 1
     assert "Address already in use" in log
+    assert f"quadriga: serve: cannot listen on 127.0.0.1:{port}" in log
 
 
 def test_a_clients_clock(serving: Callable[..., Any]) -> None:
@@ -239,6 +242,7 @@ def test_a_clients_clock(serving: Callable[..., Any]) -> None:
         ("--journal", "something else", "is not a journal"),
         ("--journal", None, "No such file"),
         ("--config", None, "No such file"),
+        ("--tls-cert", "no certificate", "are not a certificate and its key"),
     ],
 )
 def test_files_that_cannot_be_used(
@@ -248,5 +252,6 @@ def test_files_that_cannot_be_used(
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         path.chmod(0o600)
-    assert main(["serve", "--http", "0", "--grpc", "0", option, str(path)]) == 2
+    words = ["serve", "--http", "0", "--grpc", "0", option, str(path)]
+    assert main([*words, *(["--tls-key", str(path)] if option == "--tls-cert" else [])]) == 2
     assert reason in capsys.readouterr().err

@@ -22,6 +22,7 @@ from google.protobuf.descriptor_pb2 import (
 from quadriga import si
 from quadriga.si.client import Client
 from quadriga.si.v1 import si_pb2
+from tests.si.certificates import certify
 from tests.si.remote_side import PATIENCE, SOON, Make, Serving, Wire
 from tests.si.wire import House, house
 
@@ -247,3 +248,11 @@ async def virtual() -> AsyncIterator[House]:
     """Its time stands still."""
     async with house(virtual=True) as place:
         yield place
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The certificates of an authority's server and client, and a stranger's."""
+    known = {"server": "DNS:localhost,IP:127.0.0.1", "shim": "DNS:shim.example"}
+    authorities = {"ca": known, "stranger-ca": {"stranger": "DNS:x"}}
+    return certify(tmp_path_factory.mktemp("tls"), authorities)

@@ -15,13 +15,13 @@ from quadriga.si import (
     AllocationResponse,
     EventRecord,
     NullCallback,
-    RegisterResourceManagerRequest,
     RequestError,
 )
 from quadriga.si.client import Backoff, Client, Watcher
 from quadriga.si.server import Limits, Server
 from quadriga.sim import RemoteScheduler
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
+from tests.si.requests import register
 
 #: nothing here takes this long; it only ends a test that would hang
 PATIENCE = 120.0
@@ -284,10 +284,6 @@ class RemoteScript(Script):
     def stop(self) -> None:
         self.client.close()
         self.serving.stop()
-
-
-def register(rm_id: str = "rm", **more: Any) -> RegisterResourceManagerRequest:
-    return RegisterResourceManagerRequest(rmID=rm_id, config=ONE_QUEUE, **more)
 
 
 def until(serving: Serving, holds: Callable[[Scheduler], bool]) -> None:

@@ -6,7 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from quadriga import si
-from quadriga.sim.script import resource
+
+#: one queue, for everybody
+QUEUES = """\
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: '*', queues: [{name: default}]}]
+"""
+
+
+def register(rm_id: str = "rm", **more: Any) -> si.RegisterResourceManagerRequest:
+    return si.RegisterResourceManagerRequest(rmID=rm_id, config=QUEUES, **more)
+
+
+def resource(amounts: Mapping[str, int]) -> si.Resource:
+    return si.Resource(resources={name: si.Quantity(value=n) for name, n in amounts.items()})
 
 
 def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> si.NodeRequest:
@@ -48,6 +62,7 @@ def asks(
     group: str = "",
     placeholder: bool = False,
     rm_id: str = "rm",
+    **more: Any,
 ) -> si.AllocationRequest:
     return si.AllocationRequest(
         rmID=rm_id,
@@ -59,6 +74,7 @@ def asks(
                 maxAllocations=1,
                 taskGroupName=group,
                 placeholder=placeholder,
+                **more,
             )
             for key in keys
         ],

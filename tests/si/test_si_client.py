@@ -32,12 +32,11 @@ from tests.si.remote_side import (
     Told,
     Wire,
     placed,
-    register,
     registered,
     state_of,
     until,
 )
-from tests.si.requests import apps, asks, nodes, releases
+from tests.si.requests import apps, asks, nodes, register, releases
 
 # -- requests and answers --------------------------------------------------------------------------
 

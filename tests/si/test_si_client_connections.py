@@ -31,12 +31,11 @@ from tests.si.remote_side import (
     Told,
     Wire,
     placed,
-    register,
     registered,
     state_of,
     until,
 )
-from tests.si.requests import apps, asks, nodes
+from tests.si.requests import apps, asks, nodes, register
 
 # -- lost connections ------------------------------------------------------------------------------
 

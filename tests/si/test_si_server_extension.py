@@ -212,10 +212,10 @@ async def test_a_gang_member_takes_over_with_predicates(place: House) -> None:
     await rm.say(application("gang", gang=2000))
     await until(lambda: rm.nodes and rm.heard("UpdateApplication", "accepted"))
     for number in range(2):
-        await rm.say(ask("gang", f"hold-{number}", taskGroupName="tg", placeholder=True))
+        await rm.say(ask("gang", f"hold-{number}", group="tg", placeholder=True))
     await until(lambda: len(rm.allocations) == 2)
     for number in range(2):
-        await rm.say(ask("gang", f"pod-{number}", taskGroupName="tg"))
+        await rm.say(ask("gang", f"pod-{number}", group="tg"))
     await until(lambda: len(rm.heard("UpdateAllocation", "released")) == 2)
     assert [q.allocate for q in told.questions] == [True, True, False, False]
     await told.end()

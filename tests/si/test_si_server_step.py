@@ -106,7 +106,7 @@ async def test_the_next_deadline_is_told(place: House) -> None:
     if response.HasField("nextDeadline"):
         assert response.nextDeadline >= SECOND  # that of events, perhaps
     await rm.say(application("app-1", gang=1000))
-    await rm.say(ask("app-1", "hold-1", taskGroupName="g", placeholder=True))
+    await rm.say(ask("app-1", "hold-1", group="g", placeholder=True))
     await rm.say(node("n1"))
     response = await step(rm, 2 * SECOND, P, A, N, schedule=True)
     assert response.HasField("nextDeadline")

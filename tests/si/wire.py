@@ -16,6 +16,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.si.extension.extension_pb2_grpc import ExtensionStub
 from quadriga.si.server import Server
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
+from tests.si.requests import apps, asks, nodes
 
 #: the longest wait for something that must happen, in s
 PATIENCE = 120.0
@@ -49,43 +50,17 @@ async def until(true: Callable[[], Any], what: str = "it") -> None:
             await asyncio.sleep(0.002)
 
 
-def resource(**amounts: int) -> si.Resource:
-    return si.Resource(
-        resources={name: si.Quantity(value=value) for name, value in amounts.items()}
-    )
-
-
-def node(node_id: str, vcore: int = 4000, action: Any = si.NodeInfo.CREATE) -> si.NodeRequest:
-    info = si.NodeInfo(nodeID=node_id, action=action, schedulableResource=resource(vcore=vcore))
-    return si.NodeRequest(nodes=[info])
+def node(node_id: str, vcore: int = 4000) -> si.NodeRequest:
+    return nodes(node_id, vcore=vcore, rm_id="")
 
 
 def application(app_id: str, gang: int = 0) -> si.ApplicationRequest:
-    new = si.AddApplicationRequest(
-        applicationID=app_id,
-        queueName="root.default",
-        partitionName="default",
-        ugi=si.UserGroupInformation(user="u", groups=["g"]),
-    )
-    if gang:
-        new.placeholderAsk.CopyFrom(resource(vcore=gang))
-        new.gangSchedulingStyle = "Hard"
-    return si.ApplicationRequest(new=[new])
+    hard = {"gang": {"vcore": gang}, "gangSchedulingStyle": "Hard"} if gang else {}
+    return apps(app_id, rm_id="", partitionName="default", **hard)
 
 
 def ask(app_id: str, key: str, vcore: int = 1000, **more: Any) -> si.AllocationRequest:
-    return si.AllocationRequest(
-        asks=[
-            si.AllocationAsk(
-                allocationKey=key,
-                applicationID=app_id,
-                partitionName="default",
-                resourceAsk=resource(vcore=vcore),
-                maxAllocations=1,
-                **more,
-            )
-        ]
-    )
+    return asks(app_id, key, vcore=vcore, rm_id="", partitionName="default", **more)
 
 
 @dataclass
