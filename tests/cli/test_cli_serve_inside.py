@@ -138,12 +138,12 @@ def test_queues_and_tokens_are_read_again(
         tokens.chmod(0o600)
         visit.send(signal.SIGHUP)
         visit.log_has("the queues are those of the file again")
-        queues.unlink()
-        visit.send(signal.SIGHUP)
-        visit.log_has("No such file")
         metrics = visit.ask("/ws/v1/metrics")[1].decode()
         assert 'quadriga_reloads_total{outcome="refused"} 2' in metrics
         assert 'quadriga_reloads_total{outcome="taken"} 1' in metrics
+        queues.unlink()
+        visit.send(signal.SIGHUP)
+        visit.log_has("No such file")
 
     assert serving(ask, "--config", queues, "--tokens", tokens)[0] == 0
 

@@ -61,6 +61,7 @@ def asks(
     vcore: int = 100,
     group: str = "",
     placeholder: bool = False,
+    repeat: int = 1,
     rm_id: str = "rm",
     **more: Any,
 ) -> si.AllocationRequest:
@@ -71,7 +72,7 @@ def asks(
                 allocationKey=key,
                 applicationID=app_id,
                 resourceAsk=resource({"vcore": vcore}),
-                maxAllocations=1,
+                maxAllocations=repeat,
                 taskGroupName=group,
                 placeholder=placeholder,
                 **more,

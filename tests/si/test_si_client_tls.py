@@ -10,8 +10,8 @@ import pytest
 from quadriga.si import RegisterResourceManagerRequest
 from quadriga.si.access import Access
 from quadriga.si.client import Client, Tls, Unreachable
+from quadriga.si.server import Tls as ServerTls
 from tests.si.remote_side import PATIENCE, SOON, Heard, Serving
-from tests.si.remote_side import Tls as ServerTls
 from tests.si.requests import nodes
 
 
