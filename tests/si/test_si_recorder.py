@@ -17,7 +17,8 @@ from quadriga.diagrams import sequence
 from quadriga.si.api import has_own
 from quadriga.si.lines import lines
 from quadriga.si.recorder import RecordingError, about_name, read_exchanges
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
+from tests.si.requests import apps, asks, nodes, register
 
 
 def labels(recorder: si.Recorder) -> list[str]:
@@ -126,36 +127,19 @@ class Manager(si.NullCallback):
         return "{}"
 
 
-def ask(app: str, key: str) -> si.AllocationRequest:
-    script = Script()
-    wanted: list[si.AllocationRequest] = []
-    script.send = wanted.append  # type: ignore[assignment,method-assign]
-    script.ask(app, key, vcore=1000)
-    return wanted[0]
-
-
 def test_a_service_is_recorded_with_its_callbacks() -> None:
     now = 0
     recorder = si.Recorder(clock=lambda: now)
     service = SchedulerService(manual=True, clock=lambda: now)
     api = recorder.api(service)
     manager = Manager()
-    api.register_resource_manager(
-        si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE), manager
-    )
+    api.register_resource_manager(register(), manager)
     with pytest.raises(si.RequestError):
         api.update_node(si.NodeRequest(rmID="other"))
-    sender = Script()
-    sent: list[Any] = []
-    sender.send = sent.append  # type: ignore[assignment,method-assign]
-    sender.node("n1", vcore=4000)
-    sender.node("n2", vcore=4000)
-    sender.app("app-1")
-    sender.ask("app-1", "a", vcore=1000)
-    for method, request in zip(
-        (api.update_node, api.update_node, api.update_application, api.update_allocation),
-        sent,
-        strict=True,
+    for method, request in (
+        (api.update_node, nodes("n1", "n2")),
+        (api.update_application, apps("app-1")),
+        (api.update_allocation, asks("app-1", "a")),
     ):
         method(request)
         now += 1
@@ -184,7 +168,7 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
     recorder = si.Recorder(clock=lambda: 0)
     for callback in (Manager(), si.NullCallback()):
         recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
-            si.RegisterResourceManagerRequest(rmID="rm"), callback
+            register(), callback
         )
         recorded = seen.pop()
         for method in ("predicates", "preemption_predicates", "send_event"):
@@ -192,7 +176,7 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
         assert isinstance(recorded, si.StateDumpPlugin) is isinstance(callback, si.StateDumpPlugin)
     recorder.clear()
     recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
-        si.RegisterResourceManagerRequest(rmID="rm"), Manager()
+        register(), Manager()
     )
     recorded = seen.pop()
     for node in ("n1", "n2"):
@@ -208,68 +192,40 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
 # -- lines -----------------------------------------------------------------------------------------
 
 
+ACTIONS = (*si.NodeInfo.ActionFromRM.values(), 99)
+SEVERAL = si.AllocationRequest(
+    allocations=[
+        {"applicationID": "x", "allocationKey": "a", "nodeID": "n"},
+        {"applicationID": "x", "allocationKey": "b"},
+    ],
+    releases={
+        "allocationsToRelease": [{"applicationID": "x", "UUID": "u", "terminationType": 1}],
+        "allocationAsksToRelease": [
+            {"applicationID": "x", "allocationKey": "k", "terminationType": 77}
+        ],
+    },
+)
+WAITING = si.UpdateContainerSchedulingStateRequest(applicartionID="x", allocationKey="a", state=1)
+
+
 @pytest.mark.parametrize(
     ("message", "said"),
     [
+        (si.ApplicationRequest(remove=[{"applicationID": "x"}]), "remove x"),
         (
-            si.ApplicationRequest(remove=[si.RemoveApplicationRequest(applicationID="x")]),
-            ["remove x"],
+            si.NodeRequest(nodes=[{"nodeID": "n", "action": action} for action in ACTIONS]),
+            "unknown action on node n, add node n, update node n, drain node n, remove node n,"
+            " undrain node n, add draining node n, unknown action on node n",
         ),
-        (
-            si.NodeRequest(
-                nodes=[
-                    si.NodeInfo(nodeID="n", action=action)
-                    for action in (*si.NodeInfo.ActionFromRM.values(), 99)
-                ]
-            ),
-            [
-                "unknown action on node n",
-                "add node n",
-                "update node n",
-                "drain node n",
-                "remove node n",
-                "undrain node n",
-                "add draining node n",
-                "unknown action on node n",
-            ],
-        ),
-        (
-            si.AllocationRequest(
-                allocations=[
-                    si.Allocation(applicationID="x", allocationKey="a", nodeID="n"),
-                    si.Allocation(applicationID="x", allocationKey="b"),
-                ],
-                releases=si.AllocationReleasesRequest(
-                    allocationsToRelease=[
-                        si.AllocationRelease(applicationID="x", UUID="u", terminationType=1)
-                    ],
-                    allocationAsksToRelease=[
-                        si.AllocationAskRelease(
-                            applicationID="x", allocationKey="k", terminationType=77
-                        )
-                    ],
-                ),
-            ),
-            [
-                "ask x/b",
-                "existing x/a on n",
-                "release ask x/k 77",
-                "release x/u STOPPED_BY_RM",
-            ],
-        ),
-        (si.UpdateConfigurationRequest(rmID="rm", config="secret"), ["configure rm"]),
-        (
-            si.UpdateContainerSchedulingStateRequest(
-                applicartionID="x", allocationKey="a", state=1
-            ),
-            ["SKIPPED x/a"],
-        ),
-        (si.EventRecord(), []),
-        ("text", []),
+        (SEVERAL, "ask x/b, existing x/a on n, release ask x/k 77, release x/u STOPPED_BY_RM"),
+        (si.UpdateConfigurationRequest(rmID="rm", config="secret"), "configure rm"),
+        (WAITING, "SKIPPED x/a"),
+        (si.EventRecord(), ""),
+        ("text", ""),
     ],
 )
-def test_every_item_of_a_message_is_a_line(message: Any, said: list[str]) -> None:
-    assert lines(message) == said
+def test_every_item_of_a_message_is_a_line(message: Any, said: str) -> None:
+    assert ", ".join(lines(message)) == said
 
 
 # -- files -----------------------------------------------------------------------------------------

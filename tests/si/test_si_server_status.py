@@ -168,12 +168,6 @@ async def test_i11_items_of_a_message() -> None:
         assert wire.status[1].startswith("I11: 4 items")
 
 
-async def test_size_of_a_message() -> None:
-    async with house(limits=Limits(message_bytes=1000)) as place:
-        code, _ = await refusal(place.rm().register(config=QUEUES + "#" * 1000))
-        assert code == "RESOURCE_EXHAUSTED"
-
-
 async def test_i2_streams_of_one_rm_and_of_all() -> None:
     async with house(limits=Limits(streams_per_rm=3, streams=5)) as place:
         rm = await place.rm().begin()
