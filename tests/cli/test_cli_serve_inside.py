@@ -19,6 +19,8 @@ from service_process import PATIENCE_S, Served, client_tls, until
 
 from quadriga.cli.main import main
 
+TOKEN = "correct-horse-battery-staple"
+
 QUEUES = """\
 partitions:
   - name: default
@@ -224,13 +226,106 @@ def test_a_port_that_somebody_has(serving: Callable[..., Any], side: str) -> Non
     assert f"quadriga: serve: cannot listen on 127.0.0.1:{port}" in log
 
 
-def test_a_clients_clock(serving: Callable[..., Any]) -> None:
+def test_a_clients_clock_and_logs_for_programs(serving: Callable[..., Any], capsys: Any) -> None:
     def ask(visit: Visit) -> None:
         visit.send(signal.SIGHUP)
         visit.log_has("no --config to read again")
         assert set(visit.ports) == {"grpc"}
 
-    assert serving(ask, "--clock", "client", "--log-format", "json")[0] == 0
+    code, log = serving(ask, "--clock", "client", "--log-format", "json")
+    assert (code, capsys.readouterr().out) == (0, "")
+    told = [json.loads(line) for line in log.splitlines()]
+    assert {line["level"] for line in told} == {"info"}
+    assert told[0]["message"].startswith("ready")
+    assert told[0]["pid"] == os.getpid()
+
+
+def test_a_web_ui_is_served_beside_rest_and_our_pages(
+    serving: Callable[..., Any], tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "index.html").write_text("<title>theirs</title>", encoding="utf-8")
+    ports: dict[str, int] = {}
+
+    def ask(visit: Visit) -> None:
+        ports.update(visit.ports)
+        assert b"theirs" in visit.ask("/")[1]
+        assert b"<html" in visit.ask("/ui/")[1]
+        assert visit.ask("/ws/v1/clusters")[0] == 200
+
+    assert serving(ask, "--ui", tmp_path / "dist", "--grpc", "off")[0] == 0
+    said = capsys.readouterr().out
+    assert f"web UI           http://127.0.0.1:{ports['http']}/\n" in said
+    assert "gRPC" not in said
+
+
+def test_changes_need_a_token_and_the_tokens_are_read_again(
+    serving: Callable[..., Any], tokens: Path
+) -> None:
+    change = {"method": "PUT", "data": QUEUES.encode()}
+
+    def ask(visit: Visit) -> None:
+        assert visit.ask("/ws/v1/partitions")[0] == 200
+        assert visit.ask("/ws/v1/config", **change)[0] == 401
+        assert visit.ask("/ws/v1/config", **change, token="wrong" * 5)[0] == 401
+        assert visit.ask("/ws/v1/config", **change, token=TOKEN)[0] == 200
+        tokens.write_text(f"ops admin plain:{TOKEN[::-1]}\n", encoding="utf-8")
+        visit.send(signal.SIGHUP)
+        visit.log_has("no --config")
+        assert visit.ask("/ws/v1/config", **change, token=TOKEN)[0] == 401
+        assert visit.ask("/ws/v1/config", **change, token=TOKEN[::-1])[0] == 200
+
+    code, log = serving(ask, "--tokens", tokens, "--log-level", "debug")
+    assert code == 0
+    assert TOKEN not in log
+    assert TOKEN[::-1] not in log
+
+
+@pytest.mark.parametrize("with_tokens", [False, True])
+def test_a_certificate_is_a_way_to_say_who_one_is(
+    serving: Callable[..., Any], pki: Path, tokens: Path, with_tokens: bool
+) -> None:
+    """Without tokens it is the only one, and nobody else is let in."""
+
+    def ask(visit: Visit) -> None:
+        nobody, shim = client_tls(pki), client_tls(pki, "shim-a")
+        assert visit.ask("/ws/v1/partitions", tls=shim)[0] == 200
+        if with_tokens:
+            assert visit.ask("/livez", tls=nobody)[0] == 200
+            assert visit.ask("/ws/v1/partitions", tls=nobody)[0] == 401
+            assert visit.ask("/ws/v1/partitions", tls=nobody, token=TOKEN)[0] == 200
+        else:
+            with pytest.raises(OSError):
+                visit.ask("/livez", tls=nobody)
+
+    code, _ = serving(
+        ask,
+        *("--tls-cert", pki / "server.pem", "--tls-key", pki / "server.key"),
+        *("--tls-client-ca", pki / "ca.pem"),
+        *(("--tokens", tokens, "--require-token-for-reads") if with_tokens else ()),
+    )
+    assert code == 0
+
+
+BAD = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: a b
+            resources: {max: {vcore: much}}
+"""
+
+
+def test_a_bad_configuration_is_refused_with_all_that_is_wrong(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(BAD, encoding="utf-8")
+    assert main(["serve", "--config", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert f"{path}:6: partitions[0].queues[0].queues[0].name: " in told
+    assert f"{path}:7: partitions[0].queues[0].queues[0].resources.max.vcore: " in told
+    assert f"quadriga: serve: {path} cannot be used" in told
 
 
 @pytest.mark.parametrize(
