@@ -24,7 +24,7 @@ from quadriga.si.client import Client
 from quadriga.si.v1 import si_pb2
 from tests.si.certificates import certify
 from tests.si.remote_side import PATIENCE, SOON, Make, Serving, Wire
-from tests.si.wire import House, house
+from tests.si.wire import RM, House, house
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -256,3 +256,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     known = {"server": "DNS:localhost,IP:127.0.0.1", "shim": "DNS:shim.example"}
     authorities = {"ca": known, "stranger-ca": {"stranger": "DNS:x"}}
     return certify(tmp_path_factory.mktemp("tls"), authorities)
+
+
+@pytest_asyncio.fixture
+async def rm(place: House) -> RM:
+    """Registered there, with all its streams."""
+    return await place.rm().begin()

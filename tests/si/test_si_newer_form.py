@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from quadriga.sim.script import Script
-from tests.si.wire import RM, House, Wire, application, node, until
+from tests.si.wire import RM, House, Wire, application, until
 
 STOPPED, TIMEOUT, REPLACED = 1, 2, 4
 
@@ -102,8 +102,7 @@ class Newer(RM):
         metadata = [("quadriga-rm-id", self.rm_id)]
         self.pods = self.wires["UpdateAllocation"] = Wire(self._call(metadata=metadata)).listen()
         await self.pods.call.initial_metadata()
-        await self.say(node("n1", 4000))
-        await until(lambda: self.nodes == ["n1"])
+        await self.has_node(vcore=4000)
         return self
 
     async def submit(self, app: str, gang: int = 0) -> None:

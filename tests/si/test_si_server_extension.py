@@ -77,8 +77,7 @@ async def three_nodes(rm: RM) -> None:
     await until(lambda: len(rm.nodes) == 3 and rm.heard("UpdateApplication", "accepted"))
 
 
-async def test_i36_predicates_choose_the_node_and_are_asked_in_batches(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_i36_predicates_choose_the_node_and_are_asked_in_batches(rm: RM) -> None:
     told = await Answering(rm, lambda key, name: "" if name == "n3" else "not here").begin(
         predicates=True
     )
@@ -164,8 +163,9 @@ async def test_an_answer_is_void_when_the_node_or_the_ask_changes() -> None:
         await told.end()
 
 
-async def test_a_callbacks_stream_that_is_lost_pauses_and_is_asked_again(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_callbacks_stream_that_is_lost_pauses_and_is_asked_again(
+    place: House, rm: RM
+) -> None:
     told = await Answering(rm).begin(predicates=True)
     await three_nodes(rm)
     await rm.say(ask("app-1", "pod-1"))
@@ -178,8 +178,7 @@ async def test_a_callbacks_stream_that_is_lost_pauses_and_is_asked_again(place: 
     await told.end()
 
 
-async def test_half_closing_callbacks_means_to_have_none(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_half_closing_callbacks_means_to_have_none(place: House, rm: RM) -> None:
     told = await Answering(rm).begin(predicates=True)
     await told.wire.call.done_writing()
     assert await told.wire.end() is None
@@ -205,8 +204,7 @@ async def test_i38_i40_events_and_states_go_to_those_who_want_them(place: House)
         await each.end()
 
 
-async def test_a_gang_member_takes_over_with_predicates(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_gang_member_takes_over_with_predicates(rm: RM) -> None:
     told = await Answering(rm, lambda key, name: "").begin(predicates=True)
     await rm.say(node("n1"))
     await rm.say(application("gang", gang=2000))

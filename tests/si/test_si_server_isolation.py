@@ -15,7 +15,7 @@ from quadriga import si
 from quadriga.core import Options
 from quadriga.si.access import Access
 from quadriga.si.extension import extension_pb2 as ext
-from tests.si.wire import QUEUES, RM, House, application, ask, house, node, until
+from tests.si.wire import QUEUES, RM, House, application, ask, house, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,9 +32,8 @@ async def two(folder: Path) -> AsyncIterator[tuple[House, RM, RM]]:
         rms = place.rm("rm-a", A), place.rm("rm-b", B)
         for rm in rms:
             await rm.begin()
-            await rm.say(node("n1"))
-            await rm.say(application("app-1"))
-            await until(lambda rm=rm: rm.nodes and rm.heard("UpdateApplication", "accepted"))  # type: ignore[misc]
+            await rm.has_node()
+            await rm.submits()
             await rm.say(ask("app-1", "pod-1"))
             await until(lambda rm=rm: rm.allocations)  # type: ignore[misc]
         yield place, *rms
@@ -78,8 +77,7 @@ async def test_no_stream_is_opened_for_another(tmp_path: Path) -> None:
         thief = RM(place.channels[0], "rm-b", A)
         for name in ("UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"):
             wire = thief.open(name)
-            await wire.end()
-            assert wire.status[0] == "PERMISSION_DENIED"
+            await wire.is_refused("PERMISSION_DENIED")
         assert not any(wire.ended for wire in b.wires.values())
 
 
@@ -129,8 +127,7 @@ async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> 
             await wire.call.initial_metadata()
             await wire.say(request)
             if rm_id:
-                await wire.end()
-                assert wire.status[0] == "PERMISSION_DENIED"
+                await wire.is_refused("PERMISSION_DENIED")
             else:  # nothing of that name is its own, and its stream goes on
                 await wire.say(ask("app-1", "more", vcore=1))
                 await until(lambda wire=wire: any(m.new for m in wire.got))  # type: ignore[misc]
@@ -157,8 +154,7 @@ async def test_hello_cannot_be_for_another_nor_answers_be_made_up(tmp_path: Path
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")
         await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-b", events=True)))
-        await wire.end()
-        assert wire.status[0] == "PERMISSION_DENIED"
+        await wire.is_refused("PERMISSION_DENIED")
         ours = b.open("Callbacks")
         await ours.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-b", predicates=True)))
         await until(lambda: ours.got)

@@ -26,10 +26,8 @@ async def run_something(rm: RM, key: str = "pod-1", app: str = "app-1") -> None:
     await until(lambda: len(rm.allocations) > before)
 
 
-async def test_i2_a_pod_runs_over_four_rpcs(place: House) -> None:
-    rm = await place.rm().begin()
-    await rm.say(node("n1"))
-    await until(lambda: rm.nodes == ["n1"])
+async def test_i2_a_pod_runs_over_four_rpcs(rm: RM) -> None:
+    await rm.has_node()
     await run_something(rm)
     assert [a.allocationKey for a in rm.allocations] == ["pod-1"]
     await until(lambda: rm.states("app-1") == ["Accepted", "Running"])
@@ -39,10 +37,8 @@ async def test_i6_a_lost_stream_pauses_and_coming_back_in_time_loses_nothing(
     virtual: House,
 ) -> None:
     rm = await virtual.rm().begin()
-    await rm.say(node("n1"))
-    await until(lambda: rm.nodes)
-    await rm.say(application("app-1"))
-    await until(lambda: rm.heard("UpdateApplication", "accepted"))
+    await rm.has_node()
+    await rm.submits()
     await rm.say(ask("app-1", "pod-1"))
     await until(lambda: virtual.server.sessions["rm-1"].received[1] == 1)
 
@@ -71,8 +67,7 @@ async def test_i6_all_three_streams_have_to_be_back(virtual: House) -> None:
 
 async def test_i6_too_late_is_stopped_and_the_status_asks_to_register_again(virtual: House) -> None:
     rm = await virtual.rm().begin()
-    await rm.say(node("n1"))
-    await until(lambda: rm.nodes)
+    await rm.has_node()
     await rm.lose()
     await virtual.becomes("Paused")
     virtual.service.step(virtual.clock.pass_by(301))
@@ -100,8 +95,7 @@ async def test_i6_a_scheduler_that_gave_up_is_noticed_without_a_call() -> None:
         await until(lambda: not place.server.sessions)
 
 
-async def test_i6_half_close_of_all_three_is_a_shutdown(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_i6_half_close_of_all_three_is_a_shutdown(place: House, rm: RM) -> None:
     for name in STREAMS:
         assert await place.state() == "Running"
         await rm.wires[name].call.done_writing()
@@ -110,8 +104,7 @@ async def test_i6_half_close_of_all_three_is_a_shutdown(place: House) -> None:
         assert await rm.wires[name].end() is None  # well
 
 
-async def test_i6_a_half_closed_stream_still_hears(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_i6_a_half_closed_stream_still_hears(place: House, rm: RM) -> None:
     await rm.say(node("n1"))
     await rm.wires["UpdateNode"].call.done_writing()
     await until(lambda: rm.nodes == ["n1"])
@@ -119,15 +112,11 @@ async def test_i6_a_half_closed_stream_still_hears(place: House) -> None:
     assert await place.state() == "Running"
 
 
-async def test_i6_a_newer_stream_of_a_kind_takes_over(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_i6_a_newer_stream_of_a_kind_takes_over(place: House, rm: RM) -> None:
     older = rm.wires["UpdateNode"]
     rm.open("UpdateNode")
-    await older.end()
-    assert older.status[0] == "ABORTED"
-    assert older.status[1].startswith("I6: ")
-    await rm.say(node("n1"))
-    await until(lambda: rm.nodes == ["n1"])
+    await older.is_refused("ABORTED", "I6: ")
+    await rm.has_node()
     assert await place.state() == "Running"
 
 
@@ -144,18 +133,14 @@ async def test_i7_registering_again_ends_the_old_streams_and_starts_from_nothing
     place: House,
 ) -> None:
     old = await place.rm().begin()
-    await old.say(node("n1"))
-    await until(lambda: old.nodes)
+    await old.has_node()
     new = place.rm()
     await new.begin()
     assert int(new.epoch) > int(old.epoch)
     for name in STREAMS:
-        await old.wires[name].end()
-        assert old.wires[name].status[0] == "FAILED_PRECONDITION"
-        assert old.wires[name].status[1].startswith("I7: ")
+        await old.wires[name].is_refused("FAILED_PRECONDITION", "I7: ")
     heard = {name: len(wire.got) for name, wire in old.wires.items()}
-    await new.say(node("n1"))
-    await until(lambda: new.nodes == ["n1"])
+    await new.has_node()
     await run_something(new)
     assert {name: len(wire.got) for name, wire in old.wires.items()} == heard
 
@@ -176,13 +161,11 @@ async def test_i7_a_stream_of_an_older_registration_is_refused(place: House) -> 
     await rm.open("UpdateNode", epoch=rm.epoch).call.initial_metadata()
 
 
-async def test_i7_a_refused_registration_leaves_the_old_one(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_i7_a_refused_registration_leaves_the_old_one(rm: RM) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await rm.register(config="partitions: 7")
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    await rm.say(node("n1"))
-    await until(lambda: rm.nodes == ["n1"])
+    await rm.has_node()
 
 
 async def answered(rm: RM, name: str) -> int:
@@ -213,9 +196,7 @@ async def test_what_is_no_longer_known_asks_to_register_again() -> None:
             await rm.say(node(f"n{number}"))
             await until(lambda n=number: len(rm.nodes) == n + 1)
         wire = rm.open("UpdateNode", received=1)
-        await wire.end()
-        assert wire.status[0] == "FAILED_PRECONDITION"
-        assert wire.status[1].startswith("I43: ")
+        await wire.is_refused("FAILED_PRECONDITION", "I43: ")
         await place.becomes("Paused")
         await rm.begin()
 
@@ -223,8 +204,7 @@ async def test_what_is_no_longer_known_asks_to_register_again() -> None:
 async def test_messages_that_arise_meanwhile_are_kept(virtual: House) -> None:
     """An application completes while the stream that tells of it is away."""
     rm = await virtual.rm().begin()
-    await rm.say(application("app-1"))
-    await until(lambda: rm.heard("UpdateApplication", "accepted"))
+    await rm.submits()
     await rm.wires["UpdateApplication"].lose()
     await virtual.becomes("Paused")
     remove = RemoveApplicationRequest(applicationID="app-1", partitionName="default")
@@ -234,12 +214,10 @@ async def test_messages_that_arise_meanwhile_are_kept(virtual: House) -> None:
     await until(lambda: rm.states("app-1"))
 
 
-async def test_a_stopping_server_says_so_and_keeps_the_scheduler(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_stopping_server_says_so_and_keeps_the_scheduler(place: House, rm: RM) -> None:
     await place.server.stop(1)
     for name in STREAMS:
-        await rm.wires[name].end()
-        assert rm.wires[name].status[0] == "UNAVAILABLE"
+        await rm.wires[name].is_refused("UNAVAILABLE")
     assert await place.state() == "Running"
     await asyncio.wait_for(place.server.stop(0), 5)  # twice is no mistake
 
@@ -251,8 +229,7 @@ async def test_i7_who_has_left_says_nothing_to_the_next_registration(place: Hous
     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
         await old.say(node("n1"))
     assert await old.wires["UpdateNode"].end() is None
-    await new.say(node("n1"))
-    await until(lambda: new.nodes == ["n1"])  # it was not there
+    await new.has_node()  # it was not there
 
 
 async def test_many_register_at_once(place: House) -> None:
@@ -266,5 +243,4 @@ async def test_many_register_at_once(place: House) -> None:
         if rm is not last:
             await wire.end()
             assert wire.status[1].startswith("I7: ")
-    await last.say(node("n1"))
-    await until(lambda: last.nodes == ["n1"])
+    await last.has_node()

@@ -9,7 +9,7 @@ import asyncio
 import pytest
 
 from bench.serve import crowded, load
-from tests.si.wire import House, application, ask, node, until
+from tests.si.wire import House, ask, until
 
 MIB = 1 << 20
 
@@ -63,9 +63,8 @@ async def test_queues_that_take_long_to_read_hold_up_nobody(place: House) -> Non
     ]
     lines += [f"          - {{name: q{number}}}" for number in range(4_000)]
     quick = await place.rm("quick").begin()
-    await quick.say(node("n1", 1_000_000))
-    await quick.say(application("app-1"))
-    await until(lambda: quick.nodes and quick.heard("UpdateApplication", "accepted"))
+    await quick.has_node(vcore=1_000_000)
+    await quick.submits()
     slow = place.rm("slow")
     registering = asyncio.create_task(slow.register(config="\n".join(lines)))
     pods = 0

@@ -105,9 +105,7 @@ async def test_past_the_bound_it_has_to_register_again() -> None:
         assert session.backlog == 0  # it is not kept
         await until(lambda: not place.server.sessions)
         for name in ("UpdateApplication", "UpdateNode"):
-            await rm.wires[name].end()
-            assert rm.wires[name].status[0] == "RESOURCE_EXHAUSTED"
-            assert rm.wires[name].status[1].startswith("I43: ")
+            await rm.wires[name].is_refused("RESOURCE_EXHAUSTED", "I43: ")
         assert await place.state() == "Paused"
         await rm.begin()
         assert await place.state() == "Running"
@@ -124,8 +122,7 @@ async def test_news_that_nobody_reads_are_dropped() -> None:
         assert session.dropped == 2
 
 
-async def test_small_messages_are_joined_when_behind(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_small_messages_are_joined_when_behind(rm: RM) -> None:
     await ready(rm, 1_000_000)
     await rm.say(asks("rm-1", 0, 5000))
     await until(lambda: len(rm.allocations) == 5000)

@@ -13,7 +13,7 @@ from quadriga import si
 from quadriga.si.access import Access
 from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
-from tests.si.wire import QUEUES, House, house, node, until
+from tests.si.wire import QUEUES, RM, House, house, node, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,8 +39,7 @@ async def test_registration_without_an_id_or_with_queues_that_do_not_hold(place:
     assert place.server.refused["INVALID_ARGUMENT"] == 3
 
 
-async def test_configuration_is_updated_all_or_nothing(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_configuration_is_updated_all_or_nothing(place: House, rm: RM) -> None:
     update = rm.extension.UpdateConfiguration
     code, text = await refusal(update(si.UpdateConfigurationRequest(rmID="other")))
     assert (code, text[:5]) == ("NOT_FOUND", "I43: ")
@@ -53,8 +52,7 @@ async def test_configuration_is_updated_all_or_nothing(place: House) -> None:
     assert look(lambda s: s.partition().queue("root.extra")) is not None
 
 
-async def test_shutdown_by_the_extension(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_shutdown_by_the_extension(place: House, rm: RM) -> None:
     code, _ = await refusal(rm.extension.Shutdown(ext.ShutdownRequest(rmID="nobody")))
     assert code == "NOT_FOUND"
     await rm.extension.Shutdown(ext.ShutdownRequest(rmID="rm-1"))
@@ -63,8 +61,7 @@ async def test_shutdown_by_the_extension(place: House) -> None:
         assert await wire.end() is None
 
 
-async def test_step_needs_a_clock_of_the_clients(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_step_needs_a_clock_of_the_clients(rm: RM) -> None:
     code, text = await refusal(rm.extension.Step(ext.StepRequest(rmID="rm-1", now=1)))
     assert (code, text[:6]) == ("FAILED_PRECONDITION", "Step: ")
 
@@ -88,9 +85,7 @@ async def test_a_stream_of_an_unknown_rm(place: House) -> None:
         wire = rm.open("UpdateNode", bound=bound)
         if not bound:
             await wire.say(node("n1"))
-        await wire.end()
-        assert wire.status[0] == ("FAILED_PRECONDITION")
-        assert wire.status[1].startswith("I43: ")
+        await wire.is_refused("FAILED_PRECONDITION", "I43: ")
 
 
 async def test_the_first_message_binds_and_others_may_not_differ(place: House) -> None:
@@ -106,15 +101,12 @@ async def test_the_first_message_binds_and_others_may_not_differ(place: House) -
     foreign = node("n3")
     foreign.rmID = "rm-2"
     await wire.say(foreign)
-    await wire.end()
-    assert wire.status[0] == "PERMISSION_DENIED"
-    assert wire.status[1].startswith("I11: ")
+    await wire.is_refused("PERMISSION_DENIED", "I11: ")
     look = place.service.read
     assert not look(lambda s: s.partition(rm_id="rm-2").nodes)
 
 
-async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House, rm: RM) -> None:
     release = si.AllocationRelease(partitionName="nowhere", applicationID="", UUID="u")
     bad = si.AllocationRequest(
         releases=si.AllocationReleasesRequest(allocationsToRelease=[release])
@@ -129,25 +121,19 @@ async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House) -
     await place.becomes("Running")
 
 
-async def test_callbacks_begin_with_hello(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_callbacks_begin_with_hello(rm: RM) -> None:
     for answer in (ext.CallbackAnswer(), ext.CallbackAnswer(predicates={"id": 1})):
         wire = rm.open("Callbacks", bound=False)
         await wire.say(answer)
-        await wire.end()
-        assert wire.status[0] == "INVALID_ARGUMENT"
-        assert wire.status[1].startswith("I4: ")
+        await wire.is_refused("INVALID_ARGUMENT", "I4: ")
     wire = rm.open("Callbacks")
     await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="another")))
-    await wire.end()
-    assert wire.status[0] == "PERMISSION_DENIED"
+    await wire.is_refused("PERMISSION_DENIED")
 
 
-async def test_metadata_must_be_numbers(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_metadata_must_be_numbers(rm: RM) -> None:
     wire = rm.open("UpdateNode", received="many")
-    await wire.end()
-    assert wire.status[0] == "INVALID_ARGUMENT"
+    await wire.is_refused("INVALID_ARGUMENT")
     wire = rm.open("UpdateNode", received=7)
     await wire.end()
     assert wire.status[1].startswith("I43: ")  # it cannot have got so many
@@ -163,18 +149,14 @@ async def test_i11_items_of_a_message() -> None:
             si.NodeRequest(nodes=[si.NodeInfo(nodeID=f"n{i}", action=1) for i in range(4)])
         )
         wire = rm.wires["UpdateNode"]
-        await wire.end()
-        assert wire.status[0] == "RESOURCE_EXHAUSTED"
-        assert wire.status[1].startswith("I11: 4 items")
+        await wire.is_refused("RESOURCE_EXHAUSTED", "I11: 4 items")
 
 
 async def test_i2_streams_of_one_rm_and_of_all() -> None:
     async with house(limits=Limits(streams_per_rm=3, streams=5)) as place:
         rm = await place.rm().begin()
         wire = rm.open("Callbacks")
-        await wire.end()
-        assert wire.status[0] == "RESOURCE_EXHAUSTED"
-        assert wire.status[1].startswith("I2: ")
+        await wire.is_refused("RESOURCE_EXHAUSTED", "I2: ")
         other = place.rm("rm-2")
         await other.register()
         for name in ("UpdateNode", "UpdateApplication"):
@@ -195,8 +177,7 @@ async def test_i9_number_of_resource_managers() -> None:
 async def test_a_stream_has_to_say_whose_it_is_in_time() -> None:
     async with house(limits=Limits(introduction_s=0.01)) as place:
         wire = place.rm().open("UpdateNode", bound=False)
-        await wire.end()
-        assert wire.status[0] == "DEADLINE_EXCEEDED"
+        await wire.is_refused("DEADLINE_EXCEEDED")
 
 
 async def test_unary_calls_that_come_too_fast() -> None:
@@ -245,8 +226,7 @@ async def test_nobody_without_a_token(tokens: Access) -> None:
             assert code == "UNAUTHENTICATED"
             assert "token-of" not in text
             wire = place.rm("rm-1", token).open("UpdateNode")
-            await wire.end()
-            assert wire.status[0] == "UNAUTHENTICATED"
+            await wire.is_refused("UNAUTHENTICATED")
 
 
 async def test_a_token_is_for_its_resource_managers(tokens: Access) -> None:
@@ -260,8 +240,7 @@ async def test_a_token_is_for_its_resource_managers(tokens: Access) -> None:
         assert (await refusal(viewer.register()))[0] == "PERMISSION_DENIED"
         await place.rm("rm-9", "token-of-boss-dddd").begin()
         for rm in (first, second):
-            await rm.say(node("n1"))
-            await until(lambda rm=rm: rm.nodes == ["n1"])
+            await rm.has_node()
 
 
 async def test_plaintext_is_for_loopback(place: House) -> None:

@@ -41,8 +41,7 @@ async def step(rm: RM, now: int, *requests: Any, **more: Any) -> ext.StepRespons
     return response
 
 
-async def test_requests_take_effect_in_the_order_named(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_requests_take_effect_in_the_order_named(rm: RM) -> None:
     await rm.say(ask("app-1", "pod-1"))  # first on its way, last to take effect
     await rm.say(application("app-1"))
     await rm.say(node("n1"))
@@ -53,8 +52,7 @@ async def test_requests_take_effect_in_the_order_named(place: House) -> None:
     assert times == {SECOND}
 
 
-async def test_a_step_waits_for_the_requests_that_it_names(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_step_waits_for_the_requests_that_it_names(rm: RM) -> None:
     waiting = asyncio.create_task(step(rm, SECOND, N))
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -62,8 +60,7 @@ async def test_a_step_waits_for_the_requests_that_it_names(place: House) -> None
     assert [*(await waiting).messages] == [N]
 
 
-async def test_nothing_happens_between_steps(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_nothing_happens_between_steps(place: House, rm: RM) -> None:
     await rm.say(node("n1"))
     await until(lambda: place.server.sessions["rm-1"].inbound[N])
     assert not rm.nodes
@@ -71,8 +68,7 @@ async def test_nothing_happens_between_steps(place: House) -> None:
     await until(lambda: rm.nodes)
 
 
-async def test_what_a_step_refuses(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_what_a_step_refuses(rm: RM) -> None:
     await step(rm, 5 * SECOND)
     for wrong, text in (
         (ext.StepRequest(rmID="rm-1", now=SECOND), "went back"),
@@ -88,8 +84,7 @@ async def test_what_a_step_refuses(place: House) -> None:
         assert text in (refused.value.details() or "")
 
 
-async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House, rm: RM) -> None:
     bad = ask("app-1", "pod-1")
     bad.releases.allocationAsksToRelease.add(applicationID="app-1")  # no partition (R7)
     await rm.say(node("n1"))
@@ -100,8 +95,7 @@ async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House)
     assert not rm.wires["UpdateAllocation"].ended
 
 
-async def test_the_next_deadline_is_told(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_the_next_deadline_is_told(rm: RM) -> None:
     response = await step(rm, SECOND)
     if response.HasField("nextDeadline"):
         assert response.nextDeadline >= SECOND  # that of events, perhaps

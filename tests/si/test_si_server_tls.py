@@ -9,7 +9,7 @@ import pytest
 
 from quadriga.si.access import Access
 from quadriga.si.server import Tls
-from tests.si.wire import RM, House, house, node, until
+from tests.si.wire import RM, House, house
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,8 +32,7 @@ async def test_tls(folder: Path) -> None:
     tls = Tls(folder / "server.pem", folder / "server.key")
     async with house(tls=tls) as place:
         rm = await connect(place, folder).begin()
-        await rm.say(node("n1"))
-        await until(lambda: rm.nodes == ["n1"])
+        await rm.has_node()
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await place.rm("plain").register()
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -20,7 +20,7 @@ from quadriga.si.items import count
 from quadriga.si.server import Limits
 from quadriga.si.server.flow_control import FlowControl
 from quadriga.si.server.token_bucket import TokenBucket
-from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
+from tests.si.wire import PATIENCE, RM, House, ask, house, until
 
 ALLOCATION: int = Channel.ALLOCATION
 
@@ -86,9 +86,8 @@ async def bulk(**limits: Any) -> AsyncIterator[tuple[House, RM, threading.Event]
     go = threading.Event()
     async with house(limits=Limits(**limits), options=Options()) as place:
         rm = await place.rm("bulk").begin()
-        await rm.say(node("n1", 1_000_000))
-        await rm.say(application("app-1"))
-        await until(lambda: rm.nodes and rm.heard("UpdateApplication", "accepted"))
+        await rm.has_node(vcore=1_000_000)
+        await rm.submits()
 
         def hold() -> list[Any]:
             go.wait(PATIENCE)

@@ -110,6 +110,12 @@ class Wire:
         await until(lambda: self.ended, "the end of the stream")
         return self.error
 
+    async def is_refused(self, code: str, beginning: str = "") -> None:
+        """It ends, with this status and details that begin so."""
+        await self.end()
+        assert self.status[0] == code
+        assert self.status[1].startswith(beginning)
+
     @property
     def status(self) -> tuple[str, str]:
         assert self.error is not None
@@ -156,6 +162,16 @@ class RM:
     async def say(self, message: Any) -> None:
         await self.wires[f"Update{type(message).__name__.removesuffix('Request')}"].say(message)
 
+    async def has_node(self, name: str = "n1", vcore: int = 4000) -> None:
+        """It reports a node, which is accepted."""
+        await self.say(node(name, vcore))
+        await until(lambda: name in self.nodes)
+
+    async def submits(self, app_id: str = "app-1", gang: int = 0) -> None:
+        """It submits an application, which is accepted."""
+        await self.say(application(app_id, gang))
+        await until(lambda: app_id in self.applications)
+
     # -- what was heard --------------------------------------------------------------------------
 
     def heard(self, name: str, what: str) -> list[Any]:
@@ -168,6 +184,10 @@ class RM:
     @property
     def nodes(self) -> list[str]:
         return [each.nodeID for each in self.heard("UpdateNode", "accepted")]
+
+    @property
+    def applications(self) -> list[str]:
+        return [each.applicationID for each in self.heard("UpdateApplication", "accepted")]
 
     def states(self, app_id: str) -> list[str]:
         updates = self.heard("UpdateApplication", "updated")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from urllib.parse import quote
 
 import pytest
@@ -24,43 +23,35 @@ CORS = {
 }
 
 
+OF = "/ws/v1/partition/default"
+ALLOWED = "Only following application states are allowed: active, rejected, completed"
+STATUSES = (
+    "Only following active statuses are allowed: new, accepted, starting, running, "
+    "completing, failing, resuming"
+)
+RANGE = 'strconv.ParseUint: parsing "18446744073709551616": value out of range'
+
+
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
         ("/ws/v1/partition/no/queues", 404, "Partition not found"),
-        ("/ws/v1/partition/default/queue/root.no", 404, "Queue not found"),
-        ("/ws/v1/partition/default/queue/root.no/applications", 404, "Queue not found"),
-        ("/ws/v1/partition/default/application/no", 404, "Application not found"),
-        ("/ws/v1/partition/default/queue/root.dev/application/gang", 404, "Application not found"),
-        ("/ws/v1/partition/default/node/no", 404, "Node not found"),
-        ("/ws/v1/partition/default/usage/user/no", 404, "User not found"),
-        ("/ws/v1/partition/default/usage/group/no", 404, "Group not found"),
+        (f"{OF}/queue/root.no", 404, "Queue not found"),
+        (f"{OF}/queue/root.no/applications", 404, "Queue not found"),
+        (f"{OF}/application/no", 404, "Application not found"),
+        (f"{OF}/queue/root.dev/application/gang", 404, "Application not found"),
+        (f"{OF}/node/no", 404, "Node not found"),
+        (f"{OF}/usage/user/no", 404, "User not found"),
+        (f"{OF}/usage/group/no", 404, "Group not found"),
         ("/ws/v1/partition//queues", 400, "Missing parameters"),
-        ("/ws/v1/partition/default/usage/user/", 400, "User name is missing"),
-        ("/ws/v1/partition/default/usage/group/", 400, "Group name is missing"),
-        (
-            "/ws/v1/partition/default/applications/sleeping",
-            400,
-            "Only following application states are allowed: active, rejected, completed",
-        ),
-        (
-            "/ws/v1/partition/default/applications/active?status=happy",
-            400,
-            "Only following active statuses are allowed: new, accepted, starting, running, "
-            "completing, failing, resuming",
-        ),
-        ("/ws/v1/partition/default/queue/root.%25zz", 400, 'invalid URL escape "%zz"'),
+        (f"{OF}/usage/user/", 400, "User name is missing"),
+        (f"{OF}/usage/group/", 400, "Group name is missing"),
+        (f"{OF}/applications/sleeping", 400, ALLOWED),
+        (f"{OF}/applications/active?status=happy", 400, STATUSES),
+        (f"{OF}/queue/root.%25zz", 400, 'invalid URL escape "%zz"'),
         ("/ws/v1/events/batch?count=0", 400, '0 is not a valid value for "count"'),
-        (
-            "/ws/v1/events/batch?start=-1",
-            400,
-            'strconv.ParseUint: parsing "-1": invalid syntax',
-        ),
-        (
-            "/ws/v1/events/batch?count=18446744073709551616",
-            400,
-            'strconv.ParseUint: parsing "18446744073709551616": value out of range',
-        ),
+        ("/ws/v1/events/batch?start=-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
+        ("/ws/v1/events/batch?count=18446744073709551616", 400, RANGE),
         ("/ws/v1/config?rmID=no", 404, "Resource manager not found"),
         ("/ws/v1/nothing", 404, "Not Found"),
         ("/debug/pprof/mutex", 404, "Not Found"),
@@ -77,7 +68,7 @@ async def test_2_14_errors(path: str, status: int, text: str, client: Client) ->
 async def test_2_14_headers_are_on_every_answer(remote: Client) -> None:
     for method, path, status in (
         ("GET", "/ws/v1/clusters", 200),
-        ("HEAD", "/ws/v1/partition/default/nodes", 200),
+        ("HEAD", f"{OF}/nodes", 200),
         ("OPTIONS", "/ws/v1/clusters", 200),
         ("POST", "/ws/v1/clusters", 405),
         ("DELETE", "/ws/v1/config", 405),
@@ -93,11 +84,8 @@ async def test_2_14_headers_are_on_every_answer(remote: Client) -> None:
 
 async def test_2_14_methods(client: Client) -> None:
     refused = await client.delete("/ws/v1/clusters")
-    assert refused.json() == {
-        "status_code": 405,
-        "message": "Method Not Allowed",
-        "description": "Method Not Allowed",
-    }
+    text = "Method Not Allowed"
+    assert refused.json() == {"status_code": 405, "message": text, "description": text}
     assert refused.headers["allow"] == "GET, HEAD, OPTIONS"
     asked = await client.options("/ws/v1/config")
     assert (asked.headers["allow"], asked.content) == ("GET, HEAD, OPTIONS, PUT", b"")
@@ -109,22 +97,22 @@ async def test_2_14_methods(client: Client) -> None:
 
 async def test_2_14_names_are_decoded_after_the_path_was_taken_apart(remote: Client) -> None:
     odd = quote(ODD, safe="")
-    found = await remote.get(f"/ws/v1/partition/default/application/{odd}")
+    found = await remote.get(f"{OF}/application/{odd}")
     assert found.json()["applicationID"] == ODD
-    node = await remote.get("/ws/v1/partition/default/node/odd%2Fnode")
+    node = await remote.get(f"{OF}/node/odd%2Fnode")
     assert node.json()["nodeID"] == "odd/node"
-    user = await remote.get("/ws/v1/partition/default/usage/user/e.f%40example.org")
+    user = await remote.get(f"{OF}/usage/user/e.f%40example.org")
     assert user.json()["userName"] == "e.f@example.org"
     # queues are escaped twice by YuniKorn's clients, once by others
     for name in ("root.odd:queue", "root.odd%3Aqueue", "root.odd%253Aqueue"):
-        queue = await remote.get(f"/ws/v1/partition/default/queue/{name}")
+        queue = await remote.get(f"{OF}/queue/{name}")
         assert queue.json()["queuename"] == "root.odd:queue"
     # and a partition may have the resource manager before it
     assert (await remote.get("/ws/v1/partition/%5Brm%5Ddefault/nodes")).status_code == 200
 
 
 async def test_2_14_a_queue_has_what_is_below_it_only_if_asked(client: Client) -> None:
-    path = "/ws/v1/partition/default/queue/root.prod"
+    path = f"{OF}/queue/root.prod"
     bare = (await client.get(path)).json()
     assert bare["children"] == [] and len(bare["childNames"]) == 3
     for query in ("?subtree", "?subtree=", "?subtree=false"):
@@ -134,7 +122,7 @@ async def test_2_14_a_queue_has_what_is_below_it_only_if_asked(client: Client) -
 
 async def test_2_14_applications_by_state(client: Client) -> None:
     async def names(path: str) -> set[str]:
-        found = (await client.get(f"/ws/v1/partition/default/{path}")).json()
+        found = (await client.get(f"{OF}/{path}")).json()
         return {app["applicationID"] for app in found}
 
     assert "done" in await names("applications/completed")
@@ -145,7 +133,7 @@ async def test_2_14_applications_by_state(client: Client) -> None:
         assert "gang" in await names(f"applications/active?status={status}")
     assert await names("queue/root.prod.gangs/applications/active?status=running") == {"gang"}
     # ended ones can still be looked at
-    done = (await client.get("/ws/v1/partition/default/application/done")).json()
+    done = (await client.get(f"{OF}/application/done")).json()
     assert (done["applicationState"], done["finishedTime"] > 0) == ("Completed", True)
 
 
@@ -158,12 +146,10 @@ async def test_2_14_the_configuration_as_yaml_and_as_json(client: Client) -> Non
     assert data.json()["checksum"] == checksum(CONFIG)
     assert data.json()["extra"] == {"health.checkInterval": "1h"}
     # it could be loaded again
-    again = await client.post("/ws/v1/validate-conf", content=_partitions(data.json()))
+    again = await client.post(
+        "/ws/v1/validate-conf", json={"partitions": data.json()["partitions"]}
+    )
     assert again.json() == {"allowed": True, "reason": ""}
-
-
-def _partitions(configuration: dict[str, object]) -> str:
-    return json.dumps({"partitions": configuration["partitions"]})
 
 
 async def test_2_14_validate_conf_always_answers(remote: Client) -> None:
@@ -193,10 +179,8 @@ async def test_2_12_health_is_not_there_before_the_first_check(cluster: LiveClus
     cluster.views._health = None
     async with client_of(cluster) as client:
         response = await client.get("/ws/v1/scheduler/healthcheck")
-        assert (response.status_code, response.json()["message"]) == (
-            404,
-            "Health check is not available",
-        )
+        assert response.status_code == 404
+        assert response.json()["message"] == "Health check is not available"
     # while the application runs it is checked, at once and then again and again
     async with on_a_port(cluster) as client:
         while (response := await client.get("/ws/v1/scheduler/healthcheck")).status_code == 404:
