@@ -19,23 +19,11 @@ from google.protobuf.empty_pb2 import Empty
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from quadriga import si
 from quadriga.core.checks.invariants import violations
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AllocationRequest,
-    ApplicationRequest,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    UpdateConfigurationRequest,
-)
 from quadriga.si.access import Access
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    ExplainRequest,
-    Hello,
-    ShutdownRequest,
-    StepRequest,
-)
+from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
 from tests.si.hostile import Hostile
 from tests.si.wire import RM, House, application, ask, house, node, until
@@ -44,19 +32,19 @@ pytestmark = pytest.mark.asyncio
 
 SI, EXTENSION = "/si.v1.Scheduler/", "/quadriga.v1.Extension/"
 UNARY = {
-    SI + "RegisterResourceManager": RegisterResourceManagerRequest,
-    EXTENSION + "UpdateConfiguration": UpdateConfigurationRequest,
-    EXTENSION + "Shutdown": ShutdownRequest,
-    EXTENSION + "Step": StepRequest,
-    EXTENSION + "Explain": ExplainRequest,
+    SI + "RegisterResourceManager": si.RegisterResourceManagerRequest,
+    EXTENSION + "UpdateConfiguration": si.UpdateConfigurationRequest,
+    EXTENSION + "Shutdown": ext.ShutdownRequest,
+    EXTENSION + "Step": ext.StepRequest,
+    EXTENSION + "Explain": ext.ExplainRequest,
     "/grpc.health.v1.Health/Check": health_pb2.HealthCheckRequest,
     SI + "NoSuchMethod": Empty,
 }
 STREAMS = {
-    SI + "UpdateAllocation": AllocationRequest,
-    SI + "UpdateApplication": ApplicationRequest,
-    SI + "UpdateNode": NodeRequest,
-    EXTENSION + "Callbacks": CallbackAnswer,
+    SI + "UpdateAllocation": si.AllocationRequest,
+    SI + "UpdateApplication": si.ApplicationRequest,
+    SI + "UpdateNode": si.NodeRequest,
+    EXTENSION + "Callbacks": ext.CallbackAnswer,
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": (
         reflection_pb2.ServerReflectionRequest
     ),
@@ -145,12 +133,12 @@ class Attack:
         reads = self.random.random() < 0.8
         task = asyncio.create_task(self._listen(call) if reads else asyncio.sleep(0))
         self.open.append((call, task, kind))
-        if kind is CallbackAnswer and self.random.random() < 0.8:
-            hello = self.hostile.message(Hello)
+        if kind is ext.CallbackAnswer and self.random.random() < 0.8:
+            hello = self.hostile.message(ext.Hello)
             hello.rmID = "bad"
             with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 await asyncio.wait_for(
-                    call.write(CallbackAnswer(hello=hello).SerializeToString()), 5
+                    call.write(ext.CallbackAnswer(hello=hello).SerializeToString()), 5
                 )
 
     async def _listen(self, call: Any) -> None:
@@ -306,11 +294,11 @@ async def step_to_the_end(seed: int) -> None:
         rm = await place.rm().begin()
         await rm.say(node("n1"))
         await rm.say(application("app-1", gang=2000))
-        step = StepRequest(rmID="rm-1", now=10**9, requests=[3, 2], schedule=True)
+        step = ext.StepRequest(rmID="rm-1", now=10**9, requests=[3, 2], schedule=True)
         await rm.extension.Step(step)
         clock = 10**9
         taken = 0
-        kinds = ((1, AllocationRequest), (2, ApplicationRequest), (3, NodeRequest))
+        kinds = ((1, si.AllocationRequest), (2, si.ApplicationRequest), (3, si.NodeRequest))
         for _ in range(60):
             asked = []
             for _ in range(random.randint(0, 3)):
@@ -326,7 +314,7 @@ async def step_to_the_end(seed: int) -> None:
             now = clock
             if random.random() < 0.1:
                 now = random.choice((-(2**63), -1, 0, 2**62 + 1, 2**63 - 2, 2**63 - 1))
-            step = StepRequest(
+            step = ext.StepRequest(
                 rmID=random.choice(("rm-1", "rm-1", "rm-1", "other")),
                 now=now,
                 requests=asked,
