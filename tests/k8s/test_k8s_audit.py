@@ -41,8 +41,7 @@ Break = Callable[[World], None]
 
 def busy() -> World:
     """A node with pods of ours, one of another scheduler, and one pod that waits."""
-    world = World()
-    world.add_node("n1", cpu="4")
+    world = cluster()
     world.add_node("n2", cpu="1")
     world.add_pod("other", scheduler="another", cpu="1", node="n1")
     world.add_pod("a", "app", "2")
@@ -284,8 +283,7 @@ def test_k176_another_value_is_another_difference() -> None:
 
 def test_k176_what_is_under_way_is_no_difference() -> None:
     """Between the core's answer and the end of a bind both sides count the pod."""
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     bound: list[Any] = []
     world.fault = lambda action: bound.append(action) or BindEnded("", "failed")  # type: ignore[func-returns-value]
     world.add_pod("a", "app")
@@ -322,8 +320,7 @@ def test_k176_an_audit_without_the_core_compares_the_watch() -> None:
 
 
 def test_k176_only_twenty_differences_are_named() -> None:
-    world = World()
-    world.add_node("n1", cpu="100")
+    world = cluster("100")
     for n in range(25):
         world.add_pod(f"f-{n}", scheduler="another", cpu="1", node="n1")
     world.run(1)

@@ -155,7 +155,7 @@ def job(world: World) -> None:
 
 def whole_gang(world: World) -> None:
     world.add_node("n1", cpu="4")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], duration=20)
+    world.add_gang(duration=20)
     for n in range(2):
         world.add_pod(f"worker-{n}", "spark", group="w", duration=20)
     world.run(60)
@@ -173,7 +173,7 @@ def soft_gang_without_room(world: World) -> None:
 
 def hard_gang_without_room(world: World) -> None:
     world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=HARD)
+    world.add_gang(policy=HARD)
     world.run(60)
 
 
@@ -250,9 +250,8 @@ def test_k8_nothing_depends_on_the_form(scenario: Any) -> None:
 
 
 def test_k8_a_timeout_of_an_ask_may_come_as_a_release_by_its_key() -> None:
-    world = World(queues=WHOLE, unified=True)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE, unified=True)
+    world.add_gang()
     world.run(2)
     asked = next(each for each in world.placeholders if not each.spec.node_name)
     over = AllocationRelease(
@@ -269,8 +268,7 @@ def test_k8_a_timeout_of_an_ask_may_come_as_a_release_by_its_key() -> None:
 
 def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
     """A core of SI 1.6 or later gives none."""
-    world = World(unified=True)
-    world.add_node("n1", cpu="1")
+    world = cluster("1", unified=True)
     world.run(1)
     pod = world.add_pod("a", "app", cpu="2")
     world.run(1)
