@@ -85,18 +85,25 @@ from quadriga.si import (
 START = 1_800_000_000 * SECOND
 OURS = "yunikorn"
 
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: default
-          - name: small
-            resources:
-              max: {vcore: 1000m, memory: 64Gi}
-"""
+
+def queues(*children: str, rules: str = "", **root: str) -> str:
+    """A configuration: the children of the root queue, the placement rules, and more of the root, in YAML."""
+    more = "".join(f", {key}: {value}" for key, value in root.items())
+    text = f'queues: [{{name: root, submitacl: "*"{more}, queues: [{", ".join(children)}]}}]'
+    placed = f"placementrules: {rules}, " if rules else ""
+    return f"partitions: [{{name: default, {placed}{text}}}]"
+
+
+DEFAULT = "{name: default}"
+SMALL = "{name: small, resources: {max: {vcore: 1000m, memory: 64Gi}}}"
+QUEUES = queues(DEFAULT, SMALL)
+#: placeholders are placed one by one, and the first one starts the clock
+WHOLE = queues(DEFAULT, properties="{gang.admission: whole}")
+#: an application names a queue that there is
+STRICT = queues("{name: open}", rules="[{name: provided, create: false}]")
+
+SOFT = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Soft"
+HARD = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Hard"
 
 
 class Killed(Exception):
@@ -322,6 +329,15 @@ class World:
             self._run(pod.uid)
         return pod
 
+    def add_gang(self, pods: int = 1, members: int = 3, **more: Any) -> Pod:
+        """The application ``spark`` and its group: ``driver``, which it gives, ``worker-0``, ``worker-1``, ..."""
+        groups = [gang("w", members)]
+        driver = self.add_pod("driver", "spark", group="w", groups=groups, **more)
+        more.pop("policy", None)
+        for n in range(pods - 1):
+            self.add_pod(f"worker-{n}", "spark", group="w", **more)
+        return driver
+
     def set_pod(self, pod: Pod) -> Pod:
         metadata = replace(pod.metadata, resource_version=str(next(self.numbers)))
         pod = replace(pod, metadata=metadata)
@@ -368,6 +384,21 @@ class World:
         self.set_pod(replace(self.pods[uid], status=PodStatus(phase="Running")))
         if uid in self.durations:
             self.ends[uid] = self.now + int(self.durations[uid] * SECOND)
+
+    def answer(
+        self, kind: type[Action], answer: Callable[[Any], Any], times: int = -1
+    ) -> list[Any]:
+        """The API server answers these writes so: all, or so many of them. Gives those as they come."""
+        seen: list[Any] = []
+
+        def fault(action: Action) -> Any:
+            if not isinstance(action, kind) or len(seen) == times:
+                return None
+            seen.append(action)
+            return answer(action)
+
+        self.fault = fault
+        return seen
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -640,6 +671,12 @@ class World:
             assert len(nodes) == 1, uid
         assert not self.stopped
 
+    def check_over(self, app_id: str) -> None:
+        """Nothing is left of the application, and nothing runs."""
+        assert self.placeholders == []
+        assert self.books() == {}
+        assert self.app_state(app_id) == ""
+
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
         return f"{pods} {self.shim.dump()['applications']} {self.log[-20:]}"
@@ -678,3 +715,16 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
 def gang(name: str, members: int, cpu: str = "1", **more: Any) -> dict[str, Any]:
     """A task group."""
     return {"name": name, "minMember": members, "minResource": {"cpu": cpu}, **more}
+
+
+def cluster(cpu: str = "4", nodes: int = 1, **settings: Any) -> World:
+    """A world with the nodes ``n1``, ``n2``, ... of so many cores each."""
+    world = World(**settings)
+    for n in range(1, nodes + 1):
+        world.add_node(f"n{n}", cpu=cpu)
+    return world
+
+
+def failed(bind: actions.Bind, reason: str = "500") -> BindEnded:
+    """The answer to a bind that fails."""
+    return BindEnded(bind.pod.uid, "failed", reason=reason)
