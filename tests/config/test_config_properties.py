@@ -56,7 +56,7 @@ def test_defaults() -> None:
             gang_hold=True,
             gang_admission="",
             gang_gather_after=2 * 86_400 * SECOND,
-            gang_gather_patience=0,
+            gang_gather_patience=600 * SECOND,
             gang_wait_limit=None,
         ),
         {},
