@@ -182,15 +182,15 @@ def keep_assumption(world: World) -> None:
 
 
 CASES: dict[Break, set[str]] = {
-    **dict.fromkeys((lose_foreign, shrink_foreign, keep_foreign), {"foreign"}),
-    **dict.fromkeys((lose_own, resize_own, keep_own), {"pod"}),
-    **dict.fromkeys((lose_ask, resize_ask, keep_ask), {"ask"}),
+    **{key: {"foreign"} for key in (lose_foreign, shrink_foreign, keep_foreign)},
+    **{key: {"pod"} for key in (lose_own, resize_own, keep_own)},
+    **{key: {"ask"} for key in (lose_ask, resize_ask, keep_ask)},
     keep_application: {"application"},
     lose_application: {"application", "pod"},
     close_node: {"schedulable"},
     shrink_node: {"capacity"},
-    **dict.fromkeys((lose_node, keep_node), {"node"}),
-    **dict.fromkeys((lose_in_cache, leave_out), {"watched"}),
+    **{key: {"node"} for key in (lose_node, keep_node)},
+    **{key: {"watched"} for key in (lose_in_cache, leave_out)},
     keep_in_cache: {"watched", "pod"},
     keep_assumption: {"assumed"},
 }
