@@ -74,7 +74,14 @@ def described(app: Starlette, *, names: bool) -> OpenApiSchema:
     return schema
 
 
-@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize(
+    "mode",
+    [
+        GenerationMode.POSITIVE,
+        # to find out what is ill-formed takes a second for each operation, however few the examples
+        pytest.param(GenerationMode.NEGATIVE, marks=pytest.mark.slow),
+    ],
+)
 def test_answers_are_as_described(app: Starlette, mode: GenerationMode) -> None:
     tried = []
     for found in described(app, names=mode.is_positive).get_all_operations():
