@@ -99,3 +99,10 @@ def releases(
             ]
         ),
     )
+
+
+def work(rm: Any, *keys: str) -> None:
+    """A node, an application ``a``, and an ask for each key."""
+    rm.update_node(nodes("n1"))
+    rm.update_application(apps("a"))
+    rm.update_allocation(asks("a", *keys))

@@ -35,7 +35,7 @@ from tests.si.remote_side import (
     state_of,
     until,
 )
-from tests.si.requests import apps, asks, nodes, register
+from tests.si.requests import apps, asks, nodes, register, work
 
 # -- lost connections ------------------------------------------------------------------------------
 
@@ -71,9 +71,7 @@ def test_i6_what_is_said_while_away_is_sent_later(
     wire.cut()
     told.wait_for(lambda told: told.states[-1] == AWAY)
     until(serving, lambda core: state_of(core) == "Paused")
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p"))
+    work(rm, "p")
     assert rm.waiting == 3
     wire.mend()
     heard.wait_for(lambda messages: placed(messages) == ["p"])
@@ -98,9 +96,7 @@ def test_i43_after_the_pause_it_has_to_register_anew(
     with pytest.raises(RegisterAgain):
         rm.update_node(nodes("n2"))
     rm.register_resource_manager(register(), heard)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p"))
+    work(rm, "p")
     heard.wait_for(lambda messages: placed(messages) == ["p"])
     assert told.states == [CONNECTED, AWAY, FORGOTTEN, CONNECTED]
 
@@ -139,7 +135,8 @@ def test_i7_whoever_registers_last_is_it(client: Make) -> None:
 
 def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
     told = Told()
-    rm, _ = registered(client, watcher=told, max_pending=3, timeout_s=0.2)
+    rm, _ = registered(client, watcher=told, max_pending=3)
+    rm._client._timeout = 0.2  # it has registered, however long that took
     wire.cut()
     told.wait_for(lambda told: told.states[-1] == AWAY)
     for n in range(3):

@@ -10,7 +10,7 @@ import pytest
 
 from quadriga.si import ApplicationRequest, NodeRequest, RemoveApplicationRequest
 from quadriga.si.server import Limits
-from tests.si.wire import RM, House, application, ask, house, node, until
+from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -219,7 +219,7 @@ async def test_a_stopping_server_says_so_and_keeps_the_scheduler(place: House, r
     for name in STREAMS:
         await rm.wires[name].is_refused("UNAVAILABLE")
     assert await place.state() == "Running"
-    await asyncio.wait_for(place.server.stop(0), 5)  # twice is no mistake
+    await asyncio.wait_for(place.server.stop(0), PATIENCE)  # twice is no mistake
 
 
 async def test_i7_who_has_left_says_nothing_to_the_next_registration(place: House) -> None:

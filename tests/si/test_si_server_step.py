@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
 import pytest_asyncio
 
-from quadriga.core import Options
-from quadriga.core.driver.service import SchedulerService
 from quadriga.si.extension import extension_pb2 as ext
-from quadriga.si.server import Limits, Server
-from tests.si.wire import RM, House, application, ask, node, until
+from tests.si.wire import RM, House, application, ask, house, node, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -23,16 +21,9 @@ SECOND = 10**9
 
 
 @pytest_asyncio.fixture
-async def place() -> Any:
-    service = SchedulerService(Options(), manual=True, clock=lambda: 0)
-    server = Server(service, client_clock=True, limits=Limits(predicate_timeout_s=5))
-    await server.start()
-    found = House(service, server, None)
-    yield found
-    for channel in found.channels:
-        await channel.close()
-    await server.stop(0)
-    service.stop()
+async def place() -> AsyncIterator[House]:
+    async with house(client_clock=True) as place:
+        yield place
 
 
 async def step(rm: RM, now: int, *requests: Any, **more: Any) -> ext.StepResponse:

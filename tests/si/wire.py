@@ -235,12 +235,12 @@ class House:
 
 @asynccontextmanager
 async def house(*, virtual: bool = False, **more: Any) -> AsyncIterator[House]:
-    """``virtual``: time stands still, and nothing is decided but in ``service.step``."""
+    """``virtual``: time stands still, and nothing is decided but in ``service.step``; with
+    ``client_clock`` in a client's steps."""
     clock = Clock() if virtual else None
-    options = more.pop("options", Options())
-    service = (
-        SchedulerService(options, manual=True, clock=clock) if clock else SchedulerService(options)
-    )
+    manual: Any = {"manual": True, "clock": clock or (lambda: 0)}
+    by_itself = clock is None and not more.get("client_clock")
+    service = SchedulerService(more.pop("options", Options()), **({} if by_itself else manual))
     server = Server(service, **more)
     await server.start()
     place = House(service, server, clock)
