@@ -177,7 +177,7 @@ def test_the_two_wheels_share_no_file_and_have_all(
     assert sorted(inside) == sorted(files(whole))
 
 
-def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str]) -> None:
+def test_wheel_has_the_modules_types_protocol_and_pages(copy: Path, inside: Sequence[str]) -> None:
     modules = {
         f"quadriga/{path.relative_to(copy).as_posix()}"
         for package in PACKAGES
@@ -185,18 +185,11 @@ def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str
     }
     modules.add("quadriga/__init__.py")
     assert modules == {name for name in inside if name.endswith(".py")}
-
-
-def test_wheel_has_types_and_protocol(inside: Sequence[str]) -> None:
     wanted = {f"quadriga/{package}/py.typed" for package in PACKAGES}
     wanted |= {"quadriga/si/v1/si.proto", "quadriga/si/v1/si_pb2.pyi"}
-    assert wanted <= set(inside)
-
-
-def test_wheel_has_the_pages(copy: Path, inside: Sequence[str]) -> None:
-    files = (copy / "web" / "pages" / "static").iterdir()
-    wanted = {f"quadriga/web/pages/static/{path.name}" for path in files}
-    assert wanted
+    pages = [path.name for path in (copy / "web" / "pages" / "static").iterdir()]
+    assert pages
+    wanted |= {f"quadriga/web/pages/static/{name}" for name in pages}
     assert wanted | {"quadriga/web/pages/data/layouts.json"} <= set(inside)
 
 
@@ -209,14 +202,13 @@ def test_wheels_have_their_licence(engine: Path, wheel: Path) -> None:
         assert "Apache-2.0" in (metadata["License-Expression"] or metadata["License"])
 
 
-def test_base_install_is_small(engine: Path, metadata: Message, whole: Path) -> None:
+def test_base_install_is_small_and_the_rest_needs_its_engine(
+    engine: Path, metadata: Message, whole: Path
+) -> None:
     scheduler = ["PyYAML", "google-re2", "numpy", "protobuf", "transitions"]
     assert needed(said_of(engine)) == ["transitions"]
     assert needed(metadata) == sorted([*scheduler, "quadriga-fsm"])
     assert needed(said_of(whole)) == scheduler
-
-
-def test_the_rest_needs_the_engine_of_its_own_version(engine: Path, metadata: Message) -> None:
     version = metadata["Version"]
     assert said_of(engine)["Version"] == version
     assert f"quadriga-fsm=={version}" in metadata.get_all("Requires-Dist")

@@ -112,7 +112,7 @@ def test_days_are_about_alike(days: int) -> None:
 
 
 def test_scale_multiplies_the_load_and_not_the_cluster() -> None:
-    one, three = embedded(days=60), embedded(days=60, scale=3)
+    one, three = embedded(days=20), embedded(days=20, scale=3)
     assert one.nodes == three.nodes
     assert 2.7 <= len(three.jobs) / len(one.jobs) <= 3.3
     assert 2.7 <= three.offered(VCORE) / one.offered(VCORE) <= 3.3
