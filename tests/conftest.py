@@ -15,6 +15,10 @@ from quadriga.fsm.pytest_plugin import track
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+# Workers of pytest-xdist are measured, and not the programs that a test starts.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
 for each in LIFECYCLES.values():
     track(each)
 
