@@ -54,14 +54,15 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
     nothing of a round that only reserves or preempts (5.2).
     """
     waiting = partition.waiting
+    # First: a retry that is due and not taken would stay due, and so would its timer.
+    if partition.failed_preemptions.by_shape and not begun:
+        failed_preemptions.retry_due(partition, kernel.now)
     if partition.state in queue_fsm.HALTED:
         return False
     if not partition.nodes:
         if partition.rm.all_states:  # it may add the first nodes for them (X43)
             waiting.exhausted_at = waiting.arrivals
         return False
-    if partition.failed_preemptions.by_shape and not begun:
-        failed_preemptions.retry_due(partition, kernel.now)
     if not (
         partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
         or partition.reservations

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from quadriga.core import Options
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.standstill import Standstill
+from quadriga.fsm import QUEUE
+from quadriga.fsm.table import SECOND
 from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_CREATION_TIME
 from quadriga.sim import Simulation, SimulationError
@@ -20,8 +22,6 @@ from quadriga.sim.script import Script
 from quadriga.sim.workload import embedded
 
 from .preemption_side import TWO_QUEUES, ask, filled
-
-SECOND = 1_000_000_000
 
 
 def follow(script: Script, seconds: float, most: int = 1000) -> list[int]:
@@ -54,6 +54,16 @@ def test_q16_a_retry_of_preemption_waits_for_a_node() -> None:
     assert len(follow(script, 600)) < 100
     script.node("n2", vcore=2)
     assert "new high/h-0 on n2" in script.schedule()
+
+
+def test_q16_a_retry_of_preemption_is_not_due_for_ever_in_a_stopped_partition() -> None:
+    script = filled(size=2)
+    ask(script, "high", "h", vcore=1)
+    script.advance(1)
+    script.schedule()
+    script.release("low", "n1-0-0")
+    QUEUE.fire(script.scheduler.partition(), "stop")
+    assert len(follow(script, 60)) < 100
 
 
 def test_q16_a_retry_of_preemption_waits_for_its_resource_manager() -> None:
