@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from core_steps import on_nodes
+from tree_side import news as allocations
+
 from quadriga.core import Options
 from quadriga.sim.script import ONE_QUEUE, Script
 
@@ -25,12 +30,8 @@ def scripted(
     The script has no nodes where no resource is given. An application is ``name`` or ``name:queue``.
     """
     said = {"si.messageOrder": order} if order else {}
-    script = Script(config, extra={**said, **(extra or {})}, options=options)
-    for node in nodes if each else ():
-        script.node(node, **each)
-    for app in apps:
-        script.app(*app.split(":"))
-    return script
+    given: dict[str, Any] = {node: each for node in nodes if each}
+    return on_nodes(config, extra={**said, **(extra or {})}, options=options, apps=apps, **given)
 
 
 def queues(*paths: str, **properties: str) -> str:
@@ -61,8 +62,7 @@ def state(script: Script, app: str = "g") -> str:
 
 def news(heard: list[str]) -> list[str]:
     """The allocations among what is heard: ``g/p0-0 on n1``."""
-    new = (line.removeprefix("new ") for line in heard if line.startswith("new "))
-    return [line.split(" placeholder")[0] for line in new]
+    return [line.split(" placeholder")[0] for line in allocations(heard)]
 
 
 def in_order(order: str, update: str, *rest: str) -> list[str]:
