@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from preemption_side import TWO_QUEUES
 
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
 from quadriga.si.extension import extension_pb2 as ext
@@ -26,6 +27,7 @@ class Answering:
         self.rm = rm
         self.fits = fits
         self.questions: list[Any] = []
+        self.preemptions: list[Any] = []
         self.events: list[Any] = []
         self.states: list[Any] = []
         self.ready = asyncio.Event()
@@ -59,6 +61,12 @@ class Answering:
                 reasons = [self.fits(question.allocationKey, each) for each in question.nodeIDs]
                 answer = ext.PredicatesAnswer(id=question.id, reasons=reasons)
                 await self.wire.say(ext.CallbackAnswer(predicates=answer))
+        elif kind == "preemptionPredicates":
+            question = callback.preemptionPredicates
+            self.preemptions.append(question)
+            agreed = [{"success": True, "index": each.startIndex} for each in question.args]
+            answer = ext.PreemptionPredicatesAnswer(id=question.id, responses=agreed)
+            await self.wire.say(ext.CallbackAnswer(preemptionPredicates=answer))
         elif kind == "events":
             self.events.extend(callback.events.events)
         elif kind == "schedulingStates":
@@ -205,6 +213,32 @@ async def test_i38_i40_events_and_states_go_to_those_who_want_them(place: House)
     assert not nothing.events + nothing.states
     for each in (told, nothing):
         await each.end()
+
+
+async def test_i37_preemption_predicates_are_asked_about_and_heard(place: House) -> None:
+    rm = place.rm()
+    await rm.register(config=TWO_QUEUES)
+    await rm.connect()
+    told = await Answering(rm).begin(preemptionPredicates=True)
+    await rm.has_node("n0", 4)
+    await rm.has_node("n1", 4)
+    for name in ("low", "high"):
+        new = application(name)
+        new.new[0].queueName = f"root.{name}"
+        await rm.say(new)
+    await until(lambda: len(rm.applications) == 2)
+    willing = {"preemptionPolicy": {"allowPreemptSelf": True, "allowPreemptOther": True}}
+    for number in range(8):
+        await rm.say(ask("low", f"low-{number}", 1, **willing))
+    await until(lambda: len(rm.allocations) == 8)
+    await rm.say(ask("high", "urgent", 1, **willing))
+    await until(lambda: rm.heard("UpdateAllocation", "released"))
+    (question,) = told.preemptions
+    assert {each.nodeID for each in question.args} == {"n0", "n1"}
+    assert {each.allocationKey for each in question.args} == {"urgent"}
+    (release,) = rm.heard("UpdateAllocation", "released")
+    assert release.allocationKey.startswith("low-")
+    await told.end()
 
 
 async def test_a_gang_member_takes_over_with_predicates(rm: RM) -> None:

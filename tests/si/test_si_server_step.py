@@ -43,9 +43,10 @@ async def test_requests_take_effect_in_the_order_named(rm: RM) -> None:
     assert times == {SECOND}
 
 
-async def test_a_step_waits_for_the_requests_that_it_names(rm: RM) -> None:
+async def test_a_step_waits_for_the_requests_that_it_names(place: House, rm: RM) -> None:
     waiting = asyncio.create_task(step(rm, SECOND, N))
-    await asyncio.sleep(0)
+    arrived = place.server.sessions["rm-1"].request_arrived
+    await until(lambda: arrived._waiters)  # the server waits
     assert not waiting.done()
     await rm.say(node("n1"))
     assert [*(await waiting).messages] == [N]
