@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from k8s_queues import QUEUES, line_of, only
 from msgspec.structs import replace
 
 from quadriga.core.driver.service import SchedulerService
@@ -34,19 +35,16 @@ from quadriga.k8s.objects import (
     Namespace,
     Node,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
     OwnerReference,
     Pod,
     PodSpec,
     PodStatus,
-    Requirement,
     ResourceRequirements,
 )
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.actions import Action, PodRef, Record
+from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
 from quadriga.k8s.shim.inputs import (
     AuditBegins,
@@ -84,19 +82,6 @@ from quadriga.si import (
 
 START = 1_800_000_000 * SECOND
 OURS = "yunikorn"
-
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: default
-          - name: small
-            resources:
-              max: {vcore: 1000m, memory: 64Gi}
-"""
 
 
 class Killed(Exception):
@@ -281,7 +266,7 @@ class World:
     ) -> Pod:
         """``daemon``: it belongs to a DaemonSet, which made it for this node."""
         if daemon:
-            spec["affinity"] = Affinity(NodeAffinity(_only(daemon)))
+            spec["affinity"] = Affinity(NodeAffinity(only(daemon)))
         all_labels = dict(labels or {})
         if app:
             all_labels[keys.APP_ID] = app
@@ -321,6 +306,15 @@ class World:
         if node:
             self._run(pod.uid)
         return pod
+
+    def add_gang(self, pods: int = 1, members: int = 3, **more: Any) -> Pod:
+        """The application ``spark`` and its group: ``driver``, which it gives, ``worker-0``, ``worker-1``, ..."""
+        groups = [gang("w", members)]
+        driver = self.add_pod("driver", "spark", group="w", groups=groups, **more)
+        more.pop("policy", None)
+        for n in range(pods - 1):
+            self.add_pod(f"worker-{n}", "spark", group="w", **more)
+        return driver
 
     def set_pod(self, pod: Pod) -> Pod:
         metadata = replace(pod.metadata, resource_version=str(next(self.numbers)))
@@ -368,6 +362,21 @@ class World:
         self.set_pod(replace(self.pods[uid], status=PodStatus(phase="Running")))
         if uid in self.durations:
             self.ends[uid] = self.now + int(self.durations[uid] * SECOND)
+
+    def answer(
+        self, kind: type[Action], answer: Callable[[Any], Any], times: int = -1
+    ) -> list[Any]:
+        """The API server answers these writes so: all, or so many of them. Gives those as they come."""
+        seen: list[Any] = []
+
+        def fault(action: Action) -> Any:
+            if not isinstance(action, kind) or len(seen) == times:
+                return None
+            seen.append(action)
+            return answer(action)
+
+        self.fault = fault
+        return seen
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -442,7 +451,7 @@ class World:
             self._effect(action)
             return
         self.steps += 1
-        self.log.append(_line(action))
+        self.log.append(line_of(action))
         if self.steps == self.kill_at and not self.kill_after:
             raise Killed
         self._effect(action)
@@ -640,23 +649,15 @@ class World:
             assert len(nodes) == 1, uid
         assert not self.stopped
 
+    def check_over(self, app_id: str) -> None:
+        """Nothing is left of the application, and nothing runs."""
+        assert self.placeholders == []
+        assert self.books() == {}
+        assert self.app_state(app_id) == ""
+
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
         return f"{pods} {self.shim.dump()['applications']} {self.log[-20:]}"
-
-
-def _only(node: str) -> NodeSelector:
-    """What the controller of DaemonSets writes into a pod for one node."""
-    name = Requirement("metadata.name", "In", (node,))
-    return NodeSelector((NodeSelectorTerm(match_fields=(name,)),))
-
-
-def _line(action: Action) -> str:
-    if isinstance(action, actions.Send):
-        return type(action.request).__name__
-    ref = getattr(action, "pod", None)
-    name = ref.name if isinstance(ref, PodRef) else ""
-    return f"{type(action).__name__} {name}".strip()
 
 
 _EFFECTS: dict[type, Callable[[World, Any], None]] = {
@@ -678,3 +679,16 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
 def gang(name: str, members: int, cpu: str = "1", **more: Any) -> dict[str, Any]:
     """A task group."""
     return {"name": name, "minMember": members, "minResource": {"cpu": cpu}, **more}
+
+
+def cluster(cpu: str = "4", nodes: int = 1, **settings: Any) -> World:
+    """A world with the nodes ``n1``, ``n2``, ... of so many cores each."""
+    world = World(**settings)
+    for n in range(1, nodes + 1):
+        world.add_node(f"n{n}", cpu=cpu)
+    return world
+
+
+def failed(bind: actions.Bind, reason: str = "500") -> BindEnded:
+    """The answer to a bind that fails."""
+    return BindEnded(bind.pod.uid, "failed", reason=reason)

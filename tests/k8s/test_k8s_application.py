@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from k8s_world import World, gang
-from test_k8s_world import HARD, SOFT, WHOLE
+from k8s_queues import HARD, SOFT, STRICT, WHOLE, queues
+from k8s_world import World, cluster, gang
 
 from quadriga.k8s.objects import NamedReference, Pod
 from quadriga.k8s.shim import actions
@@ -28,8 +28,7 @@ def added(world: World) -> list[AddApplicationRequest]:
 
 
 def test_k58_the_first_pod_says_what_the_application_is() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.add_pod("a", "app", queue="root.default", annotations=user("ann"))
     late = world.add_pod("b", "app", queue="root.small", annotations=user("bob"))
     world.run(2)
@@ -45,8 +44,7 @@ def user(name: str) -> dict[str, str]:
 
 
 def test_k54_unnamed_pods_of_a_namespace_share_an_application() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.add_pod("a")
     world.add_pod("b")
     world.run(1)
@@ -54,23 +52,8 @@ def test_k54_unnamed_pods_of_a_namespace_share_an_application() -> None:
     assert world.phases() == {"Running": 2}
 
 
-STRICT = """
-partitions:
-  - name: default
-    placementrules:
-      - name: provided
-        create: false
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: open
-"""
-
-
 def test_k34_a_rejected_application_fails_its_pods_with_the_reason() -> None:
-    world = World(queues=STRICT)
-    world.add_node("n1")
+    world = cluster(queues=STRICT)
     pod = world.add_pod("a", "app", queue="root.nowhere")
     world.run(2)
     reason, message = world.conditions[pod.uid]
@@ -94,8 +77,7 @@ def replicated(world: World, seconds: int, **more: Any) -> list[Pod]:
 
 
 def test_k60_a_rejected_application_whose_pods_come_again_at_once_is_tried_ever_later() -> None:
-    world = World(queues=STRICT)
-    world.add_node("n1")
+    world = cluster(queues=STRICT)
     made = replicated(world, 300, queue="root.nowhere")
     assert len(made) == 10, "one each after 0, 1, 3, 7, 15, ... seconds"
     assert len(added(world)) == 9
@@ -112,18 +94,14 @@ def test_k60_a_rejected_application_whose_pods_come_again_at_once_is_tried_ever_
 
 
 def test_k60_another_queue_or_other_queues_need_no_patience() -> None:
-    world = World(queues=STRICT)
-    world.add_node("n1")
+    world = cluster(queues=STRICT)
     made = replicated(world, 60, queue="root.nowhere")
     held = made[-1]
-    world.inputs.append(
-        ConfigurationChanged({"queues.yaml": STRICT.replace("name: open", "name: nowhere")})
-    )
+    world.inputs.append(ConfigurationChanged({"queues.yaml": STRICT.replace("open", "nowhere")}))
     world.run(1)
     assert world.pods[held.uid].status.phase == "Running"
 
-    world = World(queues=STRICT)
-    world.add_node("n1")
+    world = cluster(queues=STRICT)
     world.delete_pod(replicated(world, 60, queue="root.nowhere")[-1].uid)
     mended = world.add_pod("mended", "app", queue="root.open")
     world.run(1)
@@ -131,8 +109,7 @@ def test_k60_another_queue_or_other_queues_need_no_patience() -> None:
 
 
 def test_k60_a_held_application_is_told_to_a_core_that_was_restarted() -> None:
-    world = World(queues=STRICT)
-    world.add_node("n1")
+    world = cluster(queues=STRICT)
     held = replicated(world, 60, queue="root.nowhere")[-1]
     before = len(added(world))
     world.forget_core()
@@ -143,8 +120,7 @@ def test_k60_a_held_application_is_told_to_a_core_that_was_restarted() -> None:
 
 
 def test_k155_the_members_of_a_gang_say_why_it_waits() -> None:
-    world = World()
-    world.add_node("n1", cpu="2")
+    world = cluster("2")
     for n in range(2):
         world.add_pod(f"m-{n}", "app", group="w", groups=[gang("w", 3)])
     world.run(5)
@@ -170,8 +146,7 @@ def test_k155_the_members_of_a_gang_say_why_it_waits() -> None:
 
 
 def test_k60_an_application_runs_again_after_it_has_completed() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.add_pod("a", "app", duration=1)
     world.run(120)
     assert world.app_state("app") == ""
@@ -183,8 +158,7 @@ def test_k60_an_application_runs_again_after_it_has_completed() -> None:
 
 def test_k60_a_pod_that_comes_while_the_application_completes_is_not_lost() -> None:
     for moment in range(25, 40):
-        world = World()
-        world.add_node("n1")
+        world = cluster()
         world.add_pod("a", "app", duration=1)
         world.run(moment)
         pod = world.add_pod("b", "app", duration=5)
@@ -205,33 +179,30 @@ def placed_by_another(world: World, uid: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["Completed", "Failed", "Killed", "Failing"])
-@pytest.mark.parametrize("is_known", [True, False], ids=["waiting", "unknown"])
 def test_k96_a_pod_that_another_scheduler_binds_counts_at_once_whatever_its_application_is(
-    state: str, is_known: bool
+    state: str,
 ) -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     first = world.add_pod("a", "app")
     world.run(1)
     ended = UpdatedApplication(applicationID="app", state=state)
     world.inputs.append(CoreAnswered(ApplicationResponse(updated=[ended])))
     world.settle()
-    if is_known:
-        late = world.add_pod("b", "app")
-        world.settle()
-        placed_by_another(world, late.uid)
-    else:
-        late = world.add_pod("b", "app", node="n1")
-        world.settle()
-    assert world.books() == {first.uid: "n1", late.uid: "n1"}
-    world.end_pod(late.uid)
+    waiting = world.add_pod("b", "app")
+    world.settle()
+    placed_by_another(world, waiting.uid)
+    unknown = world.add_pod("c", "app", node="n1")
+    world.settle()
+    both = {waiting.uid: "n1", unknown.uid: "n1"}
+    assert world.books() == {first.uid: "n1", **both}
+    for late in both:
+        world.end_pod(late)
     world.settle()
     assert world.books() == {first.uid: "n1"}
 
 
 def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_starts_anew() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.refuse_applications = True
     first = world.add_pod("a", "app", node="n1")
     world.run(1)
@@ -253,8 +224,7 @@ def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_star
 
 
 def test_k96_a_pod_without_an_application_counts_when_its_node_comes() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.refuse_applications = True
     world.add_pod("a", "app", node="n1")
     late = world.add_pod("b", "app", node="n2")
@@ -272,8 +242,7 @@ def test_k96_a_pod_without_an_application_counts_when_its_node_comes() -> None:
 def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
     answered: bool,
 ) -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.run(1)
     pods = [world.add_pod(name, "app", cpu="-1") for name in ("a", "b")]
     if answered:
@@ -297,8 +266,7 @@ def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
 
 
 def test_k178_one_pod_that_the_core_has_taken_lets_the_core_complete_the_application() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     bad = world.add_pod("a", "app", cpu="-1")
     world.add_pod("b", "app", duration=1)
     world.run(2)
@@ -312,8 +280,7 @@ def test_k178_one_pod_that_the_core_has_taken_lets_the_core_complete_the_applica
 
 
 def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.run(1)
     pod = world.add_pod("a", "app")
     for action in world.shim.handle(world.inputs.popleft(), world.now):
@@ -329,8 +296,7 @@ def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
 
 
 def test_k33_the_answer_for_a_removed_application_is_not_taken_for_the_next_one() -> None:
-    world = World(queues=STRICT)
-    world.add_node("n1")
+    world = cluster(queues=STRICT)
     world.run(1)
     first = world.add_pod("a", "app", queue="root.nowhere")
     world.delete_pod(first.uid)
@@ -341,8 +307,7 @@ def test_k33_the_answer_for_a_removed_application_is_not_taken_for_the_next_one(
 
 
 def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     pod = world.add_pod("a", "app", scheduling_gates=(NamedReference("quota/wait"),))
     world.run(2)
     assert added(world) == []
@@ -358,8 +323,7 @@ def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
 
 
 def test_k155_over_quota_is_skipped_and_no_room_is_unschedulable() -> None:
-    world = World()
-    world.add_node("n1", cpu="4")
+    world = cluster()
     for n in range(2):
         world.add_pod(f"small-{n}", "small", queue="root.small")
     big = world.add_pod("big", "big", cpu="16")
@@ -373,8 +337,7 @@ def test_k155_over_quota_is_skipped_and_no_room_is_unschedulable() -> None:
 
 
 def test_k156_what_users_read_cites_no_rules() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     pod = world.add_pod("a", "app", cpu="16")
     world.run(1)
     told = UpdateContainerSchedulingStateRequest(
@@ -388,35 +351,24 @@ def test_k156_what_users_read_cites_no_rules() -> None:
     assert world.conditions[pod.uid] == ("SchedulingSkipped", "queue root.default is Draining")
 
 
-PARENTS = """
-partitions:
-  - name: default
-    placementrules:
-      - name: tag
-        value: namespace
-        create: true
-        parent:
-          name: tag
-          value: namespace.parentqueue
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: teams
-            parent: true
-"""
+PARENTS = queues(
+    "{name: teams, parent: true}",
+    rules="[{name: tag, value: namespace, create: true,"
+    " parent: {name: tag, value: namespace.parentqueue}}]",
+)
+
+
+def blue(**limit: str) -> World:
+    """The namespace ``blue``, whose queue is below ``root.teams``."""
+    world = cluster("8", queues=PARENTS)
+    annotations = {f"yunikorn.apache.org/namespace.{key}": text for key, text in limit.items()}
+    parent = {"yunikorn.apache.org/parentqueue": "root.teams"}
+    world.add_namespace("blue", **annotations, **parent)
+    return world
 
 
 def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
-    world = World(queues=PARENTS)
-    world.add_namespace(
-        "blue",
-        **{
-            "yunikorn.apache.org/namespace.quota": '{"cpu": "2"}',
-            "yunikorn.apache.org/parentqueue": "root.teams",
-        },
-    )
-    world.add_node("n1", cpu="8")
+    world = blue(quota='{"cpu": "2"}')
     for n in range(3):
         world.add_pod(f"p-{n}", "app", namespace="blue")
     world.run(5)
@@ -428,15 +380,7 @@ def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
 
 
 def test_t17_max_applications_of_a_namespace() -> None:
-    world = World(queues=PARENTS)
-    world.add_namespace(
-        "blue",
-        **{
-            "yunikorn.apache.org/namespace.maxApps": "1",
-            "yunikorn.apache.org/parentqueue": "root.teams",
-        },
-    )
-    world.add_node("n1", cpu="8")
+    world = blue(maxApps="1")
     world.add_pod("a", "first", namespace="blue", duration=20)
     world.add_pod("b", "second", namespace="blue", duration=20)
     world.run(5)
@@ -447,9 +391,8 @@ def test_t17_max_applications_of_a_namespace() -> None:
 
 
 def test_k43_a_quota_that_cannot_be_read_is_told_on_the_namespace() -> None:
-    world = World()
+    world = cluster()
     world.add_namespace("blue", **{"yunikorn.apache.org/namespace.quota": "much"})
-    world.add_node("n1")
     world.add_pod("a", "app", namespace="blue")
     world.run(2)
     assert [each.name for each in world.records if each.kind == "Namespace"] == ["blue"]
@@ -457,17 +400,11 @@ def test_k43_a_quota_that_cannot_be_read_is_told_on_the_namespace() -> None:
 
 
 def test_k71_the_originators_ask_says_so() -> None:
-    world = World()
-    world.add_node("n1")
-    pod = world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)])
-    world.add_pod("worker", "spark", group="w")
+    world = cluster()
+    pod = world.add_gang(2, members=2)
     world.run(3)
-    originators = {
-        ask.allocationKey
-        for each in world.sent
-        for ask in getattr(each, "asks", ())
-        if ask.Originator
-    }
+    asks = [ask for each in world.sent for ask in getattr(each, "asks", ())]
+    originators = {ask.allocationKey for ask in asks if ask.Originator}
     assert originators == {pod.uid}
 
 
@@ -489,15 +426,14 @@ def test_k88_a_pod_with_a_missing_claim_waits_until_it_is_there() -> None:
 
 
 def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    pods = [world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=SOFT)]
-    pods += [world.add_pod(f"worker-{n}", "spark", group="w") for n in range(2)]
+    world = cluster("2", queues=WHOLE)
+    world.add_gang(3, policy=SOFT)
+    (worker, _) = world.named("worker")
     world.run(1)
     assert world.app_state("spark") == "Reserving"
     world.add_node("n2", cpu="1")
     world.cordon("n2")
-    world.place(pods[1].uid, "n2")
+    world.place(worker.uid, "n2")
     world.run(60)
     assert world.phases("driver") == {"Running": 1}
     assert world.phases("worker") == {"Running": 2}
@@ -506,9 +442,8 @@ def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:
 
 
 def test_k81_the_condition_of_a_placeholder_goes_when_it_has_a_node() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="1")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)])
+    world = cluster("1", queues=WHOLE)
+    world.add_gang(members=2)
     world.run(3)
     (waiting,) = [pod for pod in world.placeholders if not pod.spec.node_name]
     assert world.conditions[waiting.uid][0] == "Unschedulable"
@@ -518,8 +453,7 @@ def test_k81_the_condition_of_a_placeholder_goes_when_it_has_a_node() -> None:
 
 
 def test_k17_the_dump_names_what_waits_and_no_secret() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.add_pod("a", "app", cpu="100")
     world.run(2)
     dump = world.shim.dump()
@@ -551,7 +485,7 @@ def test_k60_a_placeholder_that_comes_after_the_end_of_its_application_ends_quie
     world = Slow(queues=WHOLE)
     world.held, world.slow = [], (actions.Create, actions.Delete, actions.FailPod)
     world.add_node("n1", cpu="4")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)], policy=HARD)
+    world.add_gang(members=2, policy=HARD)
     world.run(1)
     world.let_go(actions.Create, 1)
     world.run(20)

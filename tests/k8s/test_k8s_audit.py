@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from k8s_world import World
+from k8s_world import World, cluster
 from msgspec.structs import replace
 
 from quadriga.core.driver.service import SchedulerService
@@ -17,6 +17,7 @@ from quadriga.k8s.driver.core_books import Books
 from quadriga.k8s.driver.measured import measured_of
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import differences
+from quadriga.k8s.shim.actions import Bind, Record
 from quadriga.k8s.shim.inputs import (
     AuditBegins,
     AuditEnds,
@@ -41,8 +42,7 @@ Break = Callable[[World], None]
 
 def busy() -> World:
     """A node with pods of ours, one of another scheduler, and one pod that waits."""
-    world = World()
-    world.add_node("n1", cpu="4")
+    world = cluster()
     world.add_node("n2", cpu="1")
     world.add_pod("other", scheduler="another", cpu="1", node="n1")
     world.add_pod("a", "app", "2")
@@ -66,43 +66,49 @@ def nodes(world: World, *items: NodeInfo) -> None:
     world.core.update_node(NodeRequest(rmID=world.settings.cluster_id, nodes=items))
 
 
+def resized(world: World, name: str, cpu: str) -> Pod:
+    """The pod with another request."""
+    pod = world.pods[uid_of(world, name)]
+    (container,) = pod.spec.containers
+    other = replace(container, resources=replace(container.resources, requests={"cpu": cpu}))
+    return replace(pod, spec=replace(pod.spec, containers=(other,)))
+
+
+def long_gone(found: Any) -> Any:
+    """The same object under the name of one that has ended."""
+    return replace(found, metadata=replace(found.metadata, uid="long-gone", name="long-gone"))
+
+
+def pod_of(world: World, name: str) -> Pod:
+    return world.pods[uid_of(world, name)]
+
+
 def lose_foreign(world: World) -> None:
     allocations(world, releases=[messages.release(uid_of(world, "other"))])
 
 
 def shrink_foreign(world: World) -> None:
-    (container,) = world.pods[uid_of(world, "other")].spec.containers
-    pod = world.pods[uid_of(world, "other")]
-    smaller = replace(container, resources=replace(container.resources, requests={"cpu": "10m"}))
-    small = replace(pod, spec=replace(pod.spec, containers=(smaller,)))
-    allocations(world, existing=[messages.foreign_allocation(small)])
+    allocations(world, existing=[messages.foreign_allocation(resized(world, "other", "10m"))])
 
 
 def keep_foreign(world: World) -> None:
     """One that ended without the core's knowing it."""
-    pod = world.pods[uid_of(world, "other")]
-    ended = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    ended = long_gone(pod_of(world, "other"))
     allocations(world, existing=[messages.foreign_allocation(ended)])
 
 
 def lose_own(world: World) -> None:
-    uid = uid_of(world, "a")
-    allocations(world, releases=[messages.release(uid, "app")])
+    allocations(world, releases=[messages.release(uid_of(world, "a"), "app")])
     world.inputs.clear()  # and the shim hears nothing of it
 
 
 def resize_own(world: World) -> None:
-    pod = world.pods[uid_of(world, "a")]
-    (container,) = pod.spec.containers
-    smaller = replace(container, resources=replace(container.resources, requests={"cpu": "500m"}))
-    small = replace(pod, spec=replace(pod.spec, containers=(smaller,)))
-    report = messages.allocation(small, "app", world.settings)
+    report = messages.allocation(resized(world, "a", "500m"), "app", world.settings)
     allocations(world, existing=[report])
 
 
 def keep_own(world: World) -> None:
-    pod = world.pods[uid_of(world, "b")]
-    ended = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    ended = long_gone(pod_of(world, "b"))
     allocations(world, existing=[messages.allocation(ended, "app", world.settings, node="n1")])
     world.inputs.clear()
 
@@ -113,16 +119,11 @@ def lose_ask(world: World) -> None:
 
 
 def resize_ask(world: World) -> None:
-    pod = world.pods[uid_of(world, "wide")]
-    (container,) = pod.spec.containers
-    larger = replace(container, resources=replace(container.resources, requests={"cpu": "90"}))
-    large = replace(pod, spec=replace(pod.spec, containers=(larger,)))
-    allocations(world, asks=[messages.ask(large, "app", world.settings)])
+    allocations(world, asks=[messages.ask(resized(world, "wide", "90"), "app", world.settings)])
 
 
 def keep_ask(world: World) -> None:
-    pod = world.pods[uid_of(world, "wide")]
-    ended = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    ended = long_gone(pod_of(world, "wide"))
     allocations(world, asks=[messages.ask(ended, "app", world.settings)])
 
 
@@ -155,9 +156,7 @@ def lose_node(world: World) -> None:
 
 
 def keep_node(world: World) -> None:
-    node = world.nodes["n1"]
-    gone = replace(node, metadata=replace(node.metadata, name="long-gone", uid="long-gone"))
-    nodes(world, messages.node_created(gone, world.settings))
+    nodes(world, messages.node_created(long_gone(world.nodes["n1"]), world.settings))
     world.inputs.clear()
 
 
@@ -169,9 +168,7 @@ def lose_in_cache(world: World) -> None:
 
 
 def keep_in_cache(world: World) -> None:
-    pod = world.pods[uid_of(world, "b")]
-    gone = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
-    world.inputs.append(Changed("ADDED", gone))
+    world.inputs.append(Changed("ADDED", long_gone(pod_of(world, "b"))))
     world.settle()
 
 
@@ -185,24 +182,16 @@ def keep_assumption(world: World) -> None:
 
 
 CASES: dict[Break, set[str]] = {
-    lose_foreign: {"foreign"},
-    shrink_foreign: {"foreign"},
-    keep_foreign: {"foreign"},
-    lose_own: {"pod"},
-    resize_own: {"pod"},
-    keep_own: {"pod"},
-    lose_ask: {"ask"},
-    resize_ask: {"ask"},
-    keep_ask: {"ask"},
+    **{key: {"foreign"} for key in (lose_foreign, shrink_foreign, keep_foreign)},
+    **{key: {"pod"} for key in (lose_own, resize_own, keep_own)},
+    **{key: {"ask"} for key in (lose_ask, resize_ask, keep_ask)},
     keep_application: {"application"},
     lose_application: {"application", "pod"},
     close_node: {"schedulable"},
     shrink_node: {"capacity"},
-    lose_node: {"node"},
-    keep_node: {"node"},
-    lose_in_cache: {"watched"},
+    **{key: {"node"} for key in (lose_node, keep_node)},
+    **{key: {"watched"} for key in (lose_in_cache, leave_out)},
     keep_in_cache: {"watched", "pod"},
-    leave_out: {"watched"},
     keep_assumption: {"assumed"},
 }
 
@@ -241,12 +230,18 @@ def test_k176_a_difference_that_stands_is_told_and_mended(breaks: Break) -> None
     world.check()
 
 
-def test_k176_an_event_names_what_where_and_both_values() -> None:
-    world = busy()
-    shrink_foreign(world)
+def told(world: World) -> Record:
+    """The event about the only difference, which two audits have found."""
     world.audit()
     world.audit()
     (record,) = [each for each in world.records if each.reason == "AuditDifference"]
+    return record
+
+
+def test_k176_an_event_names_what_where_and_both_values() -> None:
+    world = busy()
+    shrink_foreign(world)
+    record = told(world)
     assert (record.kind, record.name, record.type) == ("Pod", "other", "Warning")
     assert record.note == (
         f"audit: foreign {uid_of(world, 'other')} (n1) differs: the cluster has pod default/other takes"
@@ -257,9 +252,7 @@ def test_k176_an_event_names_what_where_and_both_values() -> None:
 def test_k176_one_without_a_pod_is_told_of_its_node() -> None:
     world = busy()
     keep_foreign(world)
-    world.audit()
-    world.audit()
-    (record,) = [each for each in world.records if each.reason == "AuditDifference"]
+    record = told(world)
     assert (record.kind, record.name) == ("Node", "n1")
 
 
@@ -267,7 +260,7 @@ def test_k176_what_ends_before_the_next_audit_does_not_count() -> None:
     world = busy()
     lose_foreign(world)
     assert world.audit().fleeting == 1
-    allocations(world, existing=[messages.foreign_allocation(world.pods[uid_of(world, "other")])])
+    allocations(world, existing=[messages.foreign_allocation(pod_of(world, "other"))])
     assert world.audit().standing == ()
     assert not world.shim.audit.stood.total()
 
@@ -284,10 +277,8 @@ def test_k176_another_value_is_another_difference() -> None:
 
 def test_k176_what_is_under_way_is_no_difference() -> None:
     """Between the core's answer and the end of a bind both sides count the pod."""
-    world = World()
-    world.add_node("n1")
-    bound: list[Any] = []
-    world.fault = lambda action: bound.append(action) or BindEnded("", "failed")  # type: ignore[func-returns-value]
+    world = cluster()
+    bound = world.answer(Bind, lambda bind: BindEnded("", "failed"))
     world.add_pod("a", "app")
     world.settle()
     assert bound
@@ -305,7 +296,6 @@ def test_k176_k151_an_audit_during_a_recovery_says_nothing() -> None:
     world.settle()
     assert world.shim.serving
     report = world.shim.audit.report
-    assert report is not None
     assert report.number == 1
     assert world.audit().fleeting == 0
 
@@ -317,13 +307,11 @@ def test_k176_an_audit_without_the_core_compares_the_watch() -> None:
             world.inputs.append(each)
         world.settle()
     report = world.shim.audit.report
-    assert report is not None
     assert (report.with_core, report.number, report.standing) == (False, 2, ())
 
 
 def test_k176_only_twenty_differences_are_named() -> None:
-    world = World()
-    world.add_node("n1", cpu="100")
+    world = cluster("100")
     for n in range(25):
         world.add_pod(f"f-{n}", scheduler="another", cpu="1", node="n1")
     world.run(1)
@@ -350,15 +338,12 @@ def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     }  # fmt: skip
     (standing,) = dumped["standing"]
     assert standing["where"] == "n1"
-    measured = {
-        name: samples for name, _, _, samples in measured_of(None, None, (), True, world.shim.audit)
-    }
+    rows = measured_of(None, None, (), True, world.shim.audit)
+    measured = {name: samples for name, _, _, samples in rows}
     assert measured["quadriga_kubernetes_audits_total"] == [({}, 2)]
     assert measured["quadriga_kubernetes_audit_standing"] == [({}, 1)]
-    by_kind = {
-        labels["kind"]: count
-        for labels, count in measured["quadriga_kubernetes_audit_differences_total"]
-    }
+    kinds = measured["quadriga_kubernetes_audit_differences_total"]
+    by_kind = {labels["kind"]: count for labels, count in kinds}
     assert by_kind == dict.fromkeys(differences.KINDS, 0) | {"foreign": 1}
 
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from k8s_world import World, gang
+from k8s_queues import queues
+from k8s_world import World, cluster, failed
 
-from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.actions import Action
+from quadriga.k8s.shim.actions import Bind, Create
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
 from quadriga.si import AllocationRequest
 
 
 def two_nodes() -> World:
-    world = World()
-    world.add_node("n1")
-    world.add_node("n2")
-    return world
+    return cluster(nodes=2)
 
 
 def test_t11_a_bind_that_fails_goes_to_another_node() -> None:
     world = two_nodes()
-    tried: list[str] = []
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind):
-            tried.append(action.node)
-            if action.node == tried[0]:
-                return BindEnded(action.pod.uid, "failed", reason="500")
-        return None
-
-    world.fault = fault
+    tried = world.answer(Bind, lambda bind: failed(bind) if bind.node == tried[0].node else None)
     pod = world.add_pod("a", "app", duration=60)
     world.run(5)
     assert len(tried) == 2
-    assert world.pods[pod.uid].spec.node_name == tried[1] != tried[0]
+    assert world.pods[pod.uid].spec.node_name == tried[1].node != tried[0].node
     assert "PodBindFailure/Binding" in world.reasons(pod.uid)
     world.check()
     assert world.core_app("app") == "Running"
@@ -40,24 +28,12 @@ def test_t11_a_bind_that_fails_goes_to_another_node() -> None:
 
 def test_k108_the_old_allocation_and_the_new_ask_go_in_one_message() -> None:
     world = two_nodes()
-    failures = [BindEnded("", "failed", reason="500")]
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind) and failures:
-            failures.clear()
-            return BindEnded(action.pod.uid, "failed", reason="500")
-        return None
-
-    world.fault = fault
+    world.answer(Bind, failed, times=1)
     pod = world.add_pod("a", "app")
     world.run(5)
-    both = [
-        each
-        for each in world.sent
-        if isinstance(each, AllocationRequest) and each.releases.allocationsToRelease
-    ]
-    assert len(both) == 1
-    (ask,), (release,) = both[0].asks, both[0].releases.allocationsToRelease
+    sent = [each for each in world.sent if isinstance(each, AllocationRequest)]
+    (both,) = [each for each in sent if each.releases.allocationsToRelease]
+    (ask,), (release,) = both.asks, both.releases.allocationsToRelease
     assert (ask.allocationKey, release.allocationKey) == (pod.uid, pod.uid)
     assert f"{pod.uid}-0" == release.UUID
     assert world.app_state("app") == "Running"
@@ -66,11 +42,7 @@ def test_k108_the_old_allocation_and_the_new_ask_go_in_one_message() -> None:
 
 def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
     world = two_nodes()
-    world.fault = lambda action: (
-        BindEnded(action.pod.uid, "failed", reason="422")
-        if isinstance(action, actions.Bind) and action.node == "n1"
-        else None
-    )
+    world.answer(Bind, lambda bind: failed(bind, "422") if bind.node == "n1" else None)
     for n in range(6):
         world.add_pod(f"p-{n}", "app", duration=20)
     world.run(10)
@@ -83,20 +55,17 @@ def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
 def test_t11_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None:
     world = two_nodes()
 
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind):
-            other = "n2" if action.node == "n1" else "n1"
-            world.place(action.pod.uid, other)
-            return BindEnded(action.pod.uid, "elsewhere", other)
-        return None
+    def elsewhere(bind: Bind) -> BindEnded:
+        other = "n2" if bind.node == "n1" else "n1"
+        world.place(bind.pod.uid, other)
+        return BindEnded(bind.pod.uid, "elsewhere", other)
 
-    world.fault = fault
+    world.answer(Bind, elsewhere)
     world.add_pod("a", "app", duration=10)
     world.run(5)
     world.check()
     world.run(60)
-    assert world.books() == {}
-    assert world.app_state("app") == ""
+    world.check_over("app")
 
 
 def test_k91_a_pod_that_is_bound_by_hand_while_it_waits() -> None:
@@ -115,31 +84,26 @@ def test_k91_a_pod_that_is_bound_by_hand_while_it_waits() -> None:
 def test_t11_a_pod_that_is_gone_gives_its_allocation_back() -> None:
     world = two_nodes()
 
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind):
-            world.delete_pod(action.pod.uid)
-            return BindEnded(action.pod.uid, "gone")
-        return None
+    def gone(bind: Bind) -> BindEnded:
+        world.delete_pod(bind.pod.uid)
+        return BindEnded(bind.pod.uid, "gone")
 
-    world.fault = fault
+    world.answer(Bind, gone)
     world.add_pod("a", "app")
     world.run(40)
     assert world.pods == {}
-    assert world.books() == {}
-    assert world.app_state("app") == ""
+    world.check_over("app")
 
 
 def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
     """The watch shows the node, the reply says nothing, and a second answer comes late."""
     world = two_nodes()
 
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind):
-            world.place(action.pod.uid, action.node)
-            return BindEnded(action.pod.uid, "failed", reason="timeout")
-        return None
+    def lost(bind: Bind) -> BindEnded:
+        world.place(bind.pod.uid, bind.node)
+        return failed(bind, "timeout")
 
-    world.fault = fault
+    world.answer(Bind, lost)
     pod = world.add_pod("a", "app", duration=10)
     world.run(3)
     assert world.reasons(pod.uid).count("Scheduled/Binding") == 1
@@ -148,15 +112,7 @@ def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
 
 def test_t11_a_bind_that_hangs_is_given_up_and_the_pod_ends_up_somewhere() -> None:
     world = two_nodes()
-    hanging: list[str] = []
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind) and not hanging:
-            hanging.append(action.pod.uid)
-            return BindEnded("nobody", "failed")
-        return None
-
-    world.fault = fault
+    world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app")
     world.run(129)
     assert world.pods[pod.uid].spec.node_name == ""
@@ -198,40 +154,29 @@ def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
 
 
 def test_k72_a_name_that_is_taken_is_replaced() -> None:
-    world = World()
-    world.add_node("n1")
-    taken: list[str] = []
+    world = cluster()
 
-    def fault(action: Action) -> CreateEnded | None:
-        if isinstance(action, actions.Create) and not taken:
-            name = action.manifest["metadata"]["name"]
-            taken.append(name)
-            return CreateEnded(action.application_id, action.group, name, "name_taken")
-        return None
+    def taken(create: Create) -> CreateEnded:
+        name = create.manifest["metadata"]["name"]
+        return CreateEnded(create.application_id, create.group, name, "name_taken")
 
-    world.fault = fault
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)])
+    world.answer(Create, taken, times=1)
+    world.add_gang(members=2)
     world.run(3)
     assert world.phases("driver") == {"Running": 1}
     assert world.log.count("Create") == 3
 
 
 def test_k73_a_refused_create_makes_the_gang_an_ordinary_application() -> None:
-    world = World()
-    world.add_node("n1")
-    creates: list[str] = []
+    world = cluster()
 
-    def fault(action: Action) -> CreateEnded | None:
-        if isinstance(action, actions.Create):
-            name = action.manifest["metadata"]["name"]
-            creates.append(name)
-            if len(creates) == 2:
-                return CreateEnded(action.application_id, "w", name, "refused", "exceeded quota")
-        return None
+    def over_quota(create: Create) -> CreateEnded | None:
+        name = create.manifest["metadata"]["name"]
+        refused = CreateEnded(create.application_id, "w", name, "refused", "exceeded quota")
+        return refused if len(creates) == 2 else None
 
-    world.fault = fault
-    pod = world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], duration=10)
-    world.add_pod("worker", "spark", group="w", duration=10)
+    creates = world.answer(Create, over_quota)
+    pod = world.add_gang(2, duration=10)
     world.run(5)
     assert world.placeholders == []
     assert world.phases() == {"Running": 2}
@@ -239,30 +184,17 @@ def test_k73_a_refused_create_makes_the_gang_an_ordinary_application() -> None:
     assert world.app_state("spark") == "Running"
     world.check()
     world.run(60)
-    assert world.books() == {}
-    assert world.app_state("spark") == ""
+    world.check_over("spark")
 
 
-GUARANTEED = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: high
-            resources:
-              guaranteed: {vcore: 2000m}
-            properties: {preemption.delay: 1s}
-          - name: low
-            resources:
-              guaranteed: {vcore: 1000m}
-"""
+GUARANTEED = queues(
+    "{name: high, resources: {guaranteed: {vcore: 2000m}}, properties: {preemption.delay: 1s}}",
+    "{name: low, resources: {guaranteed: {vcore: 1000m}}}",
+)
 
 
 def test_t15_a_victim_is_deleted_and_the_preemptor_runs_in_its_place() -> None:
-    world = World(queues=GUARANTEED)
-    world.add_node("n1", cpu="4")
+    world = cluster(queues=GUARANTEED)
     for n in range(4):
         world.add_pod(f"low-{n}", "low", queue="root.low")
     world.run(5)
@@ -270,16 +202,13 @@ def test_t15_a_victim_is_deleted_and_the_preemptor_runs_in_its_place() -> None:
     high = world.add_pod("high", "high", queue="root.high")
     world.run(60)
     assert world.pods[high.uid].status.phase == "Running"
-    preempted = [each for each in world.deletes if each.preempted]
-    assert len(preempted) == 1
-    assert "Preempted/Preempting" in world.reasons(preempted[0].pod.uid)
+    (preempted,) = [each for each in world.deletes if each.preempted]
+    assert "Preempted/Preempting" in world.reasons(preempted.pod.uid)
     world.check()
 
 
 def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
-    world = World()
-    for name in ("n1", "n2"):
-        world.add_node(name, cpu="4")
+    world = two_nodes()
     for n in range(8):
         world.add_pod(f"batch-{n}", "batch")
     world.run(5)
@@ -304,31 +233,23 @@ partitions:
       - name: root
         queues:
           - name: sandbox
-            resources:
-              max: {memory: 1000Mi, vcore: 1000m}
+            resources: {max: {memory: 1000Mi, vcore: 1000m}}
             queues:
               - name: tenants
                 properties: {preemption.policy: fence, preemption.delay: 10s}
                 queues:
                   - name: normal
                     submitacl: "*"
-                    resources:
-                      guaranteed: {memory: 300Mi, vcore: 300m}
-                  - name: low
-                    submitacl: "*"
-                    properties: {priority.offset: "-1000"}
+                    resources: {guaranteed: {memory: 300Mi, vcore: 300m}}
+                  - {name: low, submitacl: "*", properties: {priority.offset: "-1000"}}
               - name: system
                 queues:
-                  - name: low
-                    submitacl: "*"
-                    properties: {priority.offset: "-9999"}
+                  - {name: low, submitacl: "*", properties: {priority.offset: "-9999"}}
 """
 
 
 def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:
-    world = World(queues=EXAMPLE)
-    for name in ("n1", "n2"):
-        world.add_node(name)
+    world = cluster(nodes=2, queues=EXAMPLE)
     for n in range(5):
         world.add_pod(f"outside-{n}", "outside", cpu="100m", queue="root.sandbox.system.low")
         world.add_pod(f"low-{n}", "low", cpu="100m", queue="root.sandbox.tenants.low")
@@ -345,8 +266,7 @@ def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:
 
 
 def test_k90_a_pod_that_is_being_deleted_is_not_asked_for() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     waiting = world.add_pod("waiting", "app", cpu="100")
     world.add_pod("other", "app", duration=100)
     world.run(2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.requester import JSON, STRATEGIC_MERGE_PATCH, NoAnswer
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
-from tests.k8s.virtual_time import clock, run, wall
+from tests.k8s.virtual_time import clock, run, seconds, virtual, wall
 
 UNSCHEDULABLE, SKIPPED = "Unschedulable", "SchedulingSkipped"
 
@@ -40,7 +41,7 @@ class Server:
     ) -> tuple[int, bytes]:
         assert (method, content_type) == ("PATCH", STRATEGIC_MERGE_PATCH)
         assert body is not None
-        self.requests.append(((clock() - 1_000_000_000_000) / 1e9, path, json.loads(body)))
+        self.requests.append((seconds(), path, json.loads(body)))
         if self.takes_s:
             await asyncio.sleep(self.takes_s)
         status = self.answers.pop(0) if self.answers else 200
@@ -49,6 +50,10 @@ class Server:
         # the answer of a server for another UID
         immutable = b'{"message": "metadata.uid: Invalid value: field is immutable"}'
         return status, immutable if status == 422 else b"{}"
+
+    @property
+    def pods(self) -> list[str]:
+        return [path.rsplit("/", 2)[1] for _, path, _ in self.requests]
 
     @property
     def conditions(self) -> list[dict[str, str]]:
@@ -63,42 +68,49 @@ class Server:
         return [round(each[0], 2) for each in self.requests]
 
 
-def writing(
+@asynccontextmanager
+async def writing(
     server: Server,
-    scenario: Callable[[ConditionWriter], Coroutine[Any, Any, None]],
     explain: Explain | None = None,
     current: dict[str, PodCondition] | None = None,
     record: Callable[[Record], None] | None = None,
-) -> ConditionWriter:
-    """Run the scenario beside a writer, then stop the writer."""
+) -> AsyncIterator[ConditionWriter]:
+    """A writer at work."""
+    writer = ConditionWriter(
+        server,
+        current=(current or {}).get,
+        clock=clock,
+        wall=wall,
+        explain=explain,
+        record=record,
+    )
+    task = asyncio.create_task(writer.run())
+    yield writer
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
-    async def both() -> ConditionWriter:
-        writer = ConditionWriter(
-            server,
-            current=(current or {}).get,
-            clock=clock,
-            wall=wall,
-            explain=explain,
-            record=record,
-        )
-        task = asyncio.create_task(writer.run())
-        await scenario(writer)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+
+def played(server: Server, *steps: SetCondition | str | float, **more: Any) -> ConditionWriter:
+    """A writer hears what the pods wait for, and the UIDs of those that wait no more; a number is a pause (s)."""
+
+    async def play() -> ConditionWriter:
+        async with writing(server, **more) as writer:
+            for step in steps:
+                if isinstance(step, SetCondition):
+                    writer.set(step)
+                elif isinstance(step, str):
+                    writer.drop(step)
+                else:
+                    await asyncio.sleep(step)
         return writer
 
-    return run(both())
+    return run(play())
 
 
 def test_k156_the_patch_names_the_condition_and_nothing_else() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(1)
-
     server = Server()
-    writer = writing(server, scenario)
-
+    writer = played(server, waits(), 1)
     ((_, path, body),) = server.requests
     assert path == "/api/v1/namespaces/team/pods/web-1/status"
     assert body == {
@@ -119,194 +131,100 @@ def test_k156_the_patch_names_the_condition_and_nothing_else() -> None:
 
 
 def test_k155_the_same_status_and_reason_are_not_written_again() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        for _ in range(5):
-            writer.set(waits())
-            await asyncio.sleep(100)
-
-    server = Server()
-    writing(server, scenario)
+    played(server := Server(), *[waits(), 100] * 5)
     assert len(server.requests) == 1
 
 
-def test_k155_another_reason_is_written_at_once() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(5)
-        writer.set(waits(reason=SKIPPED, message="quota"))
-        await asyncio.sleep(5)
-
-    server = Server()
-    writing(server, scenario)
+def test_k155_k156_another_reason_is_written_at_once_and_is_no_transition() -> None:
+    played(server := Server(), waits(), 5, waits(reason=SKIPPED, message="quota"), 5)
     assert server.times == [0, 5]
     assert server.conditions[1]["reason"] == "SchedulingSkipped"
-
-
-def test_k156_the_time_of_transition_changes_with_the_status_only() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(5)
-        writer.set(waits(reason=SKIPPED))
-        await asyncio.sleep(5)
-
-    server = Server()
-    writing(server, scenario)
     assert ["lastTransitionTime" in each for each in server.conditions] == [True, False]
 
 
 def test_k156_a_message_is_renewed_at_most_once_a_minute() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        for second in range(100):
-            writer.set(waits(message=f"{second} nodes"))
-            await asyncio.sleep(1)
-        await asyncio.sleep(200)
-
-    server = Server()
-    writing(server, scenario)
+    changes = [step for second in range(100) for step in (waits(message=f"{second} nodes"), 1)]
+    played(server := Server(), *changes, 200)
     assert server.times == [0, 60, 120]
     assert server.messages == ["0 nodes", "59 nodes", "99 nodes"]
 
 
 def test_k156_a_message_that_is_again_as_written_is_left_alone() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits(message="a"))
-        await asyncio.sleep(1)
-        writer.set(waits(message="b"))
-        await asyncio.sleep(1)
-        writer.set(waits(message="a"))
-        await asyncio.sleep(200)
-        assert writer.waiting == 0
-
     server = Server()
-    writing(server, scenario)
+    writer = played(server, waits(message="a"), 1, waits(message="b"), 1, waits(message="a"), 200)
+    assert writer.waiting == 0
     assert server.messages == ["a"]
 
 
 def test_k199_after_a_restart_what_the_cluster_says_already_is_not_written() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits(1))
-        writer.set(waits(2))
-        writer.set(waits(3))
-        await asyncio.sleep(600)
-
-    server = Server()
     current = {
         "uid-1": PodCondition("PodScheduled", "False", UNSCHEDULABLE, "no room"),
         "uid-2": PodCondition("PodScheduled", "False", SKIPPED, "no room"),
         "uid-3": PodCondition("PodScheduled", "True"),
     }
-    writing(server, scenario, current=current)
-
-    assert [path.rsplit("/", 2)[1] for _, path, _ in server.requests] == ["web-2", "web-3"]
+    played(server := Server(), waits(1), waits(2), waits(3), 600, current=current)
+    assert server.pods == ["web-2", "web-3"]
     assert ["lastTransitionTime" in each for each in server.conditions] == [False, True]
 
 
 def test_k157_at_most_fifty_are_written_a_second_and_the_oldest_change_comes_first() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        for number in range(500):
-            writer.set(waits(number))
-        writer.set(waits(400, message="newer"))  # keeps its place
-        await asyncio.sleep(60)
-
-    server = Server()
-    writing(server, scenario)
-
-    assert len(server.requests) == 500
-    assert server.times[-1] == pytest.approx(9, abs=0.1)
+    newer = waits(400, message="newer")  # keeps its place
+    played(server := Server(), *map(waits, range(500)), newer, 60)
     times = server.times
+    assert times[-1] == pytest.approx(9, abs=0.1)
     assert all(later - early > 0.98 for early, later in zip(times, times[100:], strict=False))
-    names = [path.rsplit("/", 2)[1] for _, path, _ in server.requests]
-    assert names == [f"web-{number}" for number in range(500)]
+    assert server.pods == [f"web-{number}" for number in range(500)]
     assert server.messages[400] == "newer"
 
 
 def test_k157_what_waits_for_a_bound_pod_is_dropped() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        for number in range(100):
-            writer.set(waits(number))
-        for number in range(100):
-            if number != 80:
-                writer.drop(f"uid-{number}")
-        await asyncio.sleep(60)
-
-    server = Server()
-    writing(server, scenario)
-    assert [path.rsplit("/", 2)[1] for _, path, _ in server.requests] == ["web-80"]
+    bound = [f"uid-{number}" for number in range(100) if number != 80]
+    played(server := Server(), *map(waits, range(100)), *bound, 60)
+    assert server.pods == ["web-80"]
 
 
-def test_k157_a_bind_can_wait_for_the_patch_that_is_under_way() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
+@virtual
+async def test_k157_a_bind_can_wait_for_the_patch_that_is_under_way() -> None:
+    async with writing(server := Server(takes_s=5)) as writer:
         writer.set(waits())
         await asyncio.sleep(1)
         writer.set(waits(reason=SKIPPED))  # waits for the patch, and is dropped
-        before = clock()
         await writer.settled(pod())
-        assert clock() - before == pytest.approx(4e9)
+        assert seconds() == pytest.approx(5)
         await writer.settled(pod())  # nothing to wait for
         await asyncio.sleep(60)
-
-    server = Server(takes_s=5)
-    writing(server, scenario)
     assert len(server.requests) == 1
 
 
 def test_a_change_during_a_patch_is_written_after_it() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(1)
-        writer.set(waits(reason=SKIPPED))
-        await asyncio.sleep(60)
-
-    server = Server(takes_s=5)
-    writing(server, scenario)
+    played(server := Server(takes_s=5), waits(), 1, waits(reason=SKIPPED), 60)
     assert server.times == [0, 5]
 
 
 def test_a_change_that_is_taken_back_in_time_is_not_written() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(1)
-        writer.set(waits(reason=SKIPPED))
-        writer.set(waits())
-        await asyncio.sleep(300)
-
-    server = Server()
-    writing(server, scenario)
+    played(server := Server(), waits(), 1, waits(reason=SKIPPED), waits(), 300)
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [404, 409, 410, 422])
 def test_a_pod_that_is_gone_is_forgotten(status: int) -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(300)
-
     server = Server([status])
-    writer = writing(server, scenario)
+    writer = played(server, waits(), 300)
     assert len(server.requests) == 1
     assert writer.counts == {"written": 0, "failed": 0, "explained": 0}
     assert not writer._pods
 
 
 def test_a_server_that_is_down_is_asked_less_and_less_often() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(300)
-
     server = Server([None, 500, 429, None])
-    writer = writing(server, scenario)
+    writer = played(server, waits(), 300)
     assert server.times == [0, 1, 3, 7, 15]
     assert writer.counts["written"] == 1
 
 
 def test_a_refused_patch_is_not_repeated_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits(1))
-        writer.set(waits(2))
-        await asyncio.sleep(300)
-
     server = Server([403, 403])
-    writer = writing(server, scenario)
+    writer = played(server, waits(1), waits(2), 300)
     assert len(server.requests) == 2
     assert writer.counts["failed"] == 2
     (line,) = caplog.messages
@@ -322,33 +240,23 @@ class Explainer:
 
     takes_s: float = 0.0
     step_s: int = 1
-    asked: list[tuple[float, str]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     async def __call__(self, pod: PodRef) -> str | None:
-        now = (clock() - 1_000_000_000_000) / 1e9
-        self.asked.append((round(now, 2), pod.name))
+        now = int(seconds())
+        self.asked.append(pod.name)
         await asyncio.sleep(self.takes_s)
-        return f"explained at {int(now) // self.step_s * self.step_s}"
+        return f"explained at {now // self.step_s * self.step_s}"
 
 
 def test_k156_the_message_is_the_explanation_and_is_renewed_each_minute() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(130)
-
-    server = Server()
-    writing(server, scenario, Explainer())
+    played(server := Server(), waits(), 130, explain=Explainer())
     assert server.messages == ["explained at 0", "explained at 60", "explained at 120"]
 
 
 def test_k153_each_message_that_is_written_is_an_event_too() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(70)
-
-    records: list[Record] = []
-    server = Server([None, 403])
-    writing(server, scenario, Explainer(), record=records.append)
+    server, records = Server([None, 403]), list[Record]()
+    played(server, waits(), 70, explain=Explainer(), record=records.append)
     assert [each.note for each in records] == ["explained at 1", "explained at 61"]
     assert len(server.requests) == 3, "one that got no answer is told when it is written"
     (first, _) = records
@@ -357,52 +265,31 @@ def test_k153_each_message_that_is_written_is_an_event_too() -> None:
 
 
 def test_k153_a_pod_that_is_gone_gets_no_event() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(70)
-
     records: list[Record] = []
-    writing(Server([404]), scenario, Explainer(), record=records.append)
+    played(Server([404]), waits(), 70, explain=Explainer(), record=records.append)
     assert records == []
 
 
 def test_k199_an_explanation_that_says_the_same_is_not_written() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(1000)
-
     server, explainer = Server(), Explainer(step_s=10_000)
-    writing(server, scenario, explainer)
+    played(server, waits(), 1000, explain=explainer)
     assert len(server.requests) == 1
     assert len(explainer.asked) == 17
 
 
 def test_k199_explanations_take_half_a_percent_of_the_time_whatever_waits() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        for number in range(300):
-            writer.set(waits(number))
-        await asyncio.sleep(1000)
-
     server, explainer = Server(), Explainer(takes_s=0.05)
-    writer = writing(server, scenario, explainer)
-
+    writer = played(server, *map(waits, range(300)), 1000, explain=explainer)
     assert 0.05 * len(explainer.asked) <= 0.006 * 1000
     assert writer.counts["explained"] == len(explainer.asked)
     assert server.messages[:5] == ["explained at 0"] * 5, "a quiet time has earned some"
     assert server.messages[10] == "no room", "the shim's words, while none may be asked for"
-    looked_at = [name for _, name in explainer.asked[10:]]
+    looked_at = explainer.asked[10:]
     assert len(set(looked_at)) == len(looked_at), "each in its turn"
 
 
 def test_k156_a_pod_that_is_bound_while_it_is_explained_is_not_written() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(0.5)
-        writer.drop("uid-1")
-        await asyncio.sleep(100)
-
-    server = Server()
-    writing(server, scenario, Explainer(takes_s=1))
+    played(server := Server(), waits(), 0.5, "uid-1", 100, explain=Explainer(takes_s=1))
     assert server.requests == []
 
 
@@ -410,24 +297,14 @@ def test_k156_a_pod_that_cannot_be_explained_gets_the_words_of_the_shim() -> Non
     async def nothing(pod: PodRef) -> str | None:
         return None
 
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits(message="é" * 1000))
-        await asyncio.sleep(100)
-
-    server = Server()
-    writing(server, scenario, nothing)
+    played(server := Server(), waits(message="é" * 1000), 100, explain=nothing)
     ((message),) = server.messages
     assert len(message.encode()) <= 1024
     assert message.endswith("é...")
 
 
 def test_after_a_restart_an_old_explanation_is_renewed_in_its_turn() -> None:
-    async def scenario(writer: ConditionWriter) -> None:
-        writer.set(waits())
-        await asyncio.sleep(70)
-
     current = {"uid-1": PodCondition("PodScheduled", "False", UNSCHEDULABLE, "explained before")}
-    server = Server()
-    writing(server, scenario, Explainer(), current)
+    played(server := Server(), waits(), 70, explain=Explainer(), current=current)
     assert server.times == [60]
     assert server.messages == ["explained at 60"]

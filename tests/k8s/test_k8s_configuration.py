@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from k8s_world import QUEUES, World, gang
+from collections import deque
+
+from k8s_queues import DEFAULT, SMALL, queues
+from k8s_world import World, cluster
 
 from quadriga.k8s.shim.inputs import (
     ConfigurationChanged,
@@ -15,40 +18,37 @@ from quadriga.k8s.shim.inputs import (
 )
 from quadriga.si import NodeResponse, UpdateConfigurationRequest
 
-MORE = QUEUES + "          - name: third\n"
+MORE = queues(DEFAULT, SMALL, "{name: third}")
 
 
 def updates(world: World) -> list[UpdateConfigurationRequest]:
     return [each for each in world.sent if isinstance(each, UpdateConfigurationRequest)]
 
 
+def change(world: World, values: dict[str, str]) -> None:
+    world.inputs.append(ConfigurationChanged(values))
+    world.run(1)
+
+
 def test_t16_a_good_change_reaches_the_core() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.run(1)
-    world.inputs.append(ConfigurationChanged({"queues.yaml": MORE}))
-    world.run(1)
+    change(world, {"queues.yaml": MORE})
     assert [each.config for each in updates(world)] == [MORE]
     pod = world.add_pod("a", "app", queue="root.third")
     world.run(1)
     assert world.pods[pod.uid].status.phase == "Running"
-    world.inputs.append(ConfigurationChanged({"queues.yaml": MORE}))
-    world.run(1)
+    change(world, {"queues.yaml": MORE})
     assert len(updates(world)) == 1
 
 
 def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     world.run(1)
-    world.inputs.append(ConfigurationChanged({"queues.yaml": "partitions: 7"}))
-    world.run(1)
+    change(world, {"queues.yaml": "partitions: 7"})
     (record,) = [each for each in world.records if each.reason == "ConfigurationRejected"]
-    assert (record.kind, record.namespace, record.name) == (
-        "ConfigMap",
-        "quadriga",
-        "yunikorn-configs",
-    )
+    where = (record.kind, record.namespace, record.name)
+    assert where == ("ConfigMap", "quadriga", "yunikorn-configs")
     assert record.note.startswith("queues.yaml: "), "the key in the ConfigMap"
     world.add_pod("a", "app", queue="root.small")
     world.run(1)
@@ -58,12 +58,8 @@ def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay() -
 def test_k49_one_wrong_value_rejects_the_whole_change() -> None:
     world = World()
     world.run(1)
-    values = {
-        "queues.yaml": MORE,
-        "service.enableConfigHotRefresh": "perhaps",
-        "kubernetes.qps": "0",
-    }
-    world.inputs.append(ConfigurationChanged(values))
+    bad = {"service.enableConfigHotRefresh": "perhaps", "kubernetes.qps": "0"}
+    change(world, {"queues.yaml": MORE, **bad})
     world.inputs.append(ConfigurationChanged({}, ["queues.yaml.gz: the archive is broken"]))
     world.run(1)
     assert updates(world) == []
@@ -76,23 +72,16 @@ def test_k49_one_wrong_value_rejects_the_whole_change() -> None:
 def test_k49_a_setting_that_needs_a_restart_is_told_and_the_rest_applies() -> None:
     world = World()
     world.run(1)
-    world.inputs.append(ConfigurationChanged({"queues.yaml": MORE, "service.clusterId": "another"}))
-    world.run(1)
+    change(world, {"queues.yaml": MORE, "service.clusterId": "another"})
     assert [each.rmID for each in updates(world)] == ["mycluster"]
     assert any("service.clusterId" in text for text in world.log_warnings)
 
 
 def test_k144_a_restart_with_other_queues_puts_running_pods_into_the_recovery_queue() -> None:
-    world = World(queues=QUEUES + "          - name: gone\n")
-    world.add_node("n1")
+    world = cluster(queues=queues("{name: gone}"))
     pod = world.add_pod("a", "app", queue="root.gone", duration=60)
     world.run(2)
-    world.queues = """
-partitions:
-  - name: default
-    placementrules: [{name: provided}]
-    queues: [{name: root, submitacl: "*", queues: [{name: other}]}]
-"""
+    world.queues = queues("{name: other}", rules="[{name: provided}]")
     world.restart()
     world.run(2)
     assert world.books() == {pod.uid: "n1"}
@@ -138,27 +127,17 @@ def test_k24_the_lease_before_the_lists() -> None:
 
 
 def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_missing() -> None:
-    world = World()
-    world.add_node("n1")
-    world.add_node("n2")
+    world = cluster(nodes=2)
     world.restart()
-    real = world.inputs.append
 
-    class Deaf:
+    class Deaf(deque[object]):
         """Answers about nodes are lost."""
 
         def append(self, input: object) -> None:
             if not (isinstance(input, CoreAnswered) and isinstance(input.message, NodeResponse)):
-                real(input)  # type: ignore[arg-type]
+                super().append(input)
 
-        def __getattr__(self, name: str) -> object:
-            return getattr(inputs, name)
-
-        def __len__(self) -> int:
-            return len(inputs)
-
-    inputs = world.inputs
-    world.inputs = Deaf()  # type: ignore[assignment]
+    world.inputs = Deaf(world.inputs)  # type: ignore[assignment]
     world.run(59)
     assert world.stopped is None
     world.run(2)
@@ -169,7 +148,6 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
 
 def test_a_refused_registration_ends_the_process() -> None:
     world = World()
-    world.settings = world.settings
     world.inputs.clear()
     world.inputs.append(Synced())
     world.inputs.append(LeaseHeld())
@@ -180,11 +158,9 @@ def test_a_refused_registration_ends_the_process() -> None:
 
 
 def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:
-    world = World()
-    world.add_node("n1")
-    world.add_node("n2")
+    world = cluster(nodes=2)
     world.add_pod("other", scheduler="default-scheduler", node="n1")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)], duration=100)
+    world.add_gang(members=2, duration=100)
     world.add_pod("a", "app", duration=100)
     waiting = world.add_pod("b", "app", cpu="100")
     world.run(5)

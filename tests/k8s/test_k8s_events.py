@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer
 from quadriga.k8s.shim.actions import Record
-from tests.k8s.virtual_time import clock, run, wall
+from tests.k8s.virtual_time import clock, run, seconds, virtual, wall
 
 QUEUED = Record(
     kind="Pod",
@@ -40,8 +41,7 @@ class Server:
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> tuple[int, bytes]:
         assert body is not None
-        now = (clock() - 1_000_000_000_000) / 1e9
-        self.requests.append((now, method, path, json.loads(body), content_type))
+        self.requests.append((seconds(), method, path, json.loads(body), content_type))
         if self.takes_s:
             await asyncio.sleep(self.takes_s)
         status = self.answers.pop(0) if self.answers else (201 if method == "POST" else 200)
@@ -49,36 +49,65 @@ class Server:
             raise NoAnswer("connection reset")
         return status, b"{}"
 
+    @property
+    def times(self) -> list[float]:
+        return [each[0] for each in self.requests]
 
-def writing(
-    server: Server,
-    scenario: Callable[[EventWriter], Coroutine[Any, Any, None]],
-    busy: Callable[[], bool] = lambda: False,
-) -> EventWriter:
-    """Run the scenario beside a writer, then stop the writer."""
+    @property
+    def methods(self) -> list[str]:
+        return [each[1] for each in self.requests]
 
-    async def both() -> EventWriter:
-        writer = EventWriter(
-            server, controller="yunikorn", instance="quadriga-0", clock=clock, wall=wall, busy=busy
-        )
-        task = asyncio.create_task(writer.run())
-        await scenario(writer)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [each[3] for each in self.requests]
+
+    @property
+    def names(self) -> list[str]:
+        return [each["metadata"]["name"] for each in self.bodies]
+
+
+@asynccontextmanager
+async def writing(
+    server: Server, busy: Callable[[], bool] = lambda: False
+) -> AsyncIterator[EventWriter]:
+    """A writer at work."""
+    writer = EventWriter(
+        server, controller="yunikorn", instance="quadriga-0", clock=clock, wall=wall, busy=busy
+    )
+    task = asyncio.create_task(writer.run())
+    yield writer
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def played(server: Server, *steps: Record | float, **more: Any) -> EventWriter:
+    """A writer hears the records; a number is a pause (s)."""
+
+    async def play() -> EventWriter:
+        async with writing(server, **more) as writer:
+            for step in steps:
+                if isinstance(step, Record):
+                    writer.record(step)
+                else:
+                    await asyncio.sleep(step)
         return writer
 
-    return run(both())
+    return run(play())
+
+
+def noted(*notes: object, **more: Any) -> list[Record]:
+    """Events that differ in their text alone."""
+    return [replace(QUEUED, note=f"{note}", **more) for note in notes]
+
+
+def of_node(**more: Any) -> Record:
+    return replace(QUEUED, kind="Node", namespace="", name="n1", **more)
 
 
 def test_k153_an_event_of_a_pod() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(0.1)
-
     server = Server()
-    writer = writing(server, scenario)
-
+    writer = played(server, QUEUED, 0.1)
     ((_, method, path, body, kind),) = server.requests
     assert (method, path, kind) == ("POST", "/apis/events.k8s.io/v1/namespaces/team/events", JSON)
     assert body == {
@@ -105,13 +134,7 @@ def test_k153_an_event_of_a_pod() -> None:
 
 @pytest.mark.parametrize("kind", ["Node", "Namespace"])
 def test_k153_an_event_of_an_object_without_namespace_is_in_the_default_one(kind: Any) -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(replace(QUEUED, kind=kind, namespace="", name="n1", action=""))
-        await asyncio.sleep(0.1)
-
-    server = Server()
-    writing(server, scenario)
-
+    played(server := Server(), replace(of_node(action=""), kind=kind), 0.1)
     ((_, _, path, body, _),) = server.requests
     assert path == "/apis/events.k8s.io/v1/namespaces/default/events"
     assert body["metadata"]["namespace"] == "default"
@@ -120,42 +143,22 @@ def test_k153_an_event_of_an_object_without_namespace_is_in_the_default_one(kind
 
 
 def test_k153_servers_before_1_21_want_events_of_nodes_in_another_namespace() -> None:
-    node = replace(QUEUED, kind="Node", namespace="", name="n1")
-
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(node)
-        await asyncio.sleep(1)
-        writer.record(replace(node, note="another"))
-        writer.record(QUEUED)
-        await asyncio.sleep(1)
-
-    server = Server([422])
-    writing(server, scenario)
-    namespaces = [each[3]["metadata"]["namespace"] for each in server.requests]
+    played(server := Server([422]), of_node(), 1, of_node(note="another"), QUEUED, 1)
+    namespaces = [each["metadata"]["namespace"] for each in server.bodies]
     assert namespaces == ["default", "kube-system", "kube-system", "team"]
 
 
 def test_an_event_that_the_server_finds_wrong_is_given_up() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(replace(QUEUED, kind="Node", namespace="", name="n1"))
-        writer.record(QUEUED)
-        await asyncio.sleep(100)
-
     server = Server([422] * 10)
-    writer = writing(server, scenario)
+    writer = played(server, of_node(), QUEUED, 100)
     assert len(server.requests) == 3
     assert writer.counts["failed"] == 2
 
 
 def test_k153_a_note_is_cut_to_what_the_server_takes() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(replace(QUEUED, note="é" * 2000, reason="R" * 300, name="n" * 253))
-        await asyncio.sleep(0.1)
-
-    server = Server()
-    writing(server, scenario)
-
-    body = server.requests[0][3]
+    long = replace(QUEUED, note="é" * 2000, reason="R" * 300, name="n" * 253)
+    played(server := Server(), long, 0.1)
+    (body,) = server.bodies
     assert len(body["note"].encode()) <= 1024
     assert body["note"].endswith("é...")
     assert len(body["reason"]) == 128
@@ -163,18 +166,7 @@ def test_k153_a_note_is_cut_to_what_the_server_takes() -> None:
 
 
 def test_k153_the_same_event_within_ten_minutes_raises_the_count_of_its_series() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(1)
-        for _ in range(3):
-            writer.record(QUEUED)
-        await asyncio.sleep(599)
-        writer.record(QUEUED)
-        await asyncio.sleep(20)
-
-    server = Server()
-    writing(server, scenario)
-
+    played(server := Server(), QUEUED, 1, QUEUED, QUEUED, QUEUED, 599, QUEUED, 20)
     created, first, second = server.requests
     name = created[3]["metadata"]["name"]
     assert "series" not in created[3]
@@ -186,265 +178,158 @@ def test_k153_the_same_event_within_ten_minutes_raises_the_count_of_its_series()
     assert second[0] == pytest.approx(600)
 
 
-@pytest.mark.parametrize("differs", ["reason", "action", "note", "uid", "name"])
+@pytest.mark.parametrize("differs", ["reason", "action", "note", "uid", "name", "type", "kind"])
 def test_k153_another_object_reason_action_or_text_is_another_event(differs: str) -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        writer.record(replace(QUEUED, **{differs: "other"}))
-        await asyncio.sleep(0.1)
-
-    server = Server()
-    writing(server, scenario)
-    assert [each[1] for each in server.requests] == ["POST", "POST"]
+    other = replace(QUEUED, **{differs: "Node" if differs == "kind" else "other"})
+    played(server := Server(), QUEUED, other, 1)
+    assert server.methods == ["POST", "POST"]
+    assert len(set(server.names)) == 2
 
 
 def test_k153_after_ten_minutes_it_is_a_new_event() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(600.5)
-        writer.record(QUEUED)
-        await asyncio.sleep(1)
-
-    server = Server()
-    writing(server, scenario)
-    assert [each[1] for each in server.requests] == ["POST", "POST"]
+    played(server := Server(), QUEUED, 600.5, QUEUED, 1)
+    assert server.methods == ["POST", "POST"]
 
 
 def test_k153_occurrences_before_the_first_write_are_in_it() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for _ in range(7):
-            writer.record(QUEUED)
-        await asyncio.sleep(30)
-
-    server = Server()
-    writing(server, scenario)
-    assert [each[3]["series"]["count"] for each in server.requests] == [7]
+    played(server := Server(), *[QUEUED] * 7, 30)
+    assert [each["series"]["count"] for each in server.bodies] == [7]
 
 
-def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for number in range(1200):
-            writer.record(replace(QUEUED, note=f"{number}"))
+@virtual
+async def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> None:
+    async with writing(server := Server()) as writer:
+        for each in noted(*range(1200)):
+            writer.record(each)
         assert writer.waiting == 1000
         assert writer.counts["dropped"] == 200
         await asyncio.sleep(30)
         writer.record(replace(QUEUED, note="1100"))  # one that was dropped is not in a series
         await asyncio.sleep(1)
-
-    server = Server()
-    writer = writing(server, scenario)
     assert writer.counts == {"written": 1001, "dropped": 200, "failed": 0}
-    assert server.requests[-1][1] == "POST"
+    assert server.methods[-1] == "POST"
 
 
 def test_k153_while_binds_wait_events_have_a_tenth_of_the_budget() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for number in range(500):
-            writer.record(replace(QUEUED, note=f"{number}"))
-        await asyncio.sleep(30)
-
     server = Server()
-    writing(server, scenario, busy=lambda: clock() < 1_010_000_000_000)
-
-    times = [each[0] for each in server.requests]
-    assert len(times) == 500
-    assert 105 <= sum(each < 10 for each in times) <= 111
-    assert max(times) < 15
+    played(server, *noted(*range(500)), 30, busy=lambda: seconds() < 10)
+    assert len(server.times) == 500
+    assert 105 <= sum(each < 10 for each in server.times) <= 111
+    assert max(server.times) < 15
 
 
-def test_k153_warnings_are_neither_held_back_nor_dropped_for_other_events() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for number in range(1200):
-            writer.record(replace(QUEUED, note=f"{number}"))
-        for number in range(1100):
-            writer.record(replace(QUEUED, type="Warning", note=f"{number}"))
+@virtual
+async def test_k153_warnings_are_neither_held_back_nor_dropped_for_other_events() -> None:
+    async with writing(server := Server(), busy=lambda: True) as writer:
+        for each in (*noted(*range(1200)), *noted(*range(1100), type="Warning")):
+            writer.record(each)
         assert writer.waiting == 2000
         assert writer.counts["dropped"] == 300
         await asyncio.sleep(12)
-
-    server = Server()
-    writing(server, scenario, busy=lambda: True)
-
-    kinds = [each[3]["type"] for each in server.requests]
+    kinds = [each["type"] for each in server.bodies]
     assert kinds.count("Warning") == 1000
     assert "Normal" not in kinds[:1000]
 
 
 def test_k153_at_most_a_hundred_are_written_a_second() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for number in range(1000):
-            writer.record(replace(QUEUED, note=f"{number}"))
-        await asyncio.sleep(30)
-
-    server = Server()
-    writing(server, scenario)
-
-    times = [each[0] for each in server.requests]
-    assert len(times) == 1000
+    played(server := Server(), *noted(*range(1000)), 30)
+    times = server.times
     assert times[-1] == pytest.approx(9, abs=0.1)
     assert all(later - earlier > 0.99 for earlier, later in zip(times, times[200:], strict=False))
-    assert [each[3]["note"] for each in server.requests] == [str(n) for n in range(1000)]
+    assert [each["note"] for each in server.bodies] == [str(n) for n in range(1000)]
 
 
-def test_k153_a_slow_server_gets_eight_requests_at_a_time() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for number in range(20):
-            writer.record(replace(QUEUED, note=f"{number}"))
+@virtual
+async def test_k153_a_slow_server_gets_eight_requests_at_a_time() -> None:
+    async with writing(server := Server(takes_s=1)) as writer:
+        for each in noted(*range(20)):
+            writer.record(each)
         await asyncio.sleep(0.5)
         assert len(server.requests) == 8
         await asyncio.sleep(5)
-
-    server = Server(takes_s=1)
-    writing(server, scenario)
     assert len(server.requests) == 20
 
 
 def test_an_occurrence_during_the_write_is_not_lost() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(0.5)
-        writer.record(QUEUED)
-        await asyncio.sleep(20)
-
-    server = Server(takes_s=1)
-    writing(server, scenario)
-    assert [each[3].get("series", {}).get("count") for each in server.requests] == [None, 2]
+    played(server := Server(takes_s=1), QUEUED, 0.5, QUEUED, 20)
+    assert [each.get("series", {}).get("count") for each in server.bodies] == [None, 2]
 
 
 def test_a_name_that_is_taken_is_replaced() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(1)
-
     server = Server([409])
-    writer = writing(server, scenario)
-    first, second = (each[3]["metadata"]["name"] for each in server.requests)
-    assert first != second
+    writer = played(server, QUEUED, 1)
+    assert len(set(server.names)) == 2
     assert writer.counts["written"] == 1
 
 
 def test_an_event_of_an_earlier_process_is_not_written_again() -> None:
     found = replace(QUEUED, maybe_told=True)
-
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(found)
-        await asyncio.sleep(20)
-
-    first, second = Server(), Server([409])
-    writing(first, scenario)
-    writer = writing(second, scenario)
-    (written,), (asked,) = first.requests, second.requests
-    assert written[3]["metadata"]["name"] == asked[3]["metadata"]["name"]
+    played(first := Server(), found, 20)
+    writer = played(second := Server([409]), found, 20)
+    assert first.names == second.names
+    assert len(second.names) == 1
     assert writer.counts == {"written": 0, "dropped": 0, "failed": 0}
     assert writer.waiting == 0
 
 
 def test_an_event_of_an_earlier_process_that_happens_again_is_counted_there() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(replace(QUEUED, maybe_told=True))
-        await asyncio.sleep(1)
-        writer.record(QUEUED)
-        await asyncio.sleep(20)
-
-    server = Server([409])
-    writing(server, scenario)
+    played(server := Server([409]), replace(QUEUED, maybe_told=True), 1, QUEUED, 20)
     (_, _, _, created, _), (_, method, path, patch, _) = server.requests
     assert (method, patch["series"]["count"]) == ("PATCH", 2)
     assert path.endswith(f"/events/{created['metadata']['name']}")
 
 
 def test_a_write_whose_answer_was_lost_is_not_repeated_under_another_name() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(60)
-
     server = Server([None, 409])
-    writer = writing(server, scenario)
-    assert len({each[3]["metadata"]["name"] for each in server.requests}) == 1
-    assert len(server.requests) == 2
+    writer = played(server, QUEUED, 60)
+    first, second = server.names
+    assert first == second
     assert writer.waiting == 0
 
 
-@pytest.mark.parametrize("differs", ["reason", "action", "note", "uid", "type", "kind"])
-def test_events_that_say_different_things_have_different_names(differs: str) -> None:
-    other = replace(QUEUED, **{differs: "Node" if differs == "kind" else "other"})
-
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        writer.record(other)
-        await asyncio.sleep(1)
-
-    server = Server()
-    writing(server, scenario)
-    first, second = (each[3]["metadata"]["name"] for each in server.requests)
-    assert first != second
-
-
 def test_an_expired_event_is_made_anew_with_what_is_new() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(30)
-        writer.record(QUEUED)
-        writer.record(QUEUED)
-        await asyncio.sleep(30)
-
-    server = Server([201, 404])
-    writing(server, scenario)
-    assert [each[1] for each in server.requests] == ["POST", "PATCH", "POST"]
-    assert server.requests[2][3]["series"]["count"] == 2
-    assert server.requests[2][3]["eventTime"] == "2026-11-23T00:00:30.000000Z"
+    played(server := Server([201, 404]), QUEUED, 30, QUEUED, QUEUED, 30)
+    assert server.methods == ["POST", "PATCH", "POST"]
+    assert server.bodies[2]["series"]["count"] == 2
+    assert server.bodies[2]["eventTime"] == "2026-11-23T00:00:30.000000Z"
 
 
 def test_k22_a_server_that_is_down_is_asked_less_and_less_often() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(100)
-
     server = Server([None, 503, 429, None])
-    writer = writing(server, scenario)
-    assert [round(each[0]) for each in server.requests] == [0, 1, 3, 7, 15]
+    writer = played(server, QUEUED, 100)
+    assert [round(each) for each in server.times] == [0, 1, 3, 7, 15]
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 0}
 
 
 def test_an_event_that_cannot_be_written_is_given_up_and_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        writer.record(replace(QUEUED, note="another"))
-        await asyncio.sleep(1)
-        writer.record(QUEUED)  # not a series: it was never written
-        await asyncio.sleep(1)
-
     server = Server([403, 403, 201])
-    writer = writing(server, scenario)
+    # the last one is not a series: it was never written
+    writer = played(server, QUEUED, replace(QUEUED, note="another"), 1, QUEUED, 1)
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 2}
-    assert [each[1] for each in server.requests] == ["POST"] * 3
+    assert server.methods == ["POST"] * 3
     (line,) = caplog.messages
     assert line.startswith("event Scheduling about web-1 could not be written: 403")
 
 
 def test_after_six_tries_an_event_is_given_up() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        writer.record(QUEUED)
-        await asyncio.sleep(600)
-
     server = Server([None] * 20)
-    writer = writing(server, scenario)
+    writer = played(server, QUEUED, 600)
     assert len(server.requests) == 6
     assert writer.counts["failed"] == 1
 
 
-def test_the_memory_of_series_is_bounded() -> None:
-    async def scenario(writer: EventWriter) -> None:
-        for number in range(25_000):
-            writer.record(replace(QUEUED, note=f"{number}"))
+@virtual
+async def test_the_memory_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quadriga.k8s.api.event_writer._MAX_KNOWN", 1500)
+    async with writing(Server()) as writer:
+        for number, each in enumerate(noted(*range(2500))):
+            writer.record(each)
             if not number % 900:
                 await asyncio.sleep(10)
         await asyncio.sleep(20)
-        assert len(writer._known) <= 20_001
+        assert len(writer._known) <= 1501
         await asyncio.sleep(700)
         writer.record(QUEUED)
         assert len(writer._known) == 1
-
-    writing(Server(), scenario)

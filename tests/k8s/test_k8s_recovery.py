@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from k8s_world import Killed, World, gang
-from test_k8s_world import SOFT, WHOLE
+from k8s_queues import SOFT, WHOLE
+from k8s_world import Killed, World, cluster, gang
 
 from quadriga.k8s.objects import NamedReference
 from quadriga.k8s.shim.actions import Record
@@ -15,9 +15,7 @@ from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
 
 def job() -> World:
     """T1, smaller: a Job of 12 pods on 2 nodes."""
-    world = World()
-    for n in range(2):
-        world.add_node(f"n{n}", cpu="3")
+    world = cluster("3", nodes=2)
     for n in range(12):
         world.add_pod(f"job-{n}", "job", duration=5)
     return world
@@ -25,9 +23,7 @@ def job() -> World:
 
 def gang_of_two_groups() -> World:
     """T2."""
-    world = World()
-    for n in range(3):
-        world.add_node(f"n{n}")
+    world = cluster(nodes=3)
     groups = [gang("driver", 1), gang("workers", 3, "2")]
     world.add_pod("driver", "spark", group="driver", groups=groups, duration=40)
     for n in range(3):
@@ -37,11 +33,8 @@ def gang_of_two_groups() -> World:
 
 def soft_gang() -> World:
     """T3."""
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=SOFT, duration=10)
-    for n in range(2):
-        world.add_pod(f"worker-{n}", "spark", group="w", duration=10)
+    world = cluster("2", queues=WHOLE)
+    world.add_gang(3, policy=SOFT, duration=10)
     return world
 
 
@@ -115,8 +108,7 @@ def kinds(world: World) -> list[str]:
 
 
 def test_k141_the_order_of_a_start() -> None:
-    world = World()
-    world.add_node("n1", cpu="2")
+    world = cluster("2")
     world.add_pod("other", scheduler="another", node="n1")
     world.add_pod("a", "app")
     waiting = world.add_pod("b", "app")
@@ -150,23 +142,16 @@ def test_k141_existing_pods_are_reported_by_creation_a_thousand_in_a_message() -
     world.sent.clear()
     world.restart()
     world.run(1)
-    sizes = [
-        len(each.allocations)
-        for each in world.sent
-        if isinstance(each, AllocationRequest) and each.allocations
-    ]
-    assert sizes == [1000, 200]
-    keys = [
-        each.allocationKey for request in world.sent for each in getattr(request, "allocations", ())
-    ]
+    reports = [each.allocations for each in world.sent if getattr(each, "allocations", ())]
+    assert [len(each) for each in reports] == [1000, 200]
+    keys = [each.allocationKey for report in reports for each in report]
     in_order = sorted(world.pods.values(), key=lambda pod: pod.metadata.name)
     assert keys == [pod.uid for pod in in_order]
     world.check()
 
 
 def test_k143_a_running_pod_of_a_rejected_application_counts_as_foreign() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1")
+    world = cluster(queues=WHOLE)
     pod = world.add_pod("a", "app", queue="root.default", duration=50)
     world.run(1)
     world.refuse_applications = True
@@ -180,9 +165,8 @@ def test_k143_a_running_pod_of_a_rejected_application_counts_as_foreign() -> Non
 
 
 def test_k145_missing_placeholders_are_created_after_a_restart() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE)
+    world.add_gang()
     world.run(2)
     kept = {pod.uid for pod in world.placeholders[:2]}
     lost = world.placeholders[2].uid
@@ -198,9 +182,8 @@ def test_k145_missing_placeholders_are_created_after_a_restart() -> None:
 
 
 def test_k146_a_gang_with_a_placed_member_makes_no_placeholders() -> None:
-    world = World()
-    world.add_node("n1")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster()
+    world.add_gang()
     world.run(3)
     assert world.phases("driver") == {"Running": 1}
     assert len(world.placeholders) == 2
@@ -215,23 +198,19 @@ def test_k146_a_gang_with_a_placed_member_makes_no_placeholders() -> None:
 
 
 def test_k147_placeholders_without_a_real_pod_are_deleted() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    driver = world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE)
+    driver = world.add_gang()
     world.run(2)
     assert len(world.placeholders) == 3
     world.pods.pop(driver.uid)  # and the collector has not come by
     world.restart()
     world.run(2)
-    assert world.placeholders == []
-    assert world.books() == {}
-    assert world.app_state("spark") == ""
+    world.check_over("spark")
 
 
 def test_k148_a_terminating_placeholder_counts_as_gone() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE)
+    world.add_gang()
     world.run(2)
     leaving = next(pod.uid for pod in world.placeholders if pod.spec.node_name)
     world.terminate(leaving)
@@ -244,9 +223,8 @@ def test_k148_a_terminating_placeholder_counts_as_gone() -> None:
 
 
 def test_k77_a_gang_that_has_resumed_stays_an_ordinary_application() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", "4", group="w", groups=[gang("w", 3)], policy=SOFT)
+    world = cluster("2", queues=WHOLE)
+    world.add_gang(cpu="4", policy=SOFT)
     world.run(10)
     assert world.app_state("spark") == "Running"
     world.log.clear()
@@ -265,8 +243,7 @@ def test_k77_a_gang_that_has_resumed_stays_an_ordinary_application() -> None:
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
 def test_k77_a_timeout_that_is_over_at_a_start(style: str) -> None:
     world = World(queues=WHOLE)
-    policy = f"placeholderTimeoutInSeconds=30 gangSchedulingStyle={style}"
-    pod = world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=policy)
+    pod = world.add_gang(policy=f"placeholderTimeoutInSeconds=30 gangSchedulingStyle={style}")
     world.core.stop()
     world.now += 31_000_000_000
     world.start()
@@ -283,8 +260,7 @@ def test_k77_a_timeout_that_is_over_at_a_start(style: str) -> None:
 
 
 def test_k59_the_same_pod_creates_the_application_after_a_restart() -> None:
-    world = World()
-    world.add_node("n1", cpu="1")
+    world = cluster("1")
     first = world.add_pod("z-first", "app", queue="root.small")
     world.run(2)
     world.add_pod("a-second", "app", queue="root.default")
@@ -297,8 +273,7 @@ def test_k59_the_same_pod_creates_the_application_after_a_restart() -> None:
 
 
 def test_k71_the_owner_of_the_placeholders_stays_the_originator() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
+    world = cluster("2", queues=WHOLE)
     groups = [gang("w", 3)]
     world.run(1)
     older = world.add_pod("older", "spark", group="w", groups=groups)
@@ -312,26 +287,24 @@ def test_k71_the_owner_of_the_placeholders_stays_the_originator() -> None:
     assert owners == {older.uid}
 
 
-def test_k149_a_bind_that_was_on_its_way_is_neither_lost_nor_repeated() -> None:
-    for after in (False, True):
-        world = World()
-        world.add_node("n1")
-        pod = world.add_pod("a", "app")
-        world.kill_at, world.kill_after = 6, after
-        with pytest.raises(Killed):
-            world.run(2)
-        assert world.log[-1] == "Bind a"
-        world.restart()
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_k149_a_bind_that_was_on_its_way_is_neither_lost_nor_repeated(after: bool) -> None:
+    world = cluster()
+    pod = world.add_pod("a", "app")
+    world.kill_at, world.kill_after = 6, after
+    with pytest.raises(Killed):
         world.run(2)
-        assert world.bound[pod.uid] == ["n1"]
-        world.check()
+    assert world.log[-1] == "Bind a"
+    world.restart()
+    world.run(2)
+    assert world.bound[pod.uid] == ["n1"]
+    world.check()
 
 
 def test_k153_events_of_what_was_there_may_have_been_told_before_the_start() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
+    world = cluster("2", queues=WHOLE)
     world.run(1)
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.add_gang()
     world.add_pod("large", "large", cpu="9")
     world.add_pod("other", "other", scheduling_gates=(NamedReference("quota/wait"),))
     world.run(2)

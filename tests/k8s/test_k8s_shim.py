@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from k8s_world import QUEUES, World, gang
+from k8s_queues import DEFAULT, SMALL, queues
+from k8s_world import Killed, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.shim import actions
@@ -31,17 +32,15 @@ POLICIES = (
 class History:
     """One random history. Pods that nobody deletes must end."""
 
-    def __init__(self, seed: int, admission: str, unified: bool = False) -> None:
+    def __init__(self, seed: int, admission: str, unified: bool) -> None:
         self.choose = random.Random(seed)
-        queues = QUEUES.replace(
-            'submitacl: "*"', f'submitacl: "*"\n        properties: {{gang.admission: {admission}}}'
+        properties = f"{{gang.admission: {admission}}}"
+        self.world = cluster(
+            nodes=3, queues=queues(DEFAULT, SMALL, properties=properties), unified=unified
         )
-        self.world = World(queues=queues, unified=unified)
         self.world.fault = self.fault
         self.faults = True
         self.count = 0
-        for n in range(3):
-            self.world.add_node(f"n{n}")
         self.world.run(1)
 
     def fault(self, action: Action) -> BindEnded | CreateEnded | None:
@@ -108,7 +107,7 @@ class History:
         elif operation == "remove node" and len(world.nodes) > 1:
             world.remove_node(choose.choice(sorted(world.nodes)))
         elif operation == "add node":
-            for name in ("n0", "n1", "n2"):
+            for name in ("n1", "n2", "n3"):
                 if name not in world.nodes:
                     world.add_node(name)
         elif operation == "restart":
@@ -157,8 +156,6 @@ class History:
         self.world.set_pod(replace(pod, spec=replace(pod.spec, containers=(smaller,))))
 
     def kill(self, after: int) -> None:
-        from k8s_world import Killed
-
         world = self.world
         world.kill_at = world.steps + after
         world.kill_after = self.choose.random() < 0.5
@@ -174,7 +171,7 @@ class History:
         self.faults = False
         for name in sorted(world.nodes):
             world.cordon(name, unschedulable=False)
-        for name in ("n0", "n1", "n2"):
+        for name in ("n1", "n2", "n3"):
             if name not in world.nodes:
                 world.add_node(name)
         world.add_node("big", cpu="100")
@@ -209,33 +206,30 @@ def play(seed: int, operations: list[str], admission: str, unified: bool = False
     history.judge()
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
+#: the same ones every time
+FEW = settings(
+    max_examples=25, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
-@given(
-    seed=st.integers(0, 10_000),
-    operations=st.lists(st.sampled_from(OPERATIONS), min_size=5, max_size=25),
-    admission=st.sampled_from(["atomic", "whole"]),
-)
-def test_whatever_happens_everything_runs_once_and_is_counted(
-    seed: int, operations: list[str], admission: str
+MANY = settings(FEW, max_examples=2 * settings.default.max_examples)
+
+
+def histories(shortest: int, longest: int) -> Any:
+    operations = st.lists(st.sampled_from(OPERATIONS), min_size=shortest, max_size=longest)
+    admission = st.sampled_from(["atomic", "whole"])
+    return given(seed=st.integers(0, 1_000_000), operations=operations, admission=admission)
+
+
+@pytest.mark.parametrize("unified", [False, True], ids=["asks", "K8 unified asks"])
+@FEW
+@histories(5, 25)
+def test_k8_whatever_happens_everything_runs_once_and_is_counted(
+    seed: int, operations: list[str], admission: str, unified: bool
 ) -> None:
-    play(seed, operations, admission)
+    play(seed, operations, admission, unified)
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=400, deadline=None, derandomize=True, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
-@given(
-    seed=st.integers(0, 1_000_000),
-    operations=st.lists(st.sampled_from(OPERATIONS), min_size=10, max_size=60),
-    admission=st.sampled_from(["atomic", "whole"]),
-)
+@MANY
+@histories(10, 60)
 def test_long_histories(seed: int, operations: list[str], admission: str) -> None:
     play(seed, operations, admission)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from k8s_world import World, gang
-from test_k8s_shim import OPERATIONS, play
-from test_k8s_world import HARD, SOFT, WHOLE
+from k8s_queues import HARD, SOFT, WHOLE
+from k8s_world import World, cluster, failed
 
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_sender import CoreSender
-from quadriga.k8s.shim.inputs import BindEnded, CoreAnswered
+from quadriga.k8s.shim.actions import Bind
+from quadriga.k8s.shim.inputs import CoreAnswered
 from quadriga.si import (
     Allocation,
     AllocationAsk,
@@ -105,19 +103,13 @@ def test_k8_reports_come_before_asks_and_keep_their_node() -> None:
 
 
 def test_k8_releases_name_the_key_alone() -> None:
-    of_ask = AllocationAskRelease(
-        partitionName="default",
-        applicationID="app",
-        allocationKey="uid-3",
-        terminationType=TerminationType.STOPPED_BY_RM,
-        message="because",
-    )
+    names = {"partitionName": "default", "applicationID": "app", "allocationKey": "uid-3"}
+    stopped = TerminationType.STOPPED_BY_RM
+    of_ask = AllocationAskRelease(**names, terminationType=stopped, message="because")
     kind = TerminationType.PLACEHOLDER_REPLACED
     (made,) = unified(request(releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)))
-    assert list(made.releases.allocationsToRelease) == [
-        release("uid-2", kind=kind),
-        release("uid-3"),
-    ]
+    released = list(made.releases.allocationsToRelease)
+    assert released == [release("uid-2", kind=kind), release("uid-3")]
     assert not made.releases.allocationAsksToRelease
 
 
@@ -155,25 +147,20 @@ def job(world: World) -> None:
 
 def whole_gang(world: World) -> None:
     world.add_node("n1", cpu="4")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], duration=20)
-    for n in range(2):
-        world.add_pod(f"worker-{n}", "spark", group="w", duration=20)
+    world.add_gang(3, duration=20)
     world.run(60)
 
 
 def soft_gang_without_room(world: World) -> None:
     """Its third placeholder is an ask that the core takes back."""
     world.add_node("n1", cpu="2")
-    groups = [gang("w", 3)]
-    world.add_pod("driver", "spark", group="w", groups=groups, policy=SOFT, duration=5)
-    for n in range(2):
-        world.add_pod(f"worker-{n}", "spark", group="w", duration=5)
+    world.add_gang(3, policy=SOFT, duration=5)
     world.run(60)
 
 
 def hard_gang_without_room(world: World) -> None:
     world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=HARD)
+    world.add_gang(policy=HARD)
     world.run(60)
 
 
@@ -181,18 +168,10 @@ def failing_node(world: World) -> None:
     """K108, K110."""
     for n in range(2):
         world.add_node(f"n{n}")
-    failed: list[str] = []
-
-    def fault(action: Any) -> BindEnded | None:
-        if not failed and hasattr(action, "node"):
-            failed.append(action.node)
-            return BindEnded(action.pod.uid, "failed", reason="500")
-        return None
-
-    world.fault = fault
+    tried = world.answer(Bind, failed, times=1)
     world.add_pod("a", "app", duration=10)
     world.run(20)
-    assert failed
+    assert tried
 
 
 def elsewhere(world: World) -> None:
@@ -224,13 +203,8 @@ def restarts(world: World) -> None:
 
 
 SCENARIOS = (
-    job,
-    whole_gang,
-    soft_gang_without_room,
-    hard_gang_without_room,
-    failing_node,
-    elsewhere,
-    restarts,
+    *(job, whole_gang, soft_gang_without_room, hard_gang_without_room),
+    *(failing_node, elsewhere, restarts),
 )
 
 
@@ -250,17 +224,12 @@ def test_k8_nothing_depends_on_the_form(scenario: Any) -> None:
 
 
 def test_k8_a_timeout_of_an_ask_may_come_as_a_release_by_its_key() -> None:
-    world = World(queues=WHOLE, unified=True)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE, unified=True)
+    world.add_gang()
     world.run(2)
     asked = next(each for each in world.placeholders if not each.spec.node_name)
-    over = AllocationRelease(
-        applicationID="spark",
-        partitionName="default",
-        allocationKey=asked.uid,
-        terminationType=TerminationType.TIMEOUT,
-    )
+    over = release(asked.uid, kind=TerminationType.TIMEOUT)
+    over.applicationID = "spark"
     world.inputs.append(CoreAnswered(AllocationResponse(released=[over])))
     world.settle()
     assert asked.uid not in world.pods
@@ -269,8 +238,7 @@ def test_k8_a_timeout_of_an_ask_may_come_as_a_release_by_its_key() -> None:
 
 def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
     """A core of SI 1.6 or later gives none."""
-    world = World(unified=True)
-    world.add_node("n1", cpu="1")
+    world = cluster("1", unified=True)
     world.run(1)
     pod = world.add_pod("a", "app", cpu="2")
     world.run(1)
@@ -279,35 +247,12 @@ def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
     world.inputs.append(CoreAnswered(AllocationResponse(new=[new])))
     world.settle()
     assert world.pods[pod.uid].spec.node_name == "n1"
-    preempted = AllocationRelease(
-        applicationID="app",
-        partitionName="default",
-        allocationKey=pod.uid,
-        terminationType=TerminationType.PREEMPTED_BY_SCHEDULER,
-    )
+    preempted = release(pod.uid, kind=TerminationType.PREEMPTED_BY_SCHEDULER)
     world.inputs.append(CoreAnswered(AllocationResponse(released=[preempted])))
     world.settle()
     assert pod.uid not in world.pods
     (sent,) = world.sent[-1].releases.allocationsToRelease
     assert (sent.allocationKey, sent.terminationType) == (pod.uid, preempted.terminationType)
-
-
-@settings(
-    max_examples=15,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-@given(
-    seed=st.integers(0, 10_000),
-    operations=st.lists(st.sampled_from(OPERATIONS), min_size=5, max_size=25),
-    admission=st.sampled_from(["atomic", "whole"]),
-)
-def test_k8_whatever_happens_everything_runs_once_and_is_counted(
-    seed: int, operations: list[str], admission: str
-) -> None:
-    play(seed, operations, admission, unified=True)
 
 
 # -- the option --------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from k8s_world import World
+from k8s_world import World, failed
 from msgspec.structs import replace
 
 from quadriga.fsm.table import SECOND
@@ -23,8 +23,8 @@ from quadriga.k8s.objects import (
     PodAffinityTerm,
     Taint,
 )
-from quadriga.k8s.shim.actions import Action, Bind
-from quadriga.k8s.shim.inputs import BindEnded, Changed, VolumesChanged
+from quadriga.k8s.shim.actions import Bind
+from quadriga.k8s.shim.inputs import Changed, VolumesChanged
 from quadriga.si import AllocationRequest
 
 HOST = "kubernetes.io/hostname"
@@ -73,26 +73,17 @@ def node_of(made: World, pod: Pod) -> str:
     return made.pods[pod.uid].spec.node_name
 
 
-class Broken:
-    """Binds fail for a while."""
-
-    def __init__(self, times: int) -> None:
-        self.left = times
-        self.at: list[int] = []
-
-    def __call__(self, action: Action) -> BindEnded | None:
-        if not isinstance(action, Bind):
-            return None
-        self.left -= 1
-        return BindEnded(action.pod.uid, "failed", reason="no") if self.left >= 0 else None
+def waiting(made: World, times: int = 1, seconds: float = 5) -> tuple[Pod, list[Any]]:
+    """A pod, of which the first so many binds fail, and its binds as they come."""
+    binds = made.answer(Bind, failed, times)
+    pod = made.add_pod("p", "app")
+    made.run(seconds)
+    return pod, binds
 
 
 def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
     made = world()
-    made.fault = Broken(1)
-    pod = made.add_pod("p", "app")
-    made.run(5)
-    assert not node_of(made, pod)
+    pod, _ = waiting(made)
     made.run(24)
     assert not node_of(made, pod)
     made.run(6)
@@ -103,28 +94,25 @@ def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
 
 def test_k110_the_time_doubles_up_to_five_minutes() -> None:
     made = world()
-    broken = made.fault = Broken(6)
-    pod = made.add_pod("p", "app")
-    made.run(1)
+    pod, binds = waiting(made, 6, seconds=1)
     times = []
     began = made.now
-    for left in (4, 3, 2, 1, 0, -1):
-        made.run(400, until=lambda left=left: broken.left <= left)  # type: ignore[misc]
+    for failures in (2, 3, 4, 5, 6):
+        made.run(400, until=lambda failures=failures: len(binds) >= failures)  # type: ignore[misc]
         times.append((made.now - began) // SECOND)
         began = made.now
+    made.run(400, until=lambda: node_of(made, pod))
+    times.append((made.now - began) // SECOND)
     assert times == pytest.approx([30, 60, 120, 240, 300, 300], abs=6)
-    made.run(1)
     assert node_of(made, pod) == "n0"
 
 
 def test_k110_a_change_of_the_node_ends_it() -> None:
     made = world()
-    made.fault = Broken(1)
-    pod = made.add_pod("p", "app")
-    made.run(5)
+    pod, _ = waiting(made)
     assert not node_of(made, pod)
     node = made.nodes["n0"]
-    made.set_node(replace(node, status=replace(node.status, allocatable={**_TWICE})))
+    made.set_node(replace(node, status=replace(node.status, allocatable=_TWICE)))
     made.run(1)
     assert node_of(made, pod) == "n0"
 
@@ -134,9 +122,7 @@ _TWICE = {"cpu": "8", "memory": "64Gi", "pods": "110"}
 
 def test_k110_the_other_nodes_come_first() -> None:
     made = world(2)
-    made.fault = Broken(1)
-    pod = made.add_pod("p", "app")
-    made.run(2)
+    pod, _ = waiting(made, seconds=2)
     assert node_of(made, pod)
     assert made.bound[pod.uid] == [node_of(made, pod)]
     made.run(60)  # what was refused to the pod matters no more
@@ -147,8 +133,9 @@ def _untaint(made: World, node: Node) -> None:
     made.set_node(replace(node, spec=NodeSpec()))
 
 
-def _label(made: World, node: Node) -> None:
-    made.set_node(replace(node, metadata=replace(node.metadata, labels={"disk": "fast"})))
+def _label(made: World, node: Node, **labels: str) -> None:
+    labels = labels or {"disk": "fast"}
+    made.set_node(replace(node, metadata=replace(node.metadata, labels=labels)))
 
 
 CHANGES: dict[str, tuple[NodeSpec, dict[str, Any], Callable[[World, Node], None]]] = {
@@ -176,29 +163,33 @@ def _apart(selector: dict[str, str], **term: Any) -> Affinity:
     return Affinity(pod_anti_affinity=PodAffinity(terms))
 
 
-def _on_host(made: World) -> None:
-    node = made.nodes["n0"]
-    made.set_node(replace(node, metadata=replace(node.metadata, labels={HOST: "n0"})))
+def relabel(made: World, pod: Pod, app: str) -> None:
+    pod = made.pods[pod.uid]
+    labels = {**pod.metadata.labels, "app": app}
+    made.set_pod(replace(pod, metadata=replace(pod.metadata, labels=labels)))
+
+
+def on_host() -> SleepingWorld:
+    """The node has the label of its host."""
+    made = world()
+    _label(made, made.nodes["n0"], **{HOST: "n0"})
+    return made
 
 
 def test_k127_a_pod_that_is_in_the_way_gets_other_labels() -> None:
-    made = world()
-    _on_host(made)
+    made = on_host()
     other = made.add_pod("other", "other", labels={"app": "web"})
     made.run(1)
     pod = made.add_pod("p", "app", affinity=_apart({"app": "web"}))
     made.run(30)
     assert node_of(made, other) and not node_of(made, pod)
-    other = made.pods[other.uid]
-    labels = {**other.metadata.labels, "app": "db"}
-    made.set_pod(replace(other, metadata=replace(other.metadata, labels=labels)))
+    relabel(made, other, "db")
     made.run(0.1)
     assert node_of(made, pod) == "n0"
 
 
 def test_k127_a_namespace_gets_other_labels() -> None:
-    made = world()
-    _on_host(made)
+    made = on_host()
     made.add_namespace("default")
     space = made.namespaces["default"]
 
@@ -248,6 +239,6 @@ def test_k110_what_changes_no_answer_wakes_nobody() -> None:
     node = made.nodes["n0"]
     made.set_node(replace(node, metadata=replace(node.metadata, annotations={"seen": "now"})))
     pod = made.add_pod("other", scheduler="default-scheduler", labels={"app": "web"})
-    made.set_pod(replace(pod, metadata=replace(pod.metadata, labels={"app": "db"})))
+    relabel(made, pod, "db")
     made.run(5)
     assert len(made.sent) == sent

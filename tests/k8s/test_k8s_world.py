@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from k8s_world import World, gang
+from k8s_queues import HARD, QUEUES, SOFT, WHOLE
+from k8s_world import cluster, gang
 
 
 def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:
-    world = World()
-    for n in range(5):
-        world.add_node(f"n{n}", cpu="8")
+    world = cluster("8", nodes=5)
     pods = [world.add_pod(f"job-{n}", "job", duration=30) for n in range(100)]
     world.run(10)
     assert world.phases("job")["Running"] == 40
     world.check()
     world.run(200)
     assert world.phases("job") == {"Succeeded": 100}
-    assert world.books() == {}
-    assert world.app_state("job") == ""
+    world.check_over("job")
     assert world.core_app("job") in ("", "Completed")
     assert {len(world.bound[pod.uid]) for pod in pods} == {1}
 
 
 def test_t2_a_gang_of_two_groups_starts_together() -> None:
-    world = World()
-    for n in range(3):
-        world.add_node(f"n{n}")
+    world = cluster(nodes=3)
     groups = [gang("driver", 1), gang("workers", 3, "2")]
     world.add_pod("driver", "spark", group="driver", groups=groups, duration=60)
     for n in range(3):
@@ -36,22 +32,17 @@ def test_t2_a_gang_of_two_groups_starts_together() -> None:
     assert world.placeholders == []
     world.check()
     world.run(200)
-    assert world.books() == {}
-    assert world.app_state("spark") == ""
+    world.check_over("spark")
 
 
 def test_t2_no_real_pod_is_bound_before_the_last_placeholder() -> None:
-    world = World()
-    world.add_node("n1", cpu="3")
-    groups = [gang("workers", 3)]
-    world.add_pod("driver", "spark", group="workers", groups=groups)
-    world.add_pod("worker-1", "spark", group="workers")
-    world.add_pod("worker-2", "spark", group="workers")
+    world = cluster("3")
+    world.add_gang(3)
     world.run(5)
     binds = [line for line in world.log if line.startswith("Bind")]
     assert [line.startswith("Bind tg-") for line in binds] == [True] * 3 + [False] * 3
     nodes = {pod.metadata.name: pod.spec.node_name for pod in world.pods.values()}
-    assert nodes == {"driver": "n1", "worker-1": "n1", "worker-2": "n1"}
+    assert nodes == {"driver": "n1", "worker-0": "n1", "worker-1": "n1"}
     reasons = world.reasons()
     assert reasons.count("GangScheduling/CreatingPlaceholders") == 1
     assert reasons.count("GangScheduling/PlaceholderAllocated") == 3
@@ -60,59 +51,36 @@ def test_t2_no_real_pod_is_bound_before_the_last_placeholder() -> None:
     world.check()
 
 
-SOFT = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Soft"
-HARD = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Hard"
-#: placeholders are placed one by one, and the first one starts the clock
-WHOLE = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        properties: {gang.admission: whole}
-        queues:
-          - name: default
-"""
+BOTH = pytest.mark.parametrize("queues", [WHOLE, QUEUES], ids=["whole", "default"])
 
 
-@pytest.mark.parametrize("queues", [WHOLE, None], ids=["whole", "default"])
-def test_t3_a_soft_gang_without_room_goes_on_without_it(queues: str | None) -> None:
-    world = World() if queues is None else World(queues=queues)
-    world.add_node("n1", cpu="2")
-    originator = world.add_pod(
-        "driver", "spark", group="w", groups=[gang("w", 3)], policy=SOFT, duration=10
-    )
-    for n in range(2):
-        world.add_pod(f"worker-{n}", "spark", group="w", duration=10)
+@BOTH
+def test_t3_a_soft_gang_without_room_goes_on_without_it(queues: str) -> None:
+    world = cluster("2", queues=queues)
+    originator = world.add_gang(3, policy=SOFT, duration=10)
     world.run(3)
     assert world.app_state("spark") == "Reserving"
     assert len(world.placeholders) == 3
     world.run(8)
     assert world.placeholders == []
     assert world.app_state("spark") == "Running"
-    assert (
-        world.pods[originator.uid].metadata.annotations["internal.yunikorn.apache.org/gang-resumed"]
-        == "true"
-    )
+    annotations = world.pods[originator.uid].metadata.annotations
+    assert annotations["internal.yunikorn.apache.org/gang-resumed"] == "true"
     assert sum(pod.status.phase == "Running" for pod in world.pods.values()) == 2
     world.check()
-    reasons = world.reasons(originator.uid)
+    found = [each.split("/")[1] for each in world.reasons(originator.uid)]
     order = ["CreatingPlaceholders", "PlaceholderTimeOut", "GangSchedulingFailed"]
-    found = [each.split("/")[1] for each in reasons]
     assert sorted(order, key=found.index) == order
     world.run(60)
     assert world.phases() == {"Succeeded": 3}
     assert world.books() == {}
 
 
-@pytest.mark.parametrize("queues", [WHOLE, None], ids=["whole", "default"])
-def test_t4_a_hard_gang_without_room_fails(queues: str | None) -> None:
-    world = World() if queues is None else World(queues=queues)
-    world.add_node("n1", cpu="2")
-    pods = [
-        world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=HARD),
-        world.add_pod("worker", "spark", group="w"),
-    ]
+@BOTH
+def test_t4_a_hard_gang_without_room_fails(queues: str) -> None:
+    world = cluster("2", queues=queues)
+    world.add_gang(2, policy=HARD)
+    pods = list(world.pods.values())
     world.run(11)
     assert world.placeholders == []
     for pod in pods:
@@ -125,9 +93,8 @@ def test_t4_a_hard_gang_without_room_fails(queues: str | None) -> None:
 
 
 def test_k60_an_id_that_failed_starts_anew_when_its_pods_have_ended() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=HARD)
+    world = cluster("2", queues=WHOLE)
+    world.add_gang(policy=HARD)
     world.run(6)
     world.kubelets = False
     late = world.add_pod("late", "spark")
@@ -137,12 +104,10 @@ def test_k60_an_id_that_failed_starts_anew_when_its_pods_have_ended() -> None:
 
 
 def test_t5_two_gangs_that_fit_only_alone() -> None:
-    world = World()
-    world.add_node("n1", cpu="4")
+    world = cluster()
     for app in ("first", "second"):
-        world.add_pod(f"{app}-0", app, group="w", groups=[gang("w", 3)], duration=20)
-        for n in range(1, 3):
-            world.add_pod(f"{app}-{n}", app, group="w", duration=20)
+        for n in range(3):
+            world.add_pod(f"{app}-{n}", app, group="w", groups=[gang("w", 3)], duration=20)
     world.run(5)
     assert world.phases("first") == {"Running": 3}
     assert world.phases("second") == {"Pending": 3}
@@ -154,23 +119,19 @@ def test_t5_two_gangs_that_fit_only_alone() -> None:
 
 
 def test_t6_the_originator_is_deleted_while_the_gang_reserves() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    originator = world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE)
+    originator = world.add_gang()
     world.run(1)
     assert len(world.books()) == 2
     world.delete_pod(originator.uid)
     world.run(2)
-    assert world.placeholders == []
-    assert world.books() == {}
-    assert world.app_state("spark") == ""
+    world.check_over("spark")
     assert world.core_app("spark") in ("", "Completed")
 
 
 def test_t6_the_originator_ends_with_placeholders_left() -> None:
-    world = World()
-    world.add_node("n1", cpu="4")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], duration=10)
+    world = cluster()
+    world.add_gang(duration=10)
     world.run(5)
     assert len(world.placeholders) == 2
     world.run(7)
@@ -181,9 +142,8 @@ def test_t6_the_originator_ends_with_placeholders_left() -> None:
 
 
 def test_t7_a_placeholder_that_is_deleted_by_hand_is_made_again() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="2")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world = cluster("2", queues=WHOLE)
+    world.add_gang()
     world.run(1)
     world.delete_pod(world.placeholders[0].uid)
     world.run(1)
@@ -195,9 +155,8 @@ def test_t7_a_placeholder_that_is_deleted_by_hand_is_made_again() -> None:
 
 
 def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
-    world = World(queues=WHOLE)
-    world.add_node("n1", cpu="1")
-    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)])
+    world = cluster("1", queues=WHOLE)
+    world.add_gang(members=2)
     world.run(1)
     for _ in range(3):
         world.delete_pod(world.placeholders[0].uid)
@@ -211,17 +170,15 @@ def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
 
 
 def test_t8_task_groups_with_an_error_do_not_keep_the_pods_from_running() -> None:
-    world = World()
-    world.add_node("n1")
-    pod = world.add_pod("driver", "spark", group="w", groups=[gang("w", 0)])
+    world = cluster()
+    pod = world.add_gang(members=0)
     world.run(1)
     assert "GangScheduling/TaskGroupsError" in world.reasons(pod.uid)
     assert world.phases() == {"Running": 1}
 
 
 def test_t8_ambiguous_ids_and_a_wrong_group_are_told_and_the_pods_run() -> None:
-    world = World()
-    world.add_node("n1")
+    world = cluster()
     pod = world.add_pod("a", "app-a", labels={"applicationId": "other"})
     assert pod.metadata.labels["yunikorn.apache.org/app-id"] == "app-a"
     world.add_pod("b-0", "app-b", group="w", groups=[gang("w", 1)])

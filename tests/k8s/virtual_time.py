@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,9 +46,24 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """The test runs on a virtual loop."""
+
+    @functools.wraps(test)
+    def on_virtual_time(*given: Any, **named: Any) -> None:
+        run(test(*given, **named))
+
+    return on_virtual_time
+
+
 def clock() -> int:
     """The loop's time, ns."""
     return round(asyncio.get_running_loop().time() * 1e9)
+
+
+def seconds() -> float:
+    """The loop's time since its start."""
+    return (clock() - 1_000_000_000_000) / 1e9
 
 
 def wall() -> int:

@@ -92,6 +92,16 @@ def run(*words: str | Path, cwd: Path, **more: str) -> str:
     return done.stdout
 
 
+#: rules of the acceptance tables that open issues introduce: whoever builds one takes it out of here
+OWED = frozenset([f"Q{n}" for n in range(9, 16)] + [f"K{n}" for n in range(200, 212)])
+
+
+@pytest.fixture(scope="session")
+def owed() -> frozenset[str]:
+    """Rules that are neither on docs/rules.md nor tested yet."""
+    return OWED
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the checkout, or of the unpacked source distribution."""

@@ -77,20 +77,22 @@ def test_every_rule_is_one_plain_line(page: str, codes: list[str]) -> None:
 
 
 def test_the_page_has_the_rules_of_the_acceptance_table(
-    shared: Path, codes: list[str], sections: set[str]
+    shared: Path, codes: list[str], sections: set[str], owed: frozenset[str]
 ) -> None:
     table = (shared / "BEHAVIOUR.md").read_text(encoding="utf-8")
     rules = set(re.findall(r"(?m)^\| ([GRIMXQ]\d+) \|", table))
     rules |= set(re.findall(r"(?m)^\* (S\d+) ", table)) | set(re.findall(r"(?m)^(V\d+)\. ", table))
-    assert {code for code in codes if code[0] not in "KT"} == rules
+    assert {code for code in codes if code[0] not in "KT"} == rules - owed
     assert sections == set(re.findall(r"(?m)^#+ (\d(?:\.\d+)*)\.? ", table)) - {"3"}
 
 
-def test_the_page_has_the_rules_of_the_kubernetes_reference(shared: Path, codes: list[str]) -> None:
+def test_the_page_has_the_rules_of_the_kubernetes_reference(
+    shared: Path, codes: list[str], owed: frozenset[str]
+) -> None:
     table = (shared / "KUBERNETES.md").read_text(encoding="utf-8")
     rules = re.findall(r"(?m)^\| ([KT]\d+) \|", table)
-    assert {code for code in codes if code[0] in "KT"} == set(rules)
-    assert len(rules) == 199 + 25
+    assert {code for code in codes if code[0] in "KT"} == set(rules) - owed
+    assert len(rules) == 211 + 25
 
 
 # -- what cites it ---------------------------------------------------------------------------------
