@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from quadriga.core.config import PartitionConfig
 from tests.oracle import model_limits as limits
 from tests.oracle import model_order as order
 from tests.oracle.model_parts import App, Ask, Held, Node, Resources, fits, narrower, plus, within
@@ -11,23 +10,7 @@ REPLACED = "PLACEHOLDER_REPLACED"
 
 
 class Members:
-    """What a cycle does for gang members before all others."""
-
-    partition: PartitionConfig
-    nodes: dict[str, Node]
-    apps: dict[str, App]
-
-    def _give_back(self, app: App, key: str, why: str) -> None:
-        raise NotImplementedError
-
-    def _unreserve(self, ask: Ask) -> None:
-        raise NotImplementedError
-
-    def _capacity(self) -> Resources:
-        raise NotImplementedError
-
-    def _landed(self, app: App, ask: Ask, node: Node) -> None:
-        raise NotImplementedError
+    """What a cycle does for gang members before all others. `Cycles` has the rest that it needs."""
 
     # -- plans -----------------------------------------------------------------------------------------
 

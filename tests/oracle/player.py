@@ -17,24 +17,9 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AllocationRelease,
-    AllocationResponse,
-    ApplicationResponse,
-    EventRecord,
-    NodeResponse,
-    NullCallback,
-    PredicatesArgs,
-    PreemptionPredicatesArgs,
-    PreemptionPredicatesResponse,
-    RegisterResourceManagerRequest,
-    RequestError,
-    TerminationType,
-    UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
-)
 from tests.oracle.requests import NotUnderstood, Requests, termination
 from tests.oracle.scenario import V15, V18, Answer, Callback
 from tests.oracle.settings import Setting, with_properties
@@ -44,9 +29,9 @@ START = 946_684_800 * 10**9  # 2000-01-01
 
 #: kinds of release that the resource manager confirms (R2)
 _BY_CORE = (
-    TerminationType.TIMEOUT,
-    TerminationType.PREEMPTED_BY_SCHEDULER,
-    TerminationType.PLACEHOLDER_REPLACED,
+    si.TerminationType.TIMEOUT,
+    si.TerminationType.PREEMPTED_BY_SCHEDULER,
+    si.TerminationType.PLACEHOLDER_REPLACED,
 )
 
 _MS = 10**6
@@ -97,42 +82,30 @@ def _as_told_to_v18(step: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-class _Callback(NullCallback):
+class _Callback(si.NullCallback):
     """The resource manager: writes down what it hears, and confirms when it is told to."""
 
     def __init__(self, player: Player) -> None:
         self.player = player
 
-    def update_allocation(self, response: AllocationResponse) -> None:
-        self.player.hear(response)
-        self.player.outstanding.extend(
-            r for r in response.released if r.terminationType in _BY_CORE
-        )
-
-    def update_application(self, response: ApplicationResponse) -> None:
-        self.player.hear(response)
-
-    def update_node(self, response: NodeResponse) -> None:
-        self.player.hear(response)
-
-    def update_container_scheduling_state(
-        self, request: UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self.player.hear(request)
-
     def take(self, message: Message) -> None:
         """A message by whichever way it comes."""
-        if isinstance(message, AllocationResponse):
-            self.update_allocation(message)
-        else:
-            self.player.hear(message)
+        self.player.hear(message)
+        if isinstance(message, si.AllocationResponse):
+            by_core = (r for r in message.released if r.terminationType in _BY_CORE)
+            self.player.outstanding.extend(by_core)
 
-    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+    update_allocation = update_application = update_node = take
+    update_container_scheduling_state = take
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse:
         """The first try does it, on every node. That somebody answers is what counts: then the nodes
         are compared by whom they would cost (5.9, step 5), as there."""
-        return PreemptionPredicatesResponse(success=True, index=args.startIndex)
+        return si.PreemptionPredicatesResponse(success=True, index=args.startIndex)
 
-    def send_event(self, events: Sequence[EventRecord]) -> None:
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
         for event in events:
             self.player.hear(event)
 
@@ -140,7 +113,7 @@ class _Callback(NullCallback):
 class _Choosy(_Callback):
     """One that has an opinion on nodes; the core asks nobody else."""
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         for key, node_id in self.player.denied:
             if key in ("*", args.allocationKey) and node_id in ("*", args.nodeID):
                 return "denied by the scenario"
@@ -160,7 +133,7 @@ class Player(Requests):
         self._told = _as_told_to_v18 if version == V18 else dict[str, Any]
         self.now = 0
         #: releases by the core that have not been confirmed, oldest first
-        self.outstanding: list[AllocationRelease] = []
+        self.outstanding: list[si.AllocationRelease] = []
         #: pairs of allocation key and node that predicates refuse
         self.denied: list[tuple[str, str]] = []
         self._settings = settings
@@ -191,7 +164,7 @@ class Player(Requests):
         failures = self._service.failures
         try:
             self._perform(step, done)
-        except RequestError as refused:
+        except si.RequestError as refused:
             done["error"] = str(refused)
         except NotUnderstood as problem:
             done["unknown"] = str(problem)
@@ -232,7 +205,7 @@ class Player(Requests):
         self._auto, self._auto_confirm = auto, autoConfirm
         self.rm_id = rmID
         self._service.register_resource_manager(
-            RegisterResourceManagerRequest(
+            si.RegisterResourceManagerRequest(
                 rmID=rmID,
                 config=with_properties(config, self._settings),
                 extraConfig={**(extraConfig or {}), **_EXTRA},
@@ -245,7 +218,7 @@ class Player(Requests):
         self, config: str = "", extraConfig: dict[str, str] | None = None, rmID: str = ""
     ) -> None:
         self._service.update_configuration(
-            UpdateConfigurationRequest(
+            si.UpdateConfigurationRequest(
                 rmID=rmID or self.rm_id,
                 config=with_properties(config, self._settings),
                 extraConfig=extraConfig or {},

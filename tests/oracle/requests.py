@@ -7,24 +7,9 @@ from typing import Any
 
 from google.protobuf.json_format import ParseDict, ParseError
 
+from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    Allocation,
-    AllocationAsk,
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    PreemptionPolicy,
-    RemoveApplicationRequest,
-    TerminationType,
-    UserGroupInformation,
-)
 from quadriga.sim.script import resource
 
 
@@ -43,17 +28,17 @@ class Requests:
         self._by_key = by_key
 
     def _updateNode(self, request: dict[str, Any]) -> None:
-        self._service.update_node(self._parsed(request, NodeRequest()))
+        self._service.update_node(self._parsed(request, si.NodeRequest()))
 
     def _updateApplication(self, request: dict[str, Any]) -> None:
-        message = self._parsed(request, ApplicationRequest())
+        message = self._parsed(request, si.ApplicationRequest())
         for new in message.new:
             if not new.placeholderAsk.resources:
                 new.executionTimeoutMilliSeconds = 0  # X17
         self._service.update_application(message)
 
     def _updateAllocation(self, request: dict[str, Any]) -> None:
-        message = self._parsed(request, AllocationRequest())
+        message = self._parsed(request, si.AllocationRequest())
         for ask in message.asks:
             ask.executionTimeoutMilliSeconds = 0  # X17
         self._service.update_allocation(message)
@@ -74,16 +59,16 @@ class Requests:
         attributes: dict[str, str] | None = None,
         action: str = "CREATE",
     ) -> None:
-        info = NodeInfo(
+        info = si.NodeInfo(
             nodeID=nodeID,
-            action=_value(NodeInfo.ActionFromRM, action),
+            action=_value(si.NodeInfo.ActionFromRM, action),
             attributes=attributes or {},
         )
         if resources is not None:
             info.schedulableResource.CopyFrom(resource(resources))
         if occupied is not None:
             info.occupiedResource.CopyFrom(resource(occupied))
-        self._service.update_node(NodeRequest(rmID=self.rm_id, nodes=[info]))
+        self._service.update_node(si.NodeRequest(rmID=self.rm_id, nodes=[info]))
 
     _nodeAction = _addNode
 
@@ -99,11 +84,11 @@ class Requests:
         gangSchedulingStyle: str = "",
         executionTimeoutMs: int = 0,
     ) -> None:
-        request = AddApplicationRequest(
+        request = si.AddApplicationRequest(
             applicationID=appID,
             queueName=queue,
             partitionName=partition,
-            ugi=UserGroupInformation(user=user, groups=groups),
+            ugi=si.UserGroupInformation(user=user, groups=groups),
             tags=tags or {},
             gangSchedulingStyle=gangSchedulingStyle,
         )
@@ -111,11 +96,11 @@ class Requests:
             request.placeholderAsk.CopyFrom(resource(placeholderAsk))
             # in the Go core 0 and negative are the default (X17)
             request.executionTimeoutMilliSeconds = max(0, executionTimeoutMs)
-        self._service.update_application(ApplicationRequest(rmID=self.rm_id, new=[request]))
+        self._service.update_application(si.ApplicationRequest(rmID=self.rm_id, new=[request]))
 
     def _removeApp(self, appID: str, partition: str = "default") -> None:
-        removal = RemoveApplicationRequest(applicationID=appID, partitionName=partition)
-        self._service.update_application(ApplicationRequest(rmID=self.rm_id, remove=[removal]))
+        removal = si.RemoveApplicationRequest(applicationID=appID, partitionName=partition)
+        self._service.update_application(si.ApplicationRequest(rmID=self.rm_id, remove=[removal]))
 
     def _ask(
         self,
@@ -136,7 +121,7 @@ class Requests:
     ) -> None:
         asks = []
         for each in keys or (key,):
-            ask = AllocationAsk(
+            ask = si.AllocationAsk(
                 allocationKey=each,
                 applicationID=appID,
                 partitionName=partition,
@@ -150,13 +135,13 @@ class Requests:
             )  # without the time limit, which the Go core does not use (X17)
             if allowPreemptSelf is not None or allowPreemptOther is not None:
                 ask.preemptionPolicy.CopyFrom(
-                    PreemptionPolicy(
+                    si.PreemptionPolicy(
                         allowPreemptSelf=bool(allowPreemptSelf),
                         allowPreemptOther=bool(allowPreemptOther),
                     )
                 )
             asks.append(ask)
-        request = AllocationRequest(rmID=self.rm_id)
+        request = si.AllocationRequest(rmID=self.rm_id)
         if self._by_key:
             request.allocations.extend(map(_as_allocation, asks))
         else:
@@ -172,7 +157,7 @@ class Requests:
         partition: str = "default",
     ) -> None:
         self._release(
-            AllocationRelease(
+            si.AllocationRelease(
                 partitionName=partition,
                 applicationID=appID,
                 UUID=self._ours(partition, appID, allocationID),
@@ -204,26 +189,26 @@ class Requests:
         message: str = "",
         partition: str = "default",
     ) -> None:
-        release = AllocationAskRelease(
+        release = si.AllocationAskRelease(
             partitionName=partition,
             applicationID=appID,
             allocationKey=key,
             terminationType=termination(terminationType),
             message=message,
         )
-        releases = AllocationReleasesRequest(allocationAsksToRelease=[release])
-        self._service.update_allocation(AllocationRequest(rmID=self.rm_id, releases=releases))
+        releases = si.AllocationReleasesRequest(allocationAsksToRelease=[release])
+        self._service.update_allocation(si.AllocationRequest(rmID=self.rm_id, releases=releases))
 
-    def _release(self, release: AllocationRelease) -> None:
+    def _release(self, release: si.AllocationRelease) -> None:
         if self._by_key:
             release.allocationKey = release.allocationKey or release.UUID.removesuffix("-0")
             release.UUID = ""
-        releases = AllocationReleasesRequest(allocationsToRelease=[release])
-        self._service.update_allocation(AllocationRequest(rmID=self.rm_id, releases=releases))
+        releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
+        self._service.update_allocation(si.AllocationRequest(rmID=self.rm_id, releases=releases))
 
 
-def _as_allocation(ask: AllocationAsk) -> Allocation:
-    allocation = Allocation(
+def _as_allocation(ask: si.AllocationAsk) -> si.Allocation:
+    allocation = si.Allocation(
         allocationKey=ask.allocationKey,
         applicationID=ask.applicationID,
         partitionName=ask.partitionName,
@@ -240,7 +225,7 @@ def _as_allocation(ask: AllocationAsk) -> Allocation:
 
 
 def termination(name: str) -> Any:
-    return _value(TerminationType, name)
+    return _value(si.TerminationType, name)
 
 
 def _value(enum: Any, name: str) -> Any:

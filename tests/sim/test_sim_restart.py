@@ -283,14 +283,18 @@ def test_i7_i8_as_many_as_the_profile_wants(rng: random.Random) -> None:
     live_through_losses(rng)
 
 
-@pytest.mark.parametrize("seed", range(20))
+#: these take every branch of core, sim and fsm that any of 0 to 19 and of 100 to 499 takes
+KNOWN = (*range(20), 137, 230, 270, 278, 306, 311, 319, 344, 378, 404, 414, 496)
+
+
+@pytest.mark.parametrize("seed", KNOWN)
 def test_i7_i8_known_restarts(seed: int) -> None:
     live_through(random.Random(seed))
     live_through_losses(random.Random(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 500))
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
 def test_i7_i8_many_restarts(seed: int) -> None:
     live_through(random.Random(seed))
     live_through_losses(random.Random(seed))
