@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_cluster import HOST, SmallCluster, apart, expression, near, spread, term
+from small_cluster import SmallCluster, apart, expression, near, spread, term
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 ZONE = "zone"
@@ -42,47 +42,10 @@ def test_k126_the_first_of_its_kind_may_go_anywhere_with_the_key(cluster: SmallC
     assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2"
 
 
-def test_k126_a_pod_on_a_node_without_the_key_counts_nowhere(cluster: SmallCluster) -> None:
-    cluster.pod("web", "none", labels=WEB)
-    assert ask(cluster, near(term(ZONE))) == ""
-    assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2 b1"
-
-
-def test_k126_the_first_must_match_all_of_its_own_terms(cluster: SmallCluster) -> None:
-    tier = term(ZONE, {"matchLabels": {"tier": "1"}})
-    assert ask(cluster, near(term(ZONE), tier), labels=WEB) == ""
-    assert ask(cluster, near(term(ZONE), tier), labels={**WEB, "tier": "1"}) == "a1 a2 b1"
-
-
-def test_k126_a_pod_counts_only_if_it_matches_all_terms(cluster: SmallCluster) -> None:
-    both = near(term(ZONE), term(HOST, {"matchLabels": {"tier": "1"}}))
-    cluster.pod("web", "a1", labels=WEB)
-    cluster.pod("tier", "a1", labels={"tier": "1"})
-    assert ask(cluster, both) == ""
-    cluster.pod("both", "b1", labels={**WEB, "tier": "1"})
-    assert ask(cluster, both) == "b1"
-
-
-def test_k126_each_key_needs_a_count_of_its_own() -> None:
-    cluster = SmallCluster(n1={"zone": "a", "rack": "1"}, n2={"zone": "a", "rack": "2"})
-    cluster.pod("web", "n1", labels=WEB)
-    assert ask(cluster, near(term(ZONE), term("rack"))) == "n1"
-    cluster.node("n3", {"zone": "b", "rack": "1"})
-    cluster.pod("web2", "n3", labels=WEB)
-    # n2's rack has nobody, although its zone has
-    assert cluster.allows("p") == "n1 n3"
-
-
 def test_k126_a_pod_being_deleted_still_counts(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB, deleted=True)
     assert ask(cluster, near(term())) == "a1"
     assert ask(cluster, apart(term())) == "a2 b1 none"
-
-
-def test_k126_a_pod_that_has_ended_does_not(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB, phase="Succeeded")
-    assert ask(cluster, near(term())) == ""
-    assert ask(cluster, apart(term())) == "a1 a2 b1 none"
 
 
 @pytest.mark.parametrize(
@@ -117,29 +80,6 @@ def test_k126_namespaces_of_a_term(
     cluster.pod("web", "a1", labels=WEB, namespace=namespace)
     assert ask(cluster, near(term(**more))) == ("a1" if counts else "")
     assert ask(cluster, apart(term(**more))) == ("a2 b1 none" if counts else "a1 a2 b1 none")
-
-
-def test_k126_labels_of_a_namespace_may_change(cluster: SmallCluster) -> None:
-    shared = term(namespaceSelector={"matchLabels": {"kind": "shared"}})
-    cluster.pod("web", "a1", labels=WEB, namespace="other")
-    assert ask(cluster, near(shared)) == ""
-    cluster.namespace("other", kind="shared")
-    assert cluster.allows("p") == "a1"
-    cluster.namespace("other", kind="private")
-    assert cluster.allows("p") == ""
-    cluster.namespace("other", kind="shared")
-    cluster.cache.remove_namespace("other")
-    assert cluster.allows("p") == ""
-
-
-def test_k126_a_null_selector_is_about_nobody_and_an_empty_one_about_all(
-    cluster: SmallCluster,
-) -> None:
-    cluster.pod("any", "a1")
-    assert ask(cluster, near(term(selector={}))) == "a1"
-    nobody = {"topologyKey": HOST}
-    assert ask(cluster, near(nobody)) == ""
-    assert ask(cluster, apart(nobody)) == "a1 a2 b1 none"
 
 
 @pytest.mark.parametrize(
@@ -177,17 +117,6 @@ def test_k127_the_pod_goes_where_the_others_are_not(cluster: SmallCluster) -> No
     )
 
 
-def test_k127_one_term_is_enough(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    cluster.pod("db", "b1", labels=DB)
-    against_db = term(selector={"matchLabels": DB})
-    assert ask(cluster, apart(term(), against_db)) == "a2 none"
-
-
-def test_k127_it_is_not_against_itself(cluster: SmallCluster) -> None:
-    assert ask(cluster, apart(term(ZONE)), labels=WEB) == "a1 a2 b1 none"
-
-
 def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     cluster.pod("db", "a1", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("p", labels=WEB)
@@ -197,48 +126,6 @@ def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     )
     cluster.pod("q", labels=DB)
     assert cluster.allows("q") == "a1 a2 b1 none"
-
-
-def test_k128_others_without_a_node_do_not(cluster: SmallCluster) -> None:
-    cluster.pod("db", labels=DB, affinity=apart(term(ZONE)))
-    cluster.pod("p", labels=WEB)
-    assert cluster.allows("p") == "a1 a2 b1 none"
-
-
-def test_k128_namespaces_are_those_of_the_others_term(cluster: SmallCluster) -> None:
-    cluster.pod("db", "a1", namespace="other", labels=DB, affinity=apart(term(ZONE)))
-    cluster.pod("wide", "b1", namespace="other", affinity=apart(term(namespaces=["team"])))
-    cluster.pod("p", labels=WEB)
-    assert cluster.allows("p") == "a1 a2 none"
-
-
-def test_k128_others_on_a_node_without_the_key_do_not(cluster: SmallCluster) -> None:
-    cluster.pod("db", "none", labels=DB, affinity=apart(term(ZONE)))
-    cluster.pod("p", labels=WEB)
-    assert cluster.allows("p") == "a1 a2 b1 none"
-
-
-def test_k136_labels_of_nodes_and_pods_may_change(cluster: SmallCluster) -> None:
-    cluster.pod("db", "a1", labels=DB, affinity=apart(term(ZONE)))
-    cluster.pod("p", labels=WEB)
-    cluster.node("a1", {"zone": "b"})
-    assert cluster.allows("p") == "a2 none"
-    cluster.pod("p", labels=DB)
-    assert cluster.allows("p") == "a1 a2 b1 none"
-    cluster.pod("p", labels=WEB)
-    cluster.cache.remove_pod("db")
-    assert cluster.allows("p") == "a1 a2 b1 none"
-
-
-def test_k136_a_term_that_comes_later_counts_who_is_there(cluster: SmallCluster) -> None:
-    for name in ("w1", "w2"):
-        cluster.pod(name, "a1", labels={**WEB, "late": "yes"})
-    by_late = term(ZONE, {"matchLabels": {"late": "yes"}})
-    assert ask(cluster, apart(by_late)) == "b1 none"
-    cluster.cache.remove_pod("w1")
-    assert cluster.allows("p") == "b1 none"
-    cluster.cache.remove_pod("w2")
-    assert cluster.allows("p") == "a1 a2 b1 none"
 
 
 def test_t14_three_replicas_on_three_nodes_in_one_batch() -> None:

@@ -30,6 +30,19 @@ def node_actions(world: World) -> list[str]:
     ]
 
 
+def hold_first_bind(world: World) -> None:
+    """It stays on its way."""
+    held: list[Action] = []
+
+    def fault(action: Action) -> BindEnded | None:
+        if isinstance(action, actions.Bind) and not held:
+            held.append(action)
+            return BindEnded("nobody", "failed")
+        return None
+
+    world.fault = fault
+
+
 def core_used(world: World, node: str) -> int:
     def reader(scheduler: object) -> int:
         (rm,) = scheduler.resource_managers()  # type: ignore[attr-defined]
@@ -92,15 +105,7 @@ def test_t13_a_node_that_is_deleted_and_comes_back_under_load(world: World) -> N
 
 
 def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -> None:
-    held: list[Action] = []
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind) and not held:
-            held.append(action)
-            return BindEnded("nobody", "failed")  # it is still on its way
-        return None
-
-    world.fault = fault
+    hold_first_bind(world)
     pod = world.add_pod("a", "app", duration=20)
     world.run(1)
     world.remove_node("n1")
@@ -114,15 +119,7 @@ def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -
 
 
 def test_k97_a_bind_that_had_arrived_makes_an_orphan(world: World) -> None:
-    held: list[actions.Bind] = []
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind) and not held:
-            held.append(action)
-            return BindEnded("nobody", "failed")
-        return None
-
-    world.fault = fault
+    hold_first_bind(world)
     pod = world.add_pod("a", "app")
     world.run(1)
     world._cancel = lambda cancel: world.inputs.append(BindEnded(pod.uid, "bound", "n1"))  # type: ignore[method-assign]
@@ -200,22 +197,15 @@ def test_k96_foreign_pods_take_room_until_they_end() -> None:
     world.check()
 
 
-def test_k91_a_foreign_pod_on_an_unknown_node_is_told_when_the_node_comes(world: World) -> None:
-    world.run(1)
+def test_k91_a_foreign_pod_is_told_when_its_node_comes_and_when_it_gets_one(world: World) -> None:
     world.add_pod("other", scheduler="default-scheduler", node="n2")
+    waiting = world.add_pod("another", scheduler="default-scheduler")
     world.run(1)
     assert world.books() == {}
     world.add_node("n2")
     world.run(1)
-    world.check()
     assert list(world.books().values()) == ["n2"]
-
-
-def test_k91_a_foreign_pod_without_a_node_is_told_when_it_gets_one(world: World) -> None:
-    pod = world.add_pod("other", scheduler="default-scheduler")
-    world.run(1)
-    assert world.books() == {}
-    world.place(pod.uid, "n1")
+    world.place(waiting.uid, "n1")
     world.run(1)
     world.check()
 
