@@ -5,10 +5,12 @@ A test that asks for ``lifecycle`` runs once for each.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -97,6 +99,23 @@ def steer() -> Steering:
 def repository() -> Path:
     """The checkout."""
     return Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def example(repository: Path) -> Callable[[str], ModuleType]:
+    """Import a program of examples/."""
+
+    def load(name: str) -> ModuleType:
+        path = repository / "examples" / f"{name}.py"
+        if not path.is_file():
+            pytest.skip("examples/ is part of a checkout only")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture(params=LIFECYCLES.values(), ids=LIFECYCLES)
