@@ -236,7 +236,7 @@ QUEUES = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)  # type: ignore[attr-defined]
 @given(
     TREES
     | st.lists(st.dictionaries(KEYS, TREES), max_size=2).map(lambda some: {"partitions": some})

@@ -58,7 +58,7 @@ def awkward() -> Lifecycle:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def needs_dot() -> None:
     """Skip without graphviz, unless ``QUADRIGA_REQUIRE_DOT=1`` makes that a failure."""
     missing = []
@@ -75,7 +75,7 @@ def needs_dot() -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def needs_fonts(needs_dot: None) -> None:
     """Skip where another font stands for Arial than the one that the gallery is drawn with, unless
     ``QUADRIGA_REQUIRE_FONTS=1`` makes that a failure."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -32,27 +34,38 @@ def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
     assert page == gallery_page(SHOWN), STALE
 
 
-@pytest.mark.usefixtures("needs_dot")
+@pytest.fixture(scope="module")
+def drawn(needs_dot: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The gallery, written by the command."""
+    folder = tmp_path_factory.mktemp("gallery")
+    with redirect_stdout(StringIO()) as said:
+        assert quadriga(["draw", "--all", str(folder)]) == 0
+    assert said.getvalue().startswith("99 files in ")
+    return folder
+
+
 def test_the_committed_images_say_the_same(
-    tmp_path: Path, words: Callable[[bytes | str], set[str]]
+    drawn: Path, words: Callable[[bytes | str], set[str]]
 ) -> None:
     # graphviz lays out differently from version to version; the words must be the same
-    for path in write_gallery(tmp_path, ["svg"], SHOWN):
-        if path.suffix == ".svg":
-            committed = words((GALLERY / path.name).read_bytes())
-            assert committed == words(path.read_bytes()), f"{path.name}: {STALE}"
+    for path in drawn.glob("*.svg"):
+        committed = words((GALLERY / path.name).read_bytes())
+        assert committed == words(path.read_bytes()), f"{path.name}: {STALE}"
 
 
 @pytest.mark.usefixtures("needs_fonts")
-def test_the_committed_images_are_drawn_with_the_right_font(tmp_path: Path) -> None:
+def test_the_committed_images_are_drawn_with_the_right_font(drawn: Path) -> None:
     """Words take the room that they take in the gallery: with another font all pictures are wider."""
-    for path in write_gallery(tmp_path, ["svg"], SHOWN):
-        if path.suffix == ".svg":
-            committed, drawn = (
-                int(re.search(r'<svg width="(\d+)pt"', each.read_text("utf-8"))[1])  # type: ignore[index]
-                for each in (GALLERY / path.name, path)
-            )
-            assert drawn == pytest.approx(committed, rel=0.05), path.name
+    for path in drawn.glob("*.svg"):
+        committed, wide = (
+            int(re.search(r'<svg width="(\d+)pt"', each.read_text("utf-8"))[1])  # type: ignore[index]
+            for each in (GALLERY / path.name, path)
+        )
+        assert wide == pytest.approx(committed, rel=0.05), path.name
+
+
+def test_the_command_writes_the_gallery(drawn: Path) -> None:
+    assert {p.name for p in drawn.iterdir()} == {p.name for p in GALLERY.iterdir()}
 
 
 def test_the_gallery_holds_nothing_else() -> None:
@@ -76,13 +89,6 @@ def test_two_lifecycles_of_one_name_are_refused_before_anything_is_written(tmp_p
 
 
 # -- the command -----------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("needs_dot")
-def test_the_command_writes_the_gallery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert quadriga(["draw", "--all", str(tmp_path)]) == 0
-    assert {p.name for p in tmp_path.iterdir()} == {p.name for p in GALLERY.iterdir()}
-    assert capsys.readouterr().out.startswith("99 files in ")
 
 
 def test_the_command_says_what_is_wrong(

@@ -1,15 +1,16 @@
 """Entities for the seven tables, and the facts that make each guard agree.
 
-A test that asks for ``lifecycle``, ``edge`` (a lifecycle and one of its rows) or ``pair`` (a
-lifecycle, a state and a trigger) runs once for each there is.
+A test that asks for ``lifecycle`` runs once for each.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -100,22 +101,27 @@ def repository() -> Path:
     return Path(__file__).resolve().parents[2]
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    tables = list(LIFECYCLES.values())
-    if "lifecycle" in metafunc.fixturenames:
-        metafunc.parametrize("lifecycle", tables, ids=lambda table: table.name)
-    if "edge" in metafunc.fixturenames:
-        edges = [(table, row) for table in tables for row in table.rows]
-        metafunc.parametrize("edge", edges, ids=[_edge_id(*edge) for edge in edges])
-    if "pair" in metafunc.fixturenames:
-        pairs = [
-            (t, state, trigger) for t in tables for state in t.states for trigger in t.triggers()
-        ]
-        metafunc.parametrize("pair", pairs, ids=[f"{t.name}-{s}-{g}" for t, s, g in pairs])
+@pytest.fixture(scope="session")
+def example(repository: Path) -> Callable[[str], ModuleType]:
+    """Import a program of examples/."""
+
+    def load(name: str) -> ModuleType:
+        path = repository / "examples" / f"{name}.py"
+        if not path.is_file():
+            pytest.skip("examples/ is part of a checkout only")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
-def _edge_id(table: Lifecycle, row: Row) -> str:
-    return f"{table.name}-{row.line}-{row.source}-{row.label}"
+@pytest.fixture(params=LIFECYCLES.values(), ids=LIFECYCLES)
+def lifecycle(request: pytest.FixtureRequest) -> Lifecycle:
+    """Each of the seven tables."""
+    return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="session")

@@ -177,17 +177,6 @@ def test_a_model_has_the_member(kind: str, machine_cls: Any) -> None:
     assert model.state is state.PAID and len(model.heard) == 1
 
 
-def test_a_table_with_an_enum_is_observed(kind: str) -> None:
-    state, step = KINDS[kind]
-    orders = table(kind)
-    seen: list[Any] = []
-    stop = orders.observe(seen.append)
-    orders.fire(Order(state.OPEN), step.PAY)
-    stop()
-    orders.fire(Order(state.OPEN), step.PAY)
-    assert [r.line for r in seen] == [1]
-
-
 class Other(Enum):
     OPEN = auto()
     OPNE = auto()

@@ -35,10 +35,6 @@ def test_the_shortest_way() -> None:
     assert [row.trigger for row in path_to(NODE, "Draining", "Schedulable")] == ["drain"]
 
 
-def test_one_is_there_already(lifecycle: Lifecycle) -> None:
-    assert path_to(lifecycle, lifecycle.initial) == ()
-
-
 def test_every_state_can_be_reached_by_its_way(lifecycle: Lifecycle, born: Any, steer: Any) -> None:
     for state in lifecycle.states:
         way = path_to(lifecycle, state)

@@ -122,7 +122,8 @@ CHANGES: list[tuple[Any, ...]] = [
     ("retarget", "go", "C"), ("retarget", "go", "nowhere"),
     ("option", "send_event", True), ("option", "model_attribute", "mode"), ("option", "_queued", True),
     ("option", "ignore_invalid_triggers", True), ("put_state", 0, "nowhere"),
-    ("override", 0, "go"), ("take_away", 0, "go"), ("take_away", 1, "go"), ("remove_model", 1),
+    ("override", 0, "go"), ("take_away", 0, "go"), ("take_away", 1, "go"),
+    ("remove_model", 1), ("remove_model", 3),  # the last one is not there
     ("replace_step", "B", "enter"), ("replace_method", "callbacks"), ("replace_method", "set_state"),
     ("print_steps", True),
 ]

@@ -105,7 +105,7 @@ def test_an_error_leaves_the_lock_open() -> None:
             model.go()
     other = threading.Thread(target=lambda: model.seen.append(model.stay))
     other.start()
-    other.join(10)
+    other.join(600)
     assert not other.is_alive()
     assert model.state == "A"
 
@@ -133,12 +133,12 @@ def test_a_second_thread_waits_for_the_first() -> None:
         log.append("begin")
         if len(log) == 1:
             second.start()
-            assert asked.wait(10), "the second thread did not ask for the lock"
+            assert asked.wait(600), "the second thread did not ask for the lock"
         log.append("end")
 
     make(model, machine_context=[Lock()], after_state_change=[work])
     assert model.go()
-    second.join(10)
+    second.join(600)
     assert log == ["begin", "end", "begin", "end"]
     assert model.state == "A"
 

@@ -258,7 +258,7 @@ def quiet() -> Iterator[None]:
 @pytest.mark.parametrize(("make", "most"), [(Plain, DICTIONARY), (Slotted, 8)])
 def test_a_model_costs_few_bytes(make: Any, most: int) -> None:
     """Beside the object itself, at most a dictionary for its attributes and a pointer."""
-    owner, number = machine(), 20_000
+    owner, number = machine(), 5_000
     models = [make() for _ in range(number)]
     owner.add_model([make(), make()])
     before = tracemalloc.get_traced_memory()[0]

@@ -138,3 +138,14 @@ def test_a_list_of_initial_states_may_change_without_a_report() -> None:
     there_and_back = [("fire_by_name", 0, "to_C"), ("fire_by_name", 0, "to_A")] * 2
     first = ("initial", "A", ["2"])
     compare(WORLDS[0], [first, *there_and_back, ("more_initial", "A", "1"), *there_and_back])
+
+
+@pytest.mark.parametrize("path", ["A", "B/x", "C"])
+@pytest.mark.parametrize("options", WORLDS)
+def test_the_state_in_which_a_model_is_may_be_dropped(options: dict[str, Any], path: str) -> None:
+    there = [
+        ("fire_by_name", 0, f"to_{path}"),
+        ("fire", 0, "turn"),
+        ("fire_by_name", 0, f"to_{path}"),
+    ]
+    compare(options, [*START, *there, ("drop_state", path), ("fire", 0, "turn"), ("fire", 0, "go")])

@@ -6,9 +6,7 @@ lifecycle, ``examples/own_rm.py``: any trigger may be fired at any time, and no 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import Any
@@ -94,15 +92,8 @@ def test_x47_what_makes_no_sense_in_a_state_is_an_error(born: Any, rule: Any) ->
 
 
 @pytest.fixture(scope="module")
-def own_rm(repository: Path) -> ModuleType:
-    path = repository / "examples" / "own_rm.py"
-    if not path.is_file():
-        pytest.skip("examples/ is part of a checkout only")
-    spec = importlib.util.spec_from_file_location("own_rm", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def own_rm(example: Callable[[str], ModuleType]) -> ModuleType:
+    return example("own_rm")
 
 
 def broken_rules(record: dict[str, Any]) -> list[str]:

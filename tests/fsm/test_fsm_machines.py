@@ -15,7 +15,6 @@ from quadriga.fsm import (
     NODE,
     InvalidTransition,
     Lifecycle,
-    path_to,
 )
 from quadriga.fsm.effects import CloseNode, EmptyNode, OpenNode
 
@@ -88,29 +87,6 @@ def test_several_models_and_options_of_the_library() -> None:
     servers[0].accept()
     assert [server.phase for server in servers] == ["Schedulable", "New"]
     assert servers[0].is_phase_Schedulable()
-
-
-def test_every_way_through_every_table_on_a_plain_machine(
-    lifecycle: Lifecycle, born: Any, steer: Any
-) -> None:
-    for state in lifecycle.states:
-        life = born(lifecycle.initial)
-
-        class Model:
-            """Looks to the guards like the entity."""
-
-            def __getattr__(self, name: str, life: Any = life) -> Any:
-                if name in type(life).__slots__:
-                    return getattr(life, name)
-                raise AttributeError(name)
-
-        model: Any = Model()
-        model.state = lifecycle.initial
-        machine = lifecycle.make_machine()
-        machine.add_model(model)
-        for row in path_to(lifecycle, state):
-            getattr(model, row.trigger)(**steer(life, row))
-        assert model.state == state
 
 
 # -- the shared machine --------------------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,30 +17,22 @@ Start = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def example(repository: Path) -> ModuleType:
-    path = repository / "examples" / "order_service.py"
-    if not path.is_file():
-        pytest.skip("examples/ is part of a checkout only")
-    spec = importlib.util.spec_from_file_location("order_service", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def service(example: Callable[[str], ModuleType]) -> ModuleType:
+    return example("order_service")
 
 
 @pytest.fixture
-def start(example: ModuleType, tmp_path: Path) -> Iterator[Start]:
+def start(service: ModuleType, tmp_path: Path) -> Iterator[Start]:
     """Start the service again, with its database, and something that sends."""
     running: list[Any] = []
 
     def begin(send: Callable[..., None]) -> Any:
-        running.append(example.Service(str(tmp_path / "orders.db"), send))
+        running.append(service.Service(str(tmp_path / "orders.db"), send))
         return running[-1]
 
     yield begin
-    for service in running:
-        service.db.close()
+    for each in running:
+        each.db.close()
 
 
 class Post:
@@ -158,21 +149,16 @@ def test_the_next_program_goes_on_with_states_of_an_older_one(start: Start) -> N
 
 
 def test_machines_of_the_library_store_effects_with_deliver(
-    start: Start, example: ModuleType
+    start: Start, example: Callable[[str], ModuleType]
 ) -> None:
-    service = start(post := Post())
+    service, order = start(post := Post()), example("order_service").ORDER
     service.open("A-1", 0)
-
-    class Model:
-        def __init__(self, key: str, state: str) -> None:
-            self.key = key
-            self.state = state
 
     def trigger(name: str, **info: Any) -> None:
         """Load, fire and store. An error in between leaves the database as it was."""
         loaded = service.load("A-1")
-        model: Any = Model(loaded.key, loaded.state)
-        example.ORDER.make_machine(model, deliver=service.store)
+        model: Any = SimpleNamespace(key=loaded.key, state=loaded.state)
+        order.make_machine(model, deliver=service.store)
         with service.db:
             service.db.execute("BEGIN IMMEDIATE")
             model.trigger(name, **info)

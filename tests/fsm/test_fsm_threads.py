@@ -51,7 +51,7 @@ class Stop:
     def at(self, place: str, lamp: Any) -> None:
         if lamp.key == "first" and place == self.place:
             self.reached.set()
-            assert self.go_on.wait(10)
+            assert self.go_on.wait(600)
 
 
 def table(stop: Stop, *, stock: bool = False) -> Lifecycle:
@@ -130,10 +130,10 @@ def test_another_thread_fires_in_the_middle_of_a_trigger(kind: str, place: str) 
     results: list[Any] = []
     first = threading.Thread(target=lambda: results.append(press("first", 1, True)))
     first.start()
-    assert stop.reached.wait(10)
+    assert stop.reached.wait(600)
     second = press("second", 2, False)
     stop.go_on.set()
-    first.join(10)
+    first.join(600)
     assert second == ("Green", (Did("second", 2, "Green"),))
     assert results == [("Red", (Did("first", 1, "Red"),))]
 
@@ -150,7 +150,7 @@ def test_threads_that_meet_a_changed_machine_all_see_the_change() -> None:
         together, refused = threading.Barrier(threads), []
 
         def live(lamp: Lamp, lifecycle: Any = lifecycle, together: Any = together) -> None:
-            together.wait(10)
+            together.wait(600)
             lifecycle.fire(lamp, "press", number=0, red=True)  # the row for red is gone
             lifecycle.fire(lamp, "press")
             lifecycle.fire(lamp, "kick")
@@ -163,6 +163,6 @@ def test_threads_that_meet_a_changed_machine_all_see_the_change() -> None:
         for each in running:
             each.start()
         for each in running:
-            each.join(10)
+            each.join(600)
         assert [lamp.state for lamp in lamps] == ["Red"] * threads
         assert sorted(refused) == [lamp.key for lamp in lamps]
