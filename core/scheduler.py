@@ -143,6 +143,10 @@ class Scheduler:
         """The instant of the next timer (ns): call ``advance`` and ``schedule`` then."""
         return self._kernel.timers.next()
 
+    def describe_next_timer(self) -> str:
+        """What fires at ``next_deadline``, for reports."""
+        return self._kernel.timers.describe_next()
+
     # -- connections -----------------------------------------------------------------------------
 
     def set_group_resolver(self, groups_of: Callable[[str], tuple[str, ...]] | None) -> None:

@@ -183,6 +183,13 @@ class Timers:
         timer = self._first()
         return None if timer is None else timer.when
 
+    def describe_next(self) -> str:
+        """The state, lifecycle and key that are due at ``next_deadline``, for reports."""
+        timer = self._first()
+        if timer is None:
+            return "none"
+        return f"of state {timer.state} of {timer.lifecycle.name} {timer.entity.key}"
+
     def deadline(self, lifecycle: Lifecycle, entity: Any, state: Any = None) -> int | None:
         """The instant at which the time of this entity is up, or ``None`` if it has no timer.
 

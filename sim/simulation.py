@@ -202,7 +202,7 @@ class Simulation:
         manager, clock = self.manager, self.manager.clock
         jobs = _with_keys(self.workload)
         following = next(jobs, None)
-        last, changes = 0, self._changes
+        last, changes, idle = 0, self._changes, 0
         runs, planned = manager.runs, clock.planned
         arrival = following[0].submit_s * _SECOND if following else _NEVER
         while following or runs:
@@ -216,6 +216,10 @@ class Simulation:
                 break
             if arrival == _NEVER and not manager.running and now > last + self._patience():
                 break
+            idle = idle + 1 if now <= clock.now else 0
+            if idle > _MAX_ROUNDS:
+                timer = self.scheduler.describe_next_timer()
+                raise SimulationError(f"time stands still at {self._at()}: timer {timer}")
             if now < clock.now:
                 now = clock.now
             clock.now = now
@@ -226,7 +230,7 @@ class Simulation:
             self._run_instant(now, theirs is not None and theirs <= now)
             before, changes = changes, self._changes
             if changes != before:
-                last = now
+                last, idle = now, 0
             if self._progress is not None:
                 self._tell()
         clock.now = last

@@ -35,13 +35,20 @@ settings.register_profile("thorough", parent=settings.get_profile("dev"), max_ex
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--one-case",
+        action="store_true",
+        help="of each test with parameters, run the first case only",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if engine := os.environ.get("QUADRIGA_TEST_ENGINE"):
         _run_on(engine)
     config.addinivalue_line(
         "markers",
-        "slow: takes more than a few seconds; the full environments of tox run it, "
-        '-m "not slow" leaves it out',
+        'slow: takes more than ten seconds; tox -e slow runs it, -m "not slow" leaves it out',
     )
     config.addinivalue_line(
         "markers",
@@ -66,7 +73,18 @@ def _run_on(engine: str) -> None:
     options.__init__ = with_engine
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# After the marks have been looked at: the first case may be a slow one.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--one-case"):
+        kept: dict[str, pytest.Item] = {}
+        further = [
+            item
+            for item in items
+            if kept.setdefault(item.nodeid.partition("[")[0], item) is not item
+        ]
+        config.hook.pytest_deselected(items=further)
+        items[:] = kept.values()
     inside = [item for item in items if item.get_closest_marker("interpreted")]
     if inside and not str(import_module("quadriga.core.scheduling.batch").__file__).endswith(".py"):
         for item in inside:

@@ -152,7 +152,7 @@ class _Process:
             keep_rejected_bytes=self._settings.max_rejected_bytes,
         )
         # the client's time begins at 0, whatever the local clock says
-        clock = (lambda: 0) if self._settings.client_clock else time.time_ns
+        clock = (lambda: 0) if self._settings.client_clock else None
         return SchedulerService(options, manual=self._settings.client_clock, clock=clock)
 
     async def _start(self) -> None:

@@ -51,7 +51,7 @@ class Properties:
     scheduler's default."""
     gang_gather_after: int = 2 * 86_400 * _SECOND
     """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
-    gang_gather_patience: int = 0
+    gang_gather_patience: int = 600 * _SECOND
     """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""

@@ -28,9 +28,11 @@ from quadriga.core.checks.failures import FailureLog
 from quadriga.core.config import Configuration
 from quadriga.core.driver.callbacks import Callbacks
 from quadriga.core.driver.chunks import ChunkedRequest
+from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.default_queues import DefaultQueues
 from quadriga.core.driver.metering import Meter, Stopwatch
 from quadriga.core.driver.os_groups import OsGroups
+from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue
 from quadriga.core.intake.dispatcher import Request
 from quadriga.core.intake.registration import read_configuration
@@ -76,8 +78,9 @@ _LONGEST_WAIT = 3600.0
 class SchedulerService:
     """Implements ``SchedulerAPI``.
 
-    ``clock`` gives ns. At most ``slice_size`` decisions are made before the next work item is taken, and
-    at most as many request items of one resource manager are applied before the turn of the next one.
+    ``clock`` gives ns; the default is a ``SteadyClock``. At most ``slice_size`` decisions are made before
+    the next work item is taken, and at most as many request items of one resource manager are applied
+    before the turn of the next one.
     ``groups_of`` gives the groups of a user whose application names none (I24); by default the operating
     system is asked.
     """
@@ -87,10 +90,11 @@ class SchedulerService:
         options: Options | None = None,
         *,
         manual: bool = False,
-        clock: Callable[[], int] = time.time_ns,
+        clock: Callable[[], int] | None = None,
         slice_size: int = 256,
         groups_of: Callable[[str], tuple[str, ...]] | None = None,
     ) -> None:
+        clock = clock or SteadyClock()
         self.scheduler = Scheduler(options)
         self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
         self.scheduler.set_hints_in_slices(not manual)
@@ -519,9 +523,11 @@ class SchedulerService:
 
     def _serve(self) -> None:
         """Serve until the work queue is closed (``Closed``)."""
-        busy = False
+        busy, pause = False, 0.0
+        standstill = Standstill(self.scheduler.describe_next_timer)
         while True:
-            item = self._take(busy)
+            item = self._take(busy, pause)
+            transitions = self.scheduler.journal.count
             if item is not None:
                 self._handle(item)
                 self._handle_more()
@@ -529,15 +535,23 @@ class SchedulerService:
             outputs = self._tried(self._decide_some)
             self._callbacks.deliver(outputs)
             busy = bool(outputs) or self.scheduler.unfinished
+            changed = item is not None or busy or self.scheduler.journal.count != transitions
+            pause = standstill.pause(changed=changed or not self._is_due())
 
-    def _take(self, busy: bool) -> WorkItem | None:
-        """The next work item; waits for one until the next timer unless there is more to decide."""
+    def _is_due(self) -> bool:
+        """Whether a timer is due now."""
+        deadline = self.scheduler.next_deadline()
+        return deadline is not None and deadline <= self._now()
+
+    def _take(self, busy: bool, pause: float) -> WorkItem | None:
+        """The next work item; waits for one until the next timer, and for ``pause`` (s), unless there is
+        more to decide."""
         if busy:
             return self._work_queue.take()
         deadline = self.scheduler.next_deadline()
         if deadline is None:
             return self._work_queue.take(None)
-        return self._work_queue.take(min(max(0.0, (deadline - self._now()) / 1e9), _LONGEST_WAIT))
+        return self._work_queue.take(min(max(pause, (deadline - self._now()) / 1e9), _LONGEST_WAIT))
 
     def _tried(self, work: Work) -> list[Output]:
         """Do the scheduler's own work: there is no caller to raise an error at, so it is logged."""

@@ -28,11 +28,15 @@ def retry_due(partition: Partition, now: int) -> None:
         failures.next_retry = min((failed.retry_at for failed in failures.retriable), default=0)
 
 
-def watch(kernel: Kernel, partition: Partition) -> None:
-    """Start the timer of the next retry, so that the driver schedules at that instant."""
+def watch(kernel: Kernel, partition: Partition, decides: object) -> None:
+    """Start the timer of the next retry, so that the driver schedules at that instant.
+
+    ``decides``: decisions are made in the partition at present. Otherwise there is no timer; the call of
+    ``schedule`` that follows the next node or the reconnection retries.
+    """
     failures = partition.failed_preemptions
     failures.note_version(partition.waiting.epoch)
-    when = max(failures.next_retry, kernel.now) if failures.retriable else None
+    when = max(failures.next_retry, kernel.now) if failures.retriable and decides else None
     if failures.timer is not None and failures.timer.when != when:
         failures.timer.cancel()
         failures.timer = None

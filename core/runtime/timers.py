@@ -61,6 +61,15 @@ class Timers:
             heappop(heap)
         return None
 
+    def describe_next(self) -> str:
+        """The name of the earliest living timer and the key of its entity, for reports."""
+        if self.next() is None:
+            return "none"
+        timer = self._heap[0][2]
+        return (
+            f"{timer.name} of {getattr(timer.entity, 'key', None) or type(timer.entity).__name__}"
+        )
+
     def pop(self, now: int) -> Timer | None:
         """Remove and return the earliest living timer that is due, or ``None``."""
         when = self.next()

@@ -19,6 +19,7 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import APPLICATION, GANG
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import gang as gang_fsm
+from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -49,6 +50,9 @@ RESERVATION_TIMEOUT = "ResourceReservationTimeout"
 
 #: checks a gang in Accepted for progress; runs beside the placeholder timer
 IDLE_TIMER: Final = "application.gang_idle"
+#: bounds of the time between two looks at a gang that stays in Accepted (ns); it doubles
+_IDLE_LEAST: Final = 10 * SECOND
+_IDLE_MOST: Final = 900 * SECOND
 
 
 # -- the whole-gang gate (X16) ---------------------------------------------------------------------
@@ -245,8 +249,8 @@ def fail_gang(kernel: Kernel, app: Application) -> None:
     kernel.fire(APPLICATION, app, application_fsm.PLACEHOLDER_TIMEOUT, reason=RESERVATION_TIMEOUT)
 
 
-def start_idle_timer(kernel: Kernel, app: Application) -> None:
-    """Check a gang in Accepted again after its placeholder timeout (V7).
+def start_idle_timer(kernel: Kernel, app: Application, least: int = 0) -> None:
+    """Check a gang in Accepted again after its placeholder timeout (V7), and after ``least`` ns at least.
 
     Only a gang whose resource manager disabled the timeout may wait without limit (X17).
     """
@@ -260,7 +264,7 @@ def start_idle_timer(kernel: Kernel, app: Application) -> None:
                 each.cancel()
             else:
                 others.append(each)
-        timer = kernel.timers.start(kernel.now, patience, IDLE_TIMER, app)
+        timer = kernel.timers.start(kernel.now, max(patience, least), IDLE_TIMER, app)
         app.timers = (*others, timer)
 
 
@@ -286,7 +290,9 @@ def idle_timed_out(kernel: Kernel, app: Application) -> None:
     ) or app.gang.lacks == ASKS:
         fail_gang(kernel, app)
         return
-    start_idle_timer(kernel, app)
+    # The timeout is the client's, and less the application's age it may be a millisecond (Q16).
+    waited = max(timer.delay for timer in app.timers if timer.name == IDLE_TIMER)
+    start_idle_timer(kernel, app, min(max(2 * waited, _IDLE_LEAST), _IDLE_MOST))
 
 
 def wait_timed_out(kernel: Kernel, app: Application) -> None:

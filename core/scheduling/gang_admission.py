@@ -60,6 +60,8 @@ _GATHER_TIMER: Final = "application.gather"
 # Why a gang gives its nodes back, as its event record says it (Q8).
 _NO_PROGRESS: Final = "none of them had more room for its members in all its patience"
 _MAY_NOT_START: Final = "its application may not start at present"
+_NO_QUOTA: Final = "queue %s has no quota for its members at present"
+_NO_LIMIT: Final = "a limit has no room for its members at present"
 _TIMED_OUT: Final = "its placeholders have timed out"
 _OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
 
@@ -93,7 +95,7 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
         _wait_for(kernel, app, ASKS)
         return False
     demand = _demand_of(members)
-    if _short_of_quota(app, demand):
+    if _short_of_quota(kernel, app, demand):
         return False
     kept = [each.node for each in app.reservations if each.node.reservation is each]
     plan = make_plan(kernel, partition, members, [node for node in kept if node.open])
@@ -102,7 +104,7 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
         # other nodes hold more than they have; root's max does not bound members that require a node
         if _exceeds(app, partition.root, several, kept=False):
             refund(plan)
-            _wait_for_quota(app, partition.root)
+            _wait_for_quota(kernel, app, partition.root)
             return False
         _carry_out(kernel, app, plan)
         return True
@@ -136,22 +138,20 @@ def _demand_of(members: list[AskGroup]) -> dict[int, int]:
     return demand
 
 
-def _short_of_quota(app: Application, demand: dict[int, int]) -> bool:
+def _short_of_quota(kernel: Kernel, app: Application, demand: dict[int, int]) -> bool:
     """Whether a quota or a limit has no room for all members. The gang then waits for it there.
 
     Root's quota is what the nodes have: a gang that exceeds it lacks nodes (G12).
     """
     for queue in app.queue.lineage[:-1]:
         if _exceeds(app, queue, demand, kept=True):
-            _wait_for_quota(app, queue)
+            _wait_for_quota(kernel, app, queue)
             return True
     for ledger in app.limiting:
         for at, limit in ledger.resources:
             if demand.get(at, 0) > max(0, limit - ledger.usage[at]):
-                app.gang.lacks = LIMIT
                 ledger.gated[app] = None
-                app.partition.waiting.refresh(app)
-                app.partition.rm.observer.gang_waits(app, ())
+                _wait_without_nodes(kernel, app, LIMIT, _NO_LIMIT)
                 return True
     return False
 
@@ -167,11 +167,19 @@ def _exceeds(app: Application, queue: Queue, demand: dict[int, int], *, kept: bo
     return False
 
 
-def _wait_for_quota(app: Application, queue: Queue) -> None:
-    app.gang.lacks = QUOTA
+def _wait_for_quota(kernel: Kernel, app: Application, queue: Queue) -> None:
     queue.gated[app] = None
+    _wait_without_nodes(kernel, app, QUOTA, _NO_QUOTA % queue.path)
+
+
+def _wait_without_nodes(kernel: Kernel, app: Application, what: str, reason: str) -> None:
+    """Do not try the gang again before a quota or a limit has room. Nodes do not help it meanwhile, so a
+    gang that gathers gives them back at once (Q4)."""
+    app.gang.lacks = what
     app.partition.waiting.refresh(app)
     app.partition.rm.observer.gang_waits(app, ())
+    if app.gang.state in gang_fsm.KEEPS_NODES:
+        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=reason)
 
 
 def _own_headroom(app: Application, at: int) -> int:

@@ -175,4 +175,5 @@ def _start_timers(kernel: Kernel, partitions: list[Partition], served: list[Part
         if partition.rm.all_states and partition in served:
             skipped.watch(kernel, partition)
         if partition.failed_preemptions.by_shape:
-            failed_preemptions.watch(kernel, partition)
+            # without nodes nothing is decided, and a retry that is due would stay due for ever
+            failed_preemptions.watch(kernel, partition, partition in served and partition.nodes)

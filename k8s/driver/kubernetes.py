@@ -19,7 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.standstill import Standstill
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.event_writer import EventWriter
@@ -440,19 +442,27 @@ class KubernetesShim:
             gc.enable()
 
     async def _decide(self, inbox: Inbox, shim: Shim, writers: Writers) -> None:
-        now, carry_out = self._timing.now, writers.carry_out
+        now, carry_out, clock = self._timing.now, writers.carry_out, SteadyClock()
+        standstill = Standstill(shim.describe_next_timer)
+        pause = 0.0
         while True:
             deadline = shim.next_deadline()
             wait = _TURN
             if deadline is not None:
-                wait = min(max((deadline - time.time_ns()) / SECOND, 0.0), _TURN)
+                wait = min(max((deadline - clock()) / SECOND, pause), _TURN)
             await inbox.wait(wait)
             self._turned_at = now()
-            wall = time.time_ns()
-            for each in inbox.take(_BATCH):
+            wall = clock()
+            heard = inbox.take(_BATCH)
+            for each in heard:
                 carry_out(shim.handle(each, wall))
-            carry_out(shim.advance(wall))
-            carry_out(shim.flush())
+            actions = shim.advance(wall)
+            carry_out(actions)
+            messages = shim.flush()
+            carry_out(messages)
+            deadline = shim.next_deadline()
+            changed = bool(heard or actions or messages) or deadline is None or deadline > wall
+            pause = standstill.pause(changed=changed)
             # However much waits, the writes and the watches have their turns.
             await asyncio.sleep(0)
 

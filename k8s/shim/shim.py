@@ -136,6 +136,13 @@ class Shim:
         due = (kernel.timers.next_deadline(), *kernel.tries_again[:1])
         return min((each for each in due if each is not None), default=None)
 
+    def describe_next_timer(self) -> str:
+        """What is due at ``next_deadline``, for reports."""
+        timers = self._kernel.timers
+        if self.next_deadline() == timers.next_deadline():
+            return timers.describe_next()
+        return "that wakes the core for refused pods"
+
     def flush(self) -> list[Send]:
         """The messages to the core since the last call. Call it after each batch of inputs."""
         sends = self._kernel.outbox.flush()

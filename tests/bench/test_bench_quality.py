@@ -67,12 +67,6 @@ def test_a_jitter_changes_the_workload_a_little(capsys: pytest.CaptureFixture[st
         assert 0.9 * whole < int(lines[0].split(": ")[1].split(" ")[0].replace(",", "")) < whole
 
 
-def test_properties_are_those_of_root() -> None:
-    report = Setting({}, {"gang.admission": "incremental"}).simulate(embedded(1))
-    assert report.data["options"]["config"] == "given"
-    assert report.data["jobs"]["completed"] == report.data["jobs"]["total"]
-
-
 def test_a_setting_that_does_not_exist_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

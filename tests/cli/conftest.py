@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +12,7 @@ from service_process import Service
 from quadriga.cli.main import main
 from quadriga.fsm.pytest_plugin import track
 from quadriga.sim import SHIM_APPLICATION, SHIM_TASK
+from tests.si.certificates import certify
 
 track(SHIM_APPLICATION)
 track(SHIM_TASK)
@@ -70,30 +69,12 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
         service.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, and certificates of a server and of a client called shim-a."""
-    folder = tmp_path_factory.mktemp("pki")
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl makes the certificates")
-
-    def openssl(*words: str) -> None:
-        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
-
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    use = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]  # Python 3.13 wants it said
-    openssl("req", "-x509", *key, *use, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
     here = "DNS:localhost,IP:127.0.0.1"
-    for name, names in (("server", here), ("new", here), ("shim-a", "DNS:shim-a")):
-        (folder / "names").write_text(f"subjectAltName={names}\n", encoding="utf-8")
-        openssl(
-            "req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"
-        )
-        openssl(
-            *f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial".split(),
-            *f"-out {name}.pem -extfile names".split(),
-        )
-    return folder
+    certified = {"server": here, "new": here, "shim-a": "DNS:shim-a"}
+    return certify(tmp_path_factory.mktemp("pki"), {"ca": certified})
 
 
 @pytest.fixture

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_process import Served, client_tls, until
+from service_process import PATIENCE_S, Served, client_tls, until
 
 from quadriga.cli.main import main
+
+TOKEN = "correct-horse-battery-staple"
 
 QUEUES = """\
 partitions:
@@ -43,14 +45,8 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name in (
-        "uvicorn",
-        "uvicorn.error",
-        "uvicorn.access",
-        "asyncio",
-        "grpc",
-        "quadriga.applications",
-    ):
+    quieted = "uvicorn uvicorn.error uvicorn.access asyncio grpc quadriga.applications"
+    for name in quieted.split():
         logging.getLogger(name).setLevel(logging.NOTSET)
     for which, handler in taken.items():
         signal.signal(which, handler)
@@ -119,7 +115,7 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
 
 def nothing(visit: Visit) -> None:
     """It ends by itself."""
-    assert visit.over.wait(30)
+    assert visit.over.wait(PATIENCE_S)
 
 
 def test_it_starts_and_stops(serving: Callable[..., Any]) -> None:
@@ -147,11 +143,16 @@ def test_queues_and_tokens_are_read_again(
         metrics = visit.ask("/ws/v1/metrics")[1].decode()
         assert 'quadriga_reloads_total{outcome="refused"} 2' in metrics
         assert 'quadriga_reloads_total{outcome="taken"} 1' in metrics
+        queues.unlink()
+        visit.send(signal.SIGHUP)
+        visit.log_has("No such file")
 
     assert serving(ask, "--config", queues, "--tokens", tokens)[0] == 0
 
 
-def test_the_demo_and_its_journal(serving: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_demo_and_its_journal(
+    serving: Callable[..., Any], quadriga: Callable[..., Any], tmp_path: Path
+) -> None:
     journal = tmp_path / "journal.jsonl"
 
     def ask(visit: Visit) -> None:
@@ -162,7 +163,8 @@ def test_the_demo_and_its_journal(serving: Callable[..., Any], tmp_path: Path) -
         until(running)
         until(lambda: journal.stat().st_size)
 
-    assert serving(ask, "--demo", "--journal", journal)[0] == 0
+    assert serving(ask, "--demo", "--demo-speed", 600, "--journal", journal)[0] == 0
+    assert "Schedulable" in quadriga("story", "node/node-01", "--journal", journal).out
     seqs = [json.loads(line)["seq"] for line in journal.read_text("utf-8").splitlines()]
     assert seqs == list(range(len(seqs)))
 
@@ -176,58 +178,154 @@ def test_tls_with_a_certificate_that_is_renewed(
 
     def ask(visit: Visit) -> None:
         assert visit.ask("/livez", tls=client_tls(pki))[0] == 200
+        with pytest.raises(OSError):  # plaintext is not answered
+            visit.ask("/livez")
         before = visit.certificates(pki)
+        assert before["http"] == before["grpc"]
         certificate.write_bytes((pki / "new.pem").read_bytes())
         visit.send(signal.SIGHUP)
         visit.log_has("the certificates stay as before")
+        assert visit.certificates(pki) == before
         key.write_bytes((pki / "new.key").read_bytes())
         visit.send(signal.SIGHUP)
-        until(lambda: visit.certificates(pki) != before)
+        until(lambda: {*visit.certificates(pki).values()}.isdisjoint(before.values()))
 
     assert serving(ask, "--tls-cert", certificate, "--tls-key", key)[0] == 0
 
 
-def test_a_part_that_fails(serving: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    import quadriga.sim.demo
-
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(quadriga.sim.demo.Demo, "step", fail)
-    code, log = serving(nothing, "--demo")
-    assert code == 1
-    assert "demo has ended by itself" in log
-
-
-def test_a_part_that_fails_at_the_start(
-    serving: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("broken", "options", "said"),
+    [
+        ("quadriga.sim.demo.Demo.step", ["--demo"], "demo has ended by itself"),
+        ("quadriga.web.app.create_app", [], "a part has failed at the start"),
+    ],
+)
+def test_a_part_that_fails(
+    serving: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    broken: str,
+    options: list[str],
+    said: str,
 ) -> None:
-    import quadriga.web.app
-
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(quadriga.web.app, "create_app", fail)
-    code, log = serving(nothing)
+    monkeypatch.setattr(broken, fail)
+    code, log = serving(nothing, *options)
     assert code == 1
-    assert "a part has failed at the start" in log
+    assert said in log
 
 
 @pytest.mark.parametrize("side", ["--http", "--grpc"])
 def test_a_port_that_somebody_has(serving: Callable[..., Any], side: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, log = serving(nothing, side, taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        code, log = serving(nothing, side, port)
     assert code == 1
     assert "Address already in use" in log
+    assert f"quadriga: serve: cannot listen on 127.0.0.1:{port}" in log
 
 
-def test_a_clients_clock(serving: Callable[..., Any]) -> None:
+def test_a_clients_clock_and_logs_for_programs(serving: Callable[..., Any], capsys: Any) -> None:
     def ask(visit: Visit) -> None:
         visit.send(signal.SIGHUP)
         visit.log_has("no --config to read again")
         assert set(visit.ports) == {"grpc"}
 
-    assert serving(ask, "--clock", "client", "--log-format", "json")[0] == 0
+    code, log = serving(ask, "--clock", "client", "--log-format", "json")
+    assert (code, capsys.readouterr().out) == (0, "")
+    told = [json.loads(line) for line in log.splitlines()]
+    assert {line["level"] for line in told} == {"info"}
+    assert told[0]["message"].startswith("ready")
+    assert told[0]["pid"] == os.getpid()
+
+
+def test_a_web_ui_is_served_beside_rest_and_our_pages(
+    serving: Callable[..., Any], tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "index.html").write_text("<title>theirs</title>", encoding="utf-8")
+    ports: dict[str, int] = {}
+
+    def ask(visit: Visit) -> None:
+        ports.update(visit.ports)
+        assert b"theirs" in visit.ask("/")[1]
+        assert b"<html" in visit.ask("/ui/")[1]
+        assert visit.ask("/ws/v1/clusters")[0] == 200
+
+    assert serving(ask, "--ui", tmp_path / "dist", "--grpc", "off")[0] == 0
+    said = capsys.readouterr().out
+    assert f"web UI           http://127.0.0.1:{ports['http']}/\n" in said
+    assert "gRPC" not in said
+
+
+def test_changes_need_a_token_and_the_tokens_are_read_again(
+    serving: Callable[..., Any], tokens: Path
+) -> None:
+    change = {"method": "PUT", "data": QUEUES.encode()}
+
+    def ask(visit: Visit) -> None:
+        assert visit.ask("/ws/v1/partitions")[0] == 200
+        assert visit.ask("/ws/v1/config", **change)[0] == 401
+        assert visit.ask("/ws/v1/config", **change, token="wrong" * 5)[0] == 401
+        assert visit.ask("/ws/v1/config", **change, token=TOKEN)[0] == 200
+        tokens.write_text(f"ops admin plain:{TOKEN[::-1]}\n", encoding="utf-8")
+        visit.send(signal.SIGHUP)
+        visit.log_has("no --config")
+        assert visit.ask("/ws/v1/config", **change, token=TOKEN)[0] == 401
+        assert visit.ask("/ws/v1/config", **change, token=TOKEN[::-1])[0] == 200
+
+    code, log = serving(ask, "--tokens", tokens, "--log-level", "debug")
+    assert code == 0
+    assert TOKEN not in log
+    assert TOKEN[::-1] not in log
+
+
+@pytest.mark.parametrize("with_tokens", [False, True])
+def test_a_certificate_is_a_way_to_say_who_one_is(
+    serving: Callable[..., Any], pki: Path, tokens: Path, with_tokens: bool
+) -> None:
+    """Without tokens it is the only one, and nobody else is let in."""
+
+    def ask(visit: Visit) -> None:
+        nobody, shim = client_tls(pki), client_tls(pki, "shim-a")
+        assert visit.ask("/ws/v1/partitions", tls=shim)[0] == 200
+        if with_tokens:
+            assert visit.ask("/livez", tls=nobody)[0] == 200
+            assert visit.ask("/ws/v1/partitions", tls=nobody)[0] == 401
+            assert visit.ask("/ws/v1/partitions", tls=nobody, token=TOKEN)[0] == 200
+        else:
+            with pytest.raises(OSError):
+                visit.ask("/livez", tls=nobody)
+
+    code, _ = serving(
+        ask,
+        *("--tls-cert", pki / "server.pem", "--tls-key", pki / "server.key"),
+        *("--tls-client-ca", pki / "ca.pem"),
+        *(("--tokens", tokens, "--require-token-for-reads") if with_tokens else ()),
+    )
+    assert code == 0
+
+
+BAD = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: a b
+            resources: {max: {vcore: much}}
+"""
+
+
+def test_a_bad_configuration_is_refused_with_all_that_is_wrong(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(BAD, encoding="utf-8")
+    assert main(["serve", "--config", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert f"{path}:6: partitions[0].queues[0].queues[0].name: " in told
+    assert f"{path}:7: partitions[0].queues[0].queues[0].resources.max.vcore: " in told
+    assert f"quadriga: serve: {path} cannot be used" in told
 
 
 @pytest.mark.parametrize(
@@ -239,6 +337,7 @@ def test_a_clients_clock(serving: Callable[..., Any]) -> None:
         ("--journal", "something else", "is not a journal"),
         ("--journal", None, "No such file"),
         ("--config", None, "No such file"),
+        ("--tls-cert", "no certificate", "are not a certificate and its key"),
     ],
 )
 def test_files_that_cannot_be_used(
@@ -248,5 +347,6 @@ def test_files_that_cannot_be_used(
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         path.chmod(0o600)
-    assert main(["serve", "--http", "0", "--grpc", "0", option, str(path)]) == 2
+    words = ["serve", "--http", "0", "--grpc", "0", option, str(path)]
+    assert main([*words, *(["--tls-key", str(path)] if option == "--tls-cert" else [])]) == 2
     assert reason in capsys.readouterr().err

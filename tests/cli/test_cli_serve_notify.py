@@ -16,7 +16,7 @@ from quadriga.cli.serving.notify import Notifier
 def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
     """The name as in the environment, and the socket that listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.settimeout(10)
+        listening.settimeout(120)
         if request.param == "path":
             name = str(tmp_path / "notify")
             listening.bind(name)

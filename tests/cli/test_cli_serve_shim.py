@@ -11,21 +11,11 @@ from typing import Any
 
 import grpc
 import pytest
-from service_process import Service, until
+from service_process import PATIENCE_S, Service, until
 
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    Quantity,
-    RegisterResourceManagerRequest,
-    Resource,
-    UserGroupInformation,
-)
+from quadriga import si
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
+from tests.si.requests import apps, asks, nodes
 
 TOKEN = "correct-horse-battery-staple"
 QUEUES = """\
@@ -35,9 +25,8 @@ partitions:
       - name: root
         submitacl: '*'
         queues:
-          - name: a
+          - name: default
 """
-VCORE = Resource(resources={"vcore": Quantity(value=1000)})
 
 
 class Shim:
@@ -47,7 +36,7 @@ class Shim:
         self.rm_id = rm_id
         self.stub = SchedulerStub(channel)
         self.stub.RegisterResourceManager(
-            RegisterResourceManagerRequest(rmID=rm_id), timeout=10, **register
+            si.RegisterResourceManagerRequest(rmID=rm_id), timeout=PATIENCE_S, **register
         )
         self._said: dict[str, queue.SimpleQueue[Any]] = {}
         self._heard: dict[str, Any] = {}
@@ -102,21 +91,11 @@ def test_a_shim_runs_a_pod_and_readers_see_it(
     path.write_text(QUEUES, encoding="utf-8")
     service = start("--config", path)
     shim = Shim(connect(service))
-    shim.say(
-        NodeRequest(
-            rmID="rm-a",
-            nodes=[NodeInfo(nodeID="n1", action=NodeInfo.CREATE, schedulableResource=VCORE)],
-        )
-    )
+    shim.say(nodes("n1", vcore=1000, rm_id="rm-a"))
     assert [node.nodeID for node in shim.hear("Node").accepted] == ["n1"]
-    ugi = UserGroupInformation(user="u", groups=["g"])
-    app = AddApplicationRequest(applicationID="app-1", queueName="root.a", ugi=ugi)
-    shim.say(ApplicationRequest(rmID="rm-a", new=[app]))
+    shim.say(apps("app-1", rm_id="rm-a"))
     assert shim.hear("Application").accepted[0].applicationID == "app-1"
-    ask = AllocationAsk(
-        allocationKey="pod", applicationID="app-1", resourceAsk=VCORE, maxAllocations=1
-    )
-    shim.say(AllocationRequest(rmID="rm-a", asks=[ask]))
+    shim.say(asks("app-1", "pod", vcore=1000, rm_id="rm-a"))
     assert shim.hear("Allocation").new[0].nodeID == "n1"
     found = service.get("/ws/v1/partition/default/application/app-1")
     assert found["usedResource"] == {"vcore": 1000}
@@ -129,10 +108,12 @@ def test_a_shim_runs_a_pod_and_readers_see_it(
     service.send(signal.SIGHUP)
     service.log_has("the queues are those of the file again")
     children = service.get("/ws/v1/partition/default/queues")["children"]
-    assert [child["queuename"] for child in children] == ["root.a", "root.b"]
+    assert [child["queuename"] for child in children] == ["root.b", "root.default"]
     path.write_text(QUEUES + "            queues:\n              - name: c\n", encoding="utf-8")
     service.send(signal.SIGHUP)
-    service.log_has("resource manager 'rm-a': queue root.a has applications and cannot be a parent")
+    service.log_has(
+        "resource manager 'rm-a': queue root.default has applications and cannot be a parent"
+    )
     assert (
         'quadriga_reloads_total{outcome="refused"} 1' in service.ask("/ws/v1/metrics")[1].decode()
     )
@@ -147,38 +128,24 @@ def test_a_shim_runs_a_pod_and_readers_see_it(
     shim.leave()
 
 
-def test_a_token_says_who_one_is(
-    start: Callable[..., Service], connect: Callable[..., Any], tokens: Path
-) -> None:
-    channel = connect(start("--tokens", tokens))
-    with pytest.raises(grpc.RpcError) as refused:
-        Shim(channel)
-    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    Shim(channel, metadata=(("authorization", f"Bearer {TOKEN}"),)).leave()
-
-
-def test_a_certificate_says_whose_part_one_has(
+def test_a_token_or_a_certificate_says_who_one_is(
     start: Callable[..., Service], connect: Callable[..., Any], pki: Path, tokens: Path
 ) -> None:
     service = start(
         *("--tls-cert", pki / "server.pem", "--tls-key", pki / "server.key"),
         *("--tls-client-ca", pki / "ca.pem", "--tokens", tokens),
     )
-    channel = connect(service, credentials(pki, "shim-a"))
-    Shim(channel).leave()
-    with pytest.raises(grpc.RpcError) as refused:
-        Shim(channel, "rm-b")
-    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-
-
-def test_with_a_clients_clock_there_is_grpc_only(
-    start: Callable[..., Service], connect: Callable[..., Any]
-) -> None:
-    service = start("--clock", "client")
-    assert set(service.ports) == {"grpc"}
-    Shim(connect(service)).leave()
-    service.send(signal.SIGTERM)
-    assert service.wait() == 0
+    nobody = connect(service, credentials(pki, "new"))
+    known = connect(service, credentials(pki, "shim-a"))
+    for channel, rm_id, code in (
+        (nobody, "rm-a", grpc.StatusCode.UNAUTHENTICATED),
+        (known, "rm-b", grpc.StatusCode.PERMISSION_DENIED),
+    ):
+        with pytest.raises(grpc.RpcError) as refused:
+            Shim(channel, rm_id)
+        assert refused.value.code() is code
+    Shim(known).leave()
+    Shim(nobody, metadata=(("authorization", f"Bearer {TOKEN}"),)).leave()
 
 
 def test_a_simulation_through_it_tells_the_same_as_in_process(
@@ -186,6 +153,7 @@ def test_a_simulation_through_it_tells_the_same_as_in_process(
 ) -> None:
     journal = tmp_path / "there.jsonl"
     service = start("--clock", "client", "--journal", journal)
+    assert set(service.ports) == {"grpc"}
     simulate = ["simulate", "--days", 1, "--limit", 60, "--quiet", "--json"]
     connection = ["--connect", f"127.0.0.1:{service.ports['grpc']}"]
     assert quadriga(*simulate, tmp_path / "here.json").code == 0

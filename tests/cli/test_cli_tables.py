@@ -167,7 +167,7 @@ def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
         **more,
     )
 

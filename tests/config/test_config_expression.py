@@ -30,20 +30,10 @@ def test_no_expression_takes_for_ever(expression: str) -> None:
     assert time.process_time() - begin < 10  # Python's takes longer than there is time
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        r"(a)\1",
-        "(?=a)b",
-        "(?<!a)b",
-        "a++",
-        "(?>a)",
-        "(",
-        "a{9999}",
-        "((a{50}){50}){50}",
-        "(" * 2_000,
-    ],
-)
+REFUSED = [r"(a)\1", "(?=a)b", "(?<!a)b", "a++", "(?>a)", "(", "a{9999}", "((a{50}){50}){50}"]
+
+
+@pytest.mark.parametrize("expression", [*REFUSED, "(" * 2_000])
 def test_what_cannot_be_done_is_refused(expression: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         Expression(expression)

@@ -30,9 +30,16 @@ def only_problem(build: Callable[[], object]) -> Problem:
     return problem
 
 
-@pytest.mark.parametrize("name", ["g", "_g", "G:9", "data.science", "a-b_c"])
-def test_a_group_of_a_limit_is_named_as_in_yunikorn(name: str) -> None:
-    assert limit(f"groups: ['{name}']").groups == (name,)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("groups", name) for name in ("g", "_g", "G:9", "data.science", "a-b_c")),
+        # a user may be an address or a machine account
+        *(("users", name) for name in ("u@site", "a/b", "u#1", "host$", "_", "a:b.c-d")),
+    ],
+)
+def test_a_name_of_a_limit_is_that_of_yunikorn(kind: str, name: str) -> None:
+    assert getattr(limit(f"{kind}: ['{name}']"), kind) == (name,)
 
 
 @pytest.mark.parametrize("name", ["g@site", "a/b", "g#1", "9g", "g$", "", "-g"])
@@ -40,11 +47,6 @@ def test_a_group_of_a_limit_with_another_name_is_a_problem(name: str) -> None:
     problem = only_problem(lambda: limit(f"groups: ['{name}']"))
     assert problem.path == f"{R}.limits[0].groups[0]"
     assert "not a valid group name: a letter or _ first" in problem.reason
-
-
-@pytest.mark.parametrize("name", ["u@site", "a/b", "u#1", "host$", "_", "a:b.c-d"])
-def test_a_user_of_a_limit_may_be_an_address_or_a_machine_account(name: str) -> None:
-    assert limit(f"users: ['{name}']").users == (name,)
 
 
 def test_the_only_name_of_a_filter_is_valid_or_a_regular_expression() -> None:

@@ -56,33 +56,31 @@ def test_defaults() -> None:
             gang_hold=True,
             gang_admission="",
             gang_gather_after=2 * 86_400 * SECOND,
-            gang_gather_patience=0,
+            gang_gather_patience=600 * SECOND,
             gang_wait_limit=None,
         ),
         {},
     )
 
 
+BAD = {
+    "application.sort.policy": ("lifo",),
+    "application.sort.priority": ("true",),
+    "priority.policy": ("",),
+    "priority.offset": ("2147483648", "1.5", "9" * 5000),
+    "preemption.policy": ("off",),
+    "preemption.optout": ("never",),
+    "preemption.delay": ("0", "-1s", "10"),
+    "quota.preemption.delay": ("-1s",),
+    "application.unschedasks.backoff": ("-1",),
+    "gang.hold": ("no",),
+    "gang.admission": ("half",),
+    "gang.wait.limit": ("0s",),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("application.sort.policy", "lifo"),
-        ("application.sort.priority", "true"),
-        ("priority.policy", ""),
-        ("priority.offset", "2147483648"),
-        ("priority.offset", "1.5"),
-        ("priority.offset", "9" * 5000),
-        ("preemption.policy", "off"),
-        ("preemption.optout", "never"),
-        ("preemption.delay", "0"),
-        ("preemption.delay", "-1s"),
-        ("preemption.delay", "10"),
-        ("quota.preemption.delay", "-1s"),
-        ("application.unschedasks.backoff", "-1"),
-        ("gang.hold", "no"),
-        ("gang.admission", "half"),
-        ("gang.wait.limit", "0s"),
-    ],
+    ("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts]
 )
 def test_a_bad_value_keeps_the_default(name: str, text: str) -> None:
     properties, refused = parse_properties({name: text, "unknown": "x"})

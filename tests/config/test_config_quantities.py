@@ -9,20 +9,10 @@ from hypothesis import strategies as st
 from quadriga.core.config import DurationError, QuantityError, parse_duration, parse_quantity
 from quadriga.core.config.quantities import INT64_MAX
 
-POWERS = {
-    "": 1,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "P": 10**15,
-    "E": 10**18,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-    "Pi": 2**50,
-    "Ei": 2**60,
+POWERS = {"": 1} | {
+    f"{prefix}{binary}": base**power
+    for binary, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("KMGTPE" if binary else "kMGTPE", 1)
 }
 
 
@@ -46,24 +36,15 @@ def test_5_13_quantity(resource: str, text: str, amount: int) -> None:
     assert parse_quantity(resource, text) == amount
 
 
+VCORES = ["1mi", str(INT64_MAX)]
+MEMORY = ["1K", "1.5", "-1", "+1", "10m", "1ki", "", "G", "1 G i", "\u0661", "8Ei", "9" * 5000]
+
+
 @pytest.mark.parametrize(
     ("resource", "text"),
     [
-        ("memory", "1K"),
-        ("memory", "1.5"),
-        ("memory", "-1"),
-        ("memory", "+1"),
-        ("memory", "10m"),
-        ("vcore", "1mi"),
-        ("memory", "1ki"),
-        ("memory", ""),
-        ("memory", "G"),
-        ("memory", "1 G i"),
-        ("memory", "\u0661"),
-        ("memory", str(INT64_MAX + 1)),
-        ("memory", "8Ei"),
-        ("vcore", str(INT64_MAX)),
-        ("memory", "9" * 5000),
+        *(("vcore", text) for text in VCORES),
+        *(("memory", text) for text in (*MEMORY, str(INT64_MAX + 1))),
     ],
 )
 def test_5_13_quantity_errors(resource: str, text: str) -> None:

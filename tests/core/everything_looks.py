@@ -83,7 +83,7 @@ class Watched:
                 assert not place.here
                 place.nodes.clear()
         self._health()
-        if self.curious and self.steps % 7 == 0:
+        if self.curious and self.steps % 20 == 0:
             self.take_views()
         self.place = self.rng.choice(self.places)
         state = self.rm_of(self.place.voice).state

@@ -2,61 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
-from quadriga.si import (
-    AllocationAsk,
-    AllocationRequest,
-    PreemptionPolicy,
+from quadriga.si import TerminationType
+from quadriga.sim.script import Script
+
+from .tree_side import below, news, reserved, tree
+
+__all__ = [
+    "ENFORCED", "NEVER", "PREEMPTED", "QUOTA", "TWO_QUEUES", "after", "ask", "cluster", "explained",
+    "filled", "news", "preempted", "preempting", "reserved", "victims",
+]  # fmt: skip
+
+PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
+
+#: partitions in which lowered quotas are enforced, and where nobody is preempted
+ENFORCED = "preemption: {quotapreemptionenabled: true}"
+NEVER = "preemption: {enabled: false}"
+
+TWO_QUEUES = tree(
+    "low, resources: {guaranteed: {vcore: 2m}}",
+    "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4m}}",
 )
-from quadriga.sim.script import Script, resource
-
-TWO_QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: low
-            resources: {guaranteed: {vcore: 2m}}
-          - name: high
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 4m}}
-"""
+#: two queues below one that has room for four vcores
+QUOTA = tree(
+    "top, resources: {max: {vcore: 4m}}, "
+    + below(
+        "low, resources: {guaranteed: {vcore: 1m}}",
+        "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 2m}}",
+    )
+)
 
 
 def ask(
-    script: Script,
-    app_id: str,
-    *keys: str,
-    others: bool = True,
-    itself: bool = True,
-    priority: int = 0,
-    repeat: int = 1,
-    originator: bool = False,
-    group: str = "",
-    placeholder: bool = False,
-    tags: Mapping[str, str] | None = None,
-    **quantities: int,
+    script: Script, app: str, *keys: str, others: bool = True, itself: bool = True, **more: Any
 ) -> list[str]:
     """Asks that say whether they may preempt others, and be preempted themselves."""
-    asks = [
-        AllocationAsk(
-            allocationKey=key,
-            applicationID=app_id,
-            resourceAsk=resource(quantities),
-            maxAllocations=repeat,
-            priority=priority,
-            tags=tags or {},
-            taskGroupName=group,
-            placeholder=placeholder,
-            Originator=originator,
-            preemptionPolicy=PreemptionPolicy(allowPreemptSelf=itself, allowPreemptOther=others),
-        )
-        for key in keys
-    ]
-    return script.send(AllocationRequest(rmID=script.rm_id, asks=asks))
+    return script.ask(app, *keys, preempt=(itself, others), **more)
+
+
+def cluster(config: str = TWO_QUEUES, *sizes: int, **more: int) -> Script:
+    """Nodes n1, n2, ... with these many vcores each, and an application for each leaf of its name."""
+    script = Script(config)
+    for number, size in enumerate(sizes, 1):
+        script.node(f"n{number}", vcore=size, **more)
+    for leaf in script.scheduler.partition().leaves():
+        script.app(leaf.name, leaf.path)
+    return script
 
 
 def filled(config: str = TWO_QUEUES, nodes: int = 1, size: int = 4) -> Script:
@@ -64,10 +56,7 @@ def filled(config: str = TWO_QUEUES, nodes: int = 1, size: int = 4) -> Script:
 
     It and ``high`` are in the queues of their names, wherever these stand.
     """
-    script = Script(config)
-    for leaf in script.scheduler.partition().leaves():
-        if leaf.name in ("low", "high"):
-            script.app(leaf.name, leaf.path)
+    script = cluster(config)
     for number in range(1, nodes + 1):
         script.node(f"n{number}", vcore=size)
         script.ask("low", *(f"n{number}-{n}" for n in range(size)), vcore=1)
@@ -80,14 +69,18 @@ def preempted(heard: list[str]) -> list[str]:
     return [line.split()[1] for line in heard if line.endswith("PREEMPTED_BY_SCHEDULER")]
 
 
-def news(heard: list[str]) -> list[str]:
-    return [line.removeprefix("new ") for line in heard if line.startswith("new ")]
+def after(script: Script, seconds: float = 1) -> list[str]:
+    """The victims of the rounds after this time."""
+    script.advance(seconds)
+    return preempted(script.schedule())
 
 
-def reserved(script: Script) -> dict[str, str]:
-    """The asks that have a node reserved, by node id."""
-    nodes = script.scheduler.partition().nodes.values()
-    return {n.node_id: n.reservation.ask.key for n in nodes if n.reservation is not None}
+def victims(
+    script: Script, *keys: str, app: str = "high", vcore: int = 1, seconds: float = 1, **more: Any
+) -> list[str]:
+    """The victims of asks (``h``) of one vcore after this time, the delay of ``high``."""
+    ask(script, app, *(keys or ["h"]), vcore=vcore, **more)
+    return after(script, seconds)
 
 
 def preempting(script: Script, path: str) -> dict[str, int]:
@@ -96,3 +89,9 @@ def preempting(script: Script, path: str) -> dict[str, int]:
     queue = partition.queue(path)
     assert queue is not None
     return partition.registry.mapping(queue.preempting)
+
+
+def explained(script: Script, app: str = "high", key: str = "h") -> str:
+    """What the explanation of an ask says of preemption."""
+    checks = script.scheduler.explain(app, key).checks
+    return next(check.text for check in checks if check.about == "preemption")

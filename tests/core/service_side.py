@@ -7,34 +7,15 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from quadriga import si
 from quadriga.core import Scheduler
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    ApplicationResponse,
-    NodeInfo,
-    NodeRequest,
-    NodeResponse,
-    NullCallback,
-    RegisterResourceManagerRequest,
-    SchedulerAPI,
-    TerminationType,
-    UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.script import ONE_QUEUE, resource
 
-#: nothing here takes this long; it only ends a test that would hang
-PATIENCE = 20.0
+#: nothing here takes this long (s), on however slow a machine; it only ends a test that would hang
+PATIENCE = 600.0
 
 
-class Heard(NullCallback):
+class Heard(si.NullCallback):
     """Writes down every call, in order, and lets a test wait for what it expects."""
 
     def __init__(self) -> None:
@@ -48,17 +29,17 @@ class Heard(NullCallback):
             self.messages.append(message)
             self._changed.notify_all()
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         self._note("allocation", response)
 
-    def update_application(self, response: ApplicationResponse) -> None:
+    def update_application(self, response: si.ApplicationResponse) -> None:
         self._note("application", response)
 
-    def update_node(self, response: NodeResponse) -> None:
+    def update_node(self, response: si.NodeResponse) -> None:
         self._note("node", response)
 
     def update_container_scheduling_state(
-        self, request: UpdateContainerSchedulingStateRequest
+        self, request: si.UpdateContainerSchedulingStateRequest
     ) -> None:
         self._note("container", request)
 
@@ -67,37 +48,43 @@ class Heard(NullCallback):
             assert self._changed.wait_for(lambda: what(self.messages), PATIENCE)
 
 
-def register(rm_id: str = "rm", **fields: Any) -> RegisterResourceManagerRequest:
+def register(rm_id: str = "rm", **fields: Any) -> si.RegisterResourceManagerRequest:
     fields.setdefault("config", ONE_QUEUE)
-    return RegisterResourceManagerRequest(rmID=rm_id, **fields)
+    return si.RegisterResourceManagerRequest(rmID=rm_id, **fields)
 
 
-def nodes(*names: str, vcore: int = 4000, action: int = NodeInfo.CREATE) -> NodeRequest:
+def of(rm_id: str, message: Any) -> Any:
+    """The message of this resource manager."""
+    message.rmID = rm_id
+    return message
+
+
+def nodes(*names: str, vcore: int = 4000, action: int = si.NodeInfo.CREATE) -> si.NodeRequest:
     infos = [
-        NodeInfo(nodeID=n, action=action, schedulableResource=resource({"vcore": vcore}))  # type: ignore[arg-type]
+        si.NodeInfo(nodeID=n, action=action, schedulableResource=resource({"vcore": vcore}))  # type: ignore[arg-type]
         for n in names
     ]
-    return NodeRequest(rmID="rm", nodes=infos)
+    return si.NodeRequest(rmID="rm", nodes=infos)
 
 
-def apps(*names: str, gang: int = 0, style: str = "", timeout_ms: int = 0) -> ApplicationRequest:
+def apps(*names: str, gang: int = 0, style: str = "", timeout_ms: int = 0) -> si.ApplicationRequest:
     new = [
-        AddApplicationRequest(
+        si.AddApplicationRequest(
             applicationID=name,
             queueName="root.default",
-            ugi=UserGroupInformation(user="ann"),
+            ugi=si.UserGroupInformation(user="ann"),
             placeholderAsk=resource({"vcore": gang}) if gang else None,
             gangSchedulingStyle=style,
             executionTimeoutMilliSeconds=timeout_ms,
         )
         for name in names
     ]
-    return ApplicationRequest(rmID="rm", new=new)
+    return si.ApplicationRequest(rmID="rm", new=new)
 
 
-def asks(app: str, *keys: str, vcore: int = 1000, **fields: Any) -> AllocationRequest:
+def asks(app: str, *keys: str, vcore: int = 1000, **fields: Any) -> si.AllocationRequest:
     made = [
-        AllocationAsk(
+        si.AllocationAsk(
             allocationKey=key,
             applicationID=app,
             resourceAsk=resource({"vcore": vcore}),
@@ -107,21 +94,21 @@ def asks(app: str, *keys: str, vcore: int = 1000, **fields: Any) -> AllocationRe
         )
         for key in keys
     ]
-    return AllocationRequest(rmID="rm", asks=made)
+    return si.AllocationRequest(rmID="rm", asks=made)
 
 
 def release(
-    app: str, uuid: str, kind: TerminationType = TerminationType.STOPPED_BY_RM
-) -> AllocationRequest:
-    one = AllocationRelease(
+    app: str, uuid: str, kind: si.TerminationType = si.TerminationType.STOPPED_BY_RM
+) -> si.AllocationRequest:
+    one = si.AllocationRelease(
         partitionName="default", applicationID=app, UUID=uuid, terminationType=kind
     )
-    releases = AllocationReleasesRequest(allocationsToRelease=[one])
-    return AllocationRequest(rmID="rm", releases=releases)
+    releases = si.AllocationReleasesRequest(allocationsToRelease=[one])
+    return si.AllocationRequest(rmID="rm", releases=releases)
 
 
 SECOND = 10**9
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
+REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 
 #: what a resource manager does, and when (s): a gang with two members, an ordinary application,
 #: mistakes, a node that goes, the end of both
@@ -136,10 +123,10 @@ STORY: list[tuple[int, Any]] = [
     (5, release("gang", "p0-0", REPLACED)),
     (5, release("gang", "p1-0", REPLACED)),
     (6, asks("nobody", "x")),
-    (6, UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE + "      # the same\n")),
+    (6, si.UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE + "      # the same\n")),
     (7, release("plain", "a-1")),
-    (8, nodes("n2", action=NodeInfo.DRAIN_NODE)),
-    (9, nodes("n2", action=NodeInfo.DECOMISSION)),
+    (8, nodes("n2", action=si.NodeInfo.DRAIN_NODE)),
+    (9, nodes("n2", action=si.NodeInfo.DECOMISSION)),
     (10, release("gang", "")),
     (10, release("plain", "")),
     (11, apps("late")),
@@ -148,21 +135,28 @@ STORY: list[tuple[int, Any]] = [
 ]
 
 SEND: dict[type[Any], str] = {
-    AllocationRequest: "update_allocation",
-    ApplicationRequest: "update_application",
-    NodeRequest: "update_node",
-    UpdateConfigurationRequest: "update_configuration",
+    si.AllocationRequest: "update_allocation",
+    si.ApplicationRequest: "update_application",
+    si.NodeRequest: "update_node",
+    si.UpdateConfigurationRequest: "update_configuration",
 }
 METHOD: dict[type[Any], str] = {
-    AllocationResponse: "allocation",
-    ApplicationResponse: "application",
-    NodeResponse: "node",
-    UpdateContainerSchedulingStateRequest: "container",
+    si.AllocationResponse: "allocation",
+    si.ApplicationResponse: "application",
+    si.NodeResponse: "node",
+    si.UpdateContainerSchedulingStateRequest: "container",
 }
 
 
-def send(api: SchedulerAPI, message: Any) -> None:
-    getattr(api, SEND[type(message)])(message)
+def send(api: si.SchedulerAPI, *messages: Any) -> None:
+    for message in messages:
+        getattr(api, SEND[type(message)])(message)
+
+
+def begin(api: si.SchedulerAPI, callback: Any, *messages: Any) -> None:
+    """Register, and send these."""
+    api.register_resource_manager(register(), callback)
+    send(api, *messages)
 
 
 def bare_core() -> list[tuple[str, bytes]]:
@@ -182,5 +176,5 @@ def bare_core() -> list[tuple[str, bytes]]:
 
 
 def placed(heard: Heard) -> list[tuple[str, str]]:
-    found = [n for m in heard.messages if isinstance(m, AllocationResponse) for n in m.new]
+    found = [n for m in heard.messages if isinstance(m, si.AllocationResponse) for n in m.new]
     return [(n.UUID, n.nodeID) for n in found]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, run
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask, AskGroup, AskKind
@@ -43,9 +44,7 @@ def group_of(app: Application, key: str, kind: AskKind) -> AskGroup:
 
 @pytest.fixture
 def app() -> Application:
-    script = Script(check=False)
-    script.node("n1", vcore=4000, memory=40)
-    script.app("app-1")
+    script = on_nodes(check=False, n1={"vcore": 4000, "memory": 40}, apps=["app-1"])
     return script.scheduler.partition().applications["app-1"]
 
 
@@ -57,24 +56,16 @@ def test_every_field_of_a_kind_is_tried_here() -> None:
 
 @pytest.mark.parametrize("field", OTHERS)
 def test_asks_that_differ_in_one_field_wait_apart(app: Application, field: str) -> None:
-    group = group_of(app, "a", ONE)
+    group, apart = group_of(app, "a", ONE), group_of(app, "c", other(field))
     assert group_of(app, "b", AskKind(Requirements((1000, 10)))) is group
-    assert group_of(app, "c", other(field)) is not group
-
-
-@pytest.mark.parametrize("field", OTHERS)
-def test_a_shape_is_told_apart_by_what_nodes_are_chosen_by(app: Application, field: str) -> None:
-    shape = group_of(app, "a", ONE).shape
-    apart = group_of(app, "b", other(field)).shape is not shape
-    assert apart == (field in Requirements._fields)
+    assert apart is not group
+    # a shape is told apart by what nodes are chosen by
+    assert (apart.shape is not group.shape) == (field in Requirements._fields)
 
 
 def test_a_resource_type_that_turns_up_later_separates_no_asks(app: Application) -> None:
     group = group_of(app, "a", ONE)
     assert group_of(app, "b", AskKind(Requirements((1000, 10, 0, 0)))) is group
-
-
-# -- templates of messages -------------------------------------------------------------------------
 
 
 def test_a_template_says_what_the_messages_of_a_kind_have_in_common(app: Application) -> None:
@@ -97,9 +88,7 @@ def test_i7_a_resource_manager_that_starts_anew_names_its_resource_types_anew() 
     for sizes in ({"vcore": 1000, "memory": 10}, {"gpu": 1000, "vcore": 10}):
         script.send(RegisterResourceManagerRequest(rmID=script.rm_id, config=ONE_QUEUE))
         script.node("n1", **{name: 10 * size for name, size in sizes.items()})
-        script.app("app-1")
-        script.ask("app-1", "a", **sizes)
-        script.schedule()
+        run(script, "app-1", "a", **sizes)
         message = script.messages[-1].message
         assert isinstance(message, AllocationResponse)
         resources = message.new[0].resourcePerAlloc.resources

@@ -15,22 +15,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from test_core_dispatcher_table import (
-    ALLOCATIONS,
-    ASK_RELEASES,
-    ASKS,
-    CONFIGURE,
-    NEW,
-    NODELESS,
-    NODES,
-    RECOVERED,
-    REGISTER,
-    RELEASES,
-    REMOVE,
-    REPLACED,
-    name_of,
-    ready,
-)
+import test_core_dispatcher_table as table
+from core_steps import partitions
 
 from quadriga.core.intake import dispatcher, fires
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, Route
@@ -41,14 +27,14 @@ from quadriga.si import Allocation, AllocationRequest, NodeInfo
 from quadriga.si.constants import TAG_FOREIGN
 from quadriga.sim.script import ONE_QUEUE, Script
 
-TWO = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("name: default", "name: other", 1)
+TWO = partitions("default", "other")
 
 Scenario = Callable[[Script], object]
 
 
 def report(script: Script, **changes: Any) -> None:
     message = Allocation()
-    message.CopyFrom(RECOVERED)
+    message.CopyFrom(table.RECOVERED)
     for field, value in changes.items():
         setattr(message, field, value)
     script.send(AllocationRequest(rmID="rm", allocations=[message]))
@@ -66,7 +52,7 @@ def foreign(script: Script) -> None:
 
 def fresh(script: Script) -> None:
     """A new node with an allocation that runs already."""
-    script.node("n9", memory=20, existing=[RECOVERED])
+    script.node("n9", memory=20, existing=[table.RECOVERED])
 
 
 def restore(script: Script) -> None:
@@ -88,60 +74,60 @@ def reopen(script: Script) -> None:
 
 def twice(script: Script) -> None:
     """A new node whose allocation is reported twice."""
-    script.node("n9", memory=20, existing=[RECOVERED, RECOVERED])
+    script.node("n9", memory=20, existing=[table.RECOVERED, table.RECOVERED])
 
 
 # fmt: off
 FIRES: dict[tuple[str, str], Scenario] = {
     # route, name of the trigger                   a scenario in which it is fired
-    (name_of(REGISTER),     "register"):           lambda s: Script(rm_id="another", scheduler=s.scheduler),
-    (name_of(CONFIGURE),    "remove"):             lambda s: (s.configure(TWO), s.configure(ONE_QUEUE)),
-    (name_of(CONFIGURE),    "restore"):            restore,
-    (name_of(NEW),          "reject"):             lambda s: s.app("bad", gang={"memory": -1}),
-    (name_of(REMOVE),       "ends"):               lambda s: s.remove_app("a"),
-    (name_of(REMOVE),       "complete"):           lambda s: s.remove_app("a"),
-    (name_of(REMOVE),       "reject"):             lambda s: s.remove_app("a"),
-    (name_of(ALLOCATIONS),  "allocated"):          report,
-    (name_of(ALLOCATIONS),  "submit"):             report,
-    (name_of(ALLOCATIONS),  "served"):             report,
-    (name_of(ALLOCATIONS),  "asked"):              report,
-    (name_of(ALLOCATIONS),  "run"):                report,
-    (name_of(ASKS),         "submit"):             lambda s: s.ask("a", "z", memory=1),
-    (name_of(ASKS),         "update"):             lambda s: s.ask("a", "y", memory=1),
-    (name_of(ASKS),         "asked"):              lambda s: s.ask("a", "z", memory=1),
-    (name_of(NODELESS),     "submit"):             lambda s: s.ask("a", "z", memory=1, by_key=True),
-    (name_of(NODELESS),     "update"):             lambda s: s.ask("a", "y", memory=1, by_key=True),
-    (name_of(NODELESS),     "asked"):              lambda s: s.ask("a", "z", memory=1, by_key=True),
-    (name_of(ASK_RELEASES), "reject"):             lambda s: s.release_ask("a", "y"),
-    (name_of(RELEASES),     "complete"):           lambda s: s.release("a", "x-0"),
-    (name_of(RELEASES),     "confirm"):            lambda s: s.release("g", "p-0", REPLACED),
-    (name_of(RELEASES),     "reject"):             take_back,
-    (name_of(NODES),        "CREATE"):             lambda s: s.node("n2", memory=1),
-    (name_of(NODES),        "CREATE_DRAIN"):       lambda s: s.node("n2", NodeInfo.CREATE_DRAIN, memory=1),
-    (name_of(NODES),        "UPDATE"):             lambda s: s.node("n1", NodeInfo.UPDATE, memory=30),
-    (name_of(NODES),        "DRAIN_NODE"):         lambda s: s.node("n1", NodeInfo.DRAIN_NODE),
-    (name_of(NODES),        "DRAIN_TO_SCHEDULABLE"): reopen,
-    (name_of(NODES),        "DECOMISSION"):        lambda s: s.node("n1", NodeInfo.DECOMISSION),
-    (name_of(NODES),        "reject"):             twice,
-    (name_of(NODES),        "allocated"):          fresh,
-    (name_of(NODES),        "submit"):             fresh,
-    (name_of(NODES),        "served"):             fresh,
-    (name_of(NODES),        "asked"):              fresh,
-    (name_of(NODES),        "run"):                fresh,
+    (table.name_of(table.REGISTER),     "register"):           lambda s: Script(rm_id="another", scheduler=s.scheduler),
+    (table.name_of(table.CONFIGURE),    "remove"):             lambda s: (s.configure(TWO), s.configure(ONE_QUEUE)),
+    (table.name_of(table.CONFIGURE),    "restore"):            restore,
+    (table.name_of(table.NEW),          "reject"):             lambda s: s.app("bad", gang={"memory": -1}),
+    (table.name_of(table.REMOVE),       "ends"):               lambda s: s.remove_app("a"),
+    (table.name_of(table.REMOVE),       "complete"):           lambda s: s.remove_app("a"),
+    (table.name_of(table.REMOVE),       "reject"):             lambda s: s.remove_app("a"),
+    (table.name_of(table.ALLOCATIONS),  "allocated"):          report,
+    (table.name_of(table.ALLOCATIONS),  "submit"):             report,
+    (table.name_of(table.ALLOCATIONS),  "served"):             report,
+    (table.name_of(table.ALLOCATIONS),  "asked"):              report,
+    (table.name_of(table.ALLOCATIONS),  "run"):                report,
+    (table.name_of(table.ASKS),         "submit"):             lambda s: s.ask("a", "z", memory=1),
+    (table.name_of(table.ASKS),         "update"):             lambda s: s.ask("a", "y", memory=1),
+    (table.name_of(table.ASKS),         "asked"):              lambda s: s.ask("a", "z", memory=1),
+    (table.name_of(table.NODELESS),     "submit"):             lambda s: s.ask("a", "z", memory=1, by_key=True),
+    (table.name_of(table.NODELESS),     "update"):             lambda s: s.ask("a", "y", memory=1, by_key=True),
+    (table.name_of(table.NODELESS),     "asked"):              lambda s: s.ask("a", "z", memory=1, by_key=True),
+    (table.name_of(table.ASK_RELEASES), "reject"):             lambda s: s.release_ask("a", "y"),
+    (table.name_of(table.RELEASES),     "complete"):           lambda s: s.release("a", "x-0"),
+    (table.name_of(table.RELEASES),     "confirm"):            lambda s: s.release("g", "p-0", table.REPLACED),
+    (table.name_of(table.RELEASES),     "reject"):             take_back,
+    (table.name_of(table.NODES),        "CREATE"):             lambda s: s.node("n2", memory=1),
+    (table.name_of(table.NODES),        "CREATE_DRAIN"):       lambda s: s.node("n2", NodeInfo.CREATE_DRAIN, memory=1),
+    (table.name_of(table.NODES),        "UPDATE"):             lambda s: s.node("n1", NodeInfo.UPDATE, memory=30),
+    (table.name_of(table.NODES),        "DRAIN_NODE"):         lambda s: s.node("n1", NodeInfo.DRAIN_NODE),
+    (table.name_of(table.NODES),        "DRAIN_TO_SCHEDULABLE"): reopen,
+    (table.name_of(table.NODES),        "DECOMISSION"):        lambda s: s.node("n1", NodeInfo.DECOMISSION),
+    (table.name_of(table.NODES),        "reject"):             twice,
+    (table.name_of(table.NODES),        "allocated"):          fresh,
+    (table.name_of(table.NODES),        "submit"):             fresh,
+    (table.name_of(table.NODES),        "served"):             fresh,
+    (table.name_of(table.NODES),        "asked"):              fresh,
+    (table.name_of(table.NODES),        "run"):                fresh,
 }
 ANSWERS: dict[tuple[str, str], tuple[Scenario, ...]] = {
     # route, field of the response                 scenarios that are answered with it
-    (name_of(NEW),          "accepted"):           (lambda s: s.app("new"),),
-    (name_of(NEW),          "rejected"):           (lambda s: s.app("bad", gang={"memory": -1}),),
-    (name_of(REMOVE),       "released"):           (lambda s: s.remove_app("a"),),
-    (name_of(ALLOCATIONS),  "new"):                (report,),
-    (name_of(ALLOCATIONS),  "rejectedAllocations"): (lambda s: report(s, nodeID="n7"),),
-    (name_of(ASKS),         "rejected"):           (lambda s: s.ask("a", "z", memory=-1),),
-    (name_of(NODELESS),     "rejectedAllocations"): (lambda s: s.ask("a", "z", memory=-1, by_key=True),),
-    (name_of(ASK_RELEASES), "releasedAsks"):       (lambda s: s.release_ask("a", "y"),),
-    (name_of(RELEASES),     "released"):           (lambda s: s.release("a", "x-0"), foreign),
-    (name_of(NODES),        "accepted"):           (lambda s: s.node("n2", memory=1),),
-    (name_of(NODES),        "rejected"):           (lambda s: s.node("n1", memory=1),),
+    (table.name_of(table.NEW),          "accepted"):           (lambda s: s.app("new"),),
+    (table.name_of(table.NEW),          "rejected"):           (lambda s: s.app("bad", gang={"memory": -1}),),
+    (table.name_of(table.REMOVE),       "released"):           (lambda s: s.remove_app("a"),),
+    (table.name_of(table.ALLOCATIONS),  "new"):                (report,),
+    (table.name_of(table.ALLOCATIONS),  "rejectedAllocations"): (lambda s: report(s, nodeID="n7"),),
+    (table.name_of(table.ASKS),         "rejected"):           (lambda s: s.ask("a", "z", memory=-1),),
+    (table.name_of(table.NODELESS),     "rejectedAllocations"): (lambda s: s.ask("a", "z", memory=-1, by_key=True),),
+    (table.name_of(table.ASK_RELEASES), "releasedAsks"):       (lambda s: s.release_ask("a", "y"),),
+    (table.name_of(table.RELEASES),     "released"):           (lambda s: s.release("a", "x-0"), foreign),
+    (table.name_of(table.NODES),        "accepted"):           (lambda s: s.node("n2", memory=1),),
+    (table.name_of(table.NODES),        "rejected"):           (lambda s: s.node("n1", memory=1),),
 }
 # fmt: on
 NONSENSE = "nonsense"
@@ -186,7 +172,9 @@ def put(monkeypatch: pytest.MonkeyPatch) -> Callable[[Route, Route], None]:
     def put(old: Route, new: Route) -> None:
         if old.field:
             rows = dispatcher._BY_MESSAGE[old.message]
-            changed = tuple(new if name_of(row) == name_of(old) else row for row in rows)
+            changed = tuple(
+                new if table.name_of(row) == table.name_of(old) else row for row in rows
+            )
             monkeypatch.setitem(dispatcher._BY_MESSAGE, old.message, changed)
         else:
             monkeypatch.setitem(dispatcher._CONFIGURE, old.message, new)
@@ -195,22 +183,26 @@ def put(monkeypatch: pytest.MonkeyPatch) -> Callable[[Route, Route], None]:
 
 
 Put = Callable[[Route, Route], None]
-BY_NAME = {name_of(route): route for route in ROUTES}
+BY_NAME = {table.name_of(route): route for route in ROUTES}
 
 
 # -- triggers --------------------------------------------------------------------------------------
 
 
 def test_every_trigger_and_every_response_of_every_row_is_tried() -> None:
-    assert FIRES.keys() == {(name_of(r), field) for r in ROUTES for field in fields_of(r.fires)}
-    assert ANSWERS.keys() == {(name_of(r), field) for r in ROUTES for field in r.answers.fields}
+    assert FIRES.keys() == {
+        (table.name_of(r), field) for r in ROUTES for field in fields_of(r.fires)
+    }
+    assert ANSWERS.keys() == {
+        (table.name_of(r), field) for r in ROUTES for field in r.answers.fields
+    }
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(("name", "field"), FIRES, ids=[": ".join(key) for key in FIRES])
 def test_a_handler_fires_the_trigger_of_its_row(name: str, field: str, put: Put) -> None:
-    scenario, route, script = FIRES[name, field], BY_NAME[name], ready()
-    sound = ready()
+    scenario, route, script = FIRES[name, field], BY_NAME[name], table.ready()
+    sound = table.ready()
     scenario(sound)  # as the row is, nothing fails
     put(route, replaced(route, fires=spoilt(route.fires, field)))
     try:
@@ -225,7 +217,7 @@ def outcome(script: Script) -> tuple[list[str], list[tuple[str, str]]]:
     return script.log, [(each.name, each.state) for each in script.scheduler.partitions()]
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=name_of)
+@pytest.mark.parametrize("route", ROUTES, ids=table.name_of)
 def test_a_row_with_another_lifecycle_or_trigger_is_no_row(route: Route) -> None:
     (first, *_), (name, *_) = route.fires, route.fires._fields
     other = ALLOCATION if first is not ALLOCATION else ASK
@@ -239,10 +231,7 @@ def test_a_row_with_another_lifecycle_or_trigger_is_no_row(route: Route) -> None
 def test_a_route_checks_its_triggers_when_it_is_made() -> None:
     wrong: Any = fires.AskReleaseFires(ASK, "confirm")  # type: ignore[arg-type]
     with pytest.raises(DefinitionError, match="'confirm', which is no trigger of ask"):
-        part(AllocationRequest, "asks", wrong, Answers(), ASK_RELEASES.handle)
-
-
-# -- answers ---------------------------------------------------------------------------------------
+        part(AllocationRequest, "asks", wrong, Answers(), table.ASK_RELEASES.handle)
 
 
 @pytest.mark.interpreted
@@ -251,8 +240,8 @@ def test_an_undeclared_response_is_refused_as_a_bug(name: str, field: str, put: 
     route = BY_NAME[name]
     others = [each for each in route.answers.fields if each != field]
     for scenario in ANSWERS[name, field]:
-        scenario(ready())
-        script = ready()
+        scenario(table.ready())
+        script = table.ready()
         put(route, replaced(route, answers=Answers(*others)))
         with pytest.raises(RuntimeError, match=f"answers with {field!r}, and its route declares"):
             scenario(script)
@@ -274,8 +263,6 @@ def test_an_action_answers_as_its_row_says(
     with pytest.raises(RuntimeError, match="answers with 'rejected', and its route declares none"):
         script.node("n1", each.action, memory=1)
 
-
-# -- the code --------------------------------------------------------------------------------------
 
 MODULES = {f"{name}_fsm": importlib.import_module(f"quadriga.fsm.{name}") for name in LIFECYCLES}
 

@@ -1,34 +1,32 @@
-"""What is kept of applications after their end, and how much of it."""
+"""What is kept of applications after their end and how much of it; what they have used (2.18)."""
 
 from __future__ import annotations
 
 import gc
+import json
+import logging
 import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
 
 import pytest
+from core_steps import later, partitions, run, serve, submit
 
+from quadriga import si
 from quadriga.core import Options
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.model import usage
 from quadriga.core.model.ended import LONGEST, EndedApplication
+from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.scheduling.releasing import evict
 from quadriga.core.views import Views
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    RegisterResourceManagerRequest,
-    RemoveApplicationRequest,
-    UserGroupInformation,
-)
-from quadriga.sim.script import Script
+from quadriga.si.constants import INSTANCE_TYPE
+from quadriga.sim.script import ONE_QUEUE, Script
 
-QUEUES = """
-partitions:
-  - name: default
-    queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
-  - name: other
-    queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
-"""
+QUEUES = partitions("default", "other").replace(
+    " " * 10 + "- name: default", " " * 10 + "- name: a"
+)
 
 
 def cluster(*, check: bool = True, **options: int | None) -> Script:
@@ -41,20 +39,20 @@ def send(
     script: Script, come: Iterable[str], go: Iterable[str], queue: str = "root.a"
 ) -> list[str]:
     """One message with applications that come, and one with some that go."""
-    ugi = UserGroupInformation(user="user")
-    new = [AddApplicationRequest(applicationID=each, queueName=queue, ugi=ugi) for each in come]
-    removals = [RemoveApplicationRequest(applicationID=each) for each in go]
+    ugi = si.UserGroupInformation(user="user")
+    new = [si.AddApplicationRequest(applicationID=each, queueName=queue, ugi=ugi) for each in come]
+    removals = [si.RemoveApplicationRequest(applicationID=each) for each in go]
     return [
-        *script.send(ApplicationRequest(rmID=script.rm_id, new=new)),
-        *script.send(ApplicationRequest(rmID=script.rm_id, remove=removals)),
+        *script.send(si.ApplicationRequest(rmID=script.rm_id, new=new)),
+        *script.send(si.ApplicationRequest(rmID=script.rm_id, remove=removals)),
     ]
 
 
-def run(script: Script, app_id: str, partition: str = "default") -> None:
+def come_and_go(script: Script, app_id: str, partition: str = "default") -> None:
     """It comes and goes."""
     script.app(app_id, "root.a", partition=partition)
-    removal = RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
-    script.send(ApplicationRequest(rmID=script.rm_id, remove=[removal]))
+    removal = si.RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
+    script.send(si.ApplicationRequest(rmID=script.rm_id, remove=[removal]))
 
 
 def timers(script: Script) -> int:
@@ -69,18 +67,21 @@ def known(script: Script, partition: str = "default") -> list[str]:
 def test_v8_the_oldest_expire_where_too_many_have_ended() -> None:
     script = cluster(keep_ended=3, keep_rejected=2)
     for number in range(5):
-        run(script, f"ran-{number}")
+        come_and_go(script, f"ran-{number}")
         script.app(f"lost-{number}", "root.nowhere")
         script.advance(1)
     assert known(script) == ["ran-2", "ran-3", "lost-3", "ran-4", "lost-4"]
     assert script.scheduler.tally.forgotten == Counter(rejected=3, ended=2)
     with pytest.raises(KeyError):
         script.scheduler.application("ran-1")
+    send(script, [f"app-{number}" for number in range(100)], [], "root.nowhere")
+    assert known(script)[-2:] == ["app-98", "app-99"]
+    assert len(known(script)) == 3 + 2
 
 
 def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
     script = cluster(keep_ended=1)
-    run(script, "first")
+    come_and_go(script, "first")
     script.app("second", "root.a")
     said = script.remove_app("second")
     assert said[-1] == "first Expired (expire)"
@@ -93,19 +94,12 @@ def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
 
 def test_v8_the_bound_is_for_all_partitions_of_a_resource_manager() -> None:
     script = cluster(keep_ended=2)
-    run(script, "here")
-    run(script, "there", "other")
-    run(script, "here-too")
+    come_and_go(script, "here")
+    come_and_go(script, "there", "other")
+    come_and_go(script, "here-too")
     assert (known(script), known(script, "other")) == (["here-too"], ["there"])
-    run(script, "there-too", "other")
+    come_and_go(script, "there-too", "other")
     assert (known(script), known(script, "other")) == (["here-too"], ["there-too"])
-
-
-def test_v8_one_message_with_many_rejected_applications_leaves_few() -> None:
-    script = cluster(keep_rejected=10)
-    send(script, [f"app-{number}" for number in range(100)], [], "root.nowhere")
-    assert len(known(script)) == 10
-    assert known(script)[-1] == "app-99"
 
 
 def test_v8_bytes_are_bounded_however_long_the_texts_of_a_request_are() -> None:
@@ -126,8 +120,7 @@ def test_v8_a_record_is_counted_for_at_least_what_it_takes() -> None:
     """Measured without what is shared: states, the queue's path, the partition."""
     script = cluster(journal_size=0)
     script.app("app", "root.a", user="büro", tags={"note": "für später"})
-    script.ask("app", "pod", vcore=100)
-    script.schedule()
+    serve(script, "app", "pod", vcore=100)
     script.advance(60)
     script.remove_app("app")
     (ended,) = script.scheduler.partition().ended
@@ -146,8 +139,7 @@ def test_v8_an_ended_application_takes_less_than_1500_bytes() -> None:
             script.app(
                 app_id, "root.a", user="alice", groups=["developers"], tags={"kind": "batch"}
             )
-            script.ask(app_id, "pod", vcore=100)
-            script.schedule()
+            serve(script, app_id, "pod", vcore=100)
             script.advance(60)
             script.remove_app(app_id)
             script.scheduler.take_summaries()
@@ -170,24 +162,24 @@ def test_v8_an_ended_application_takes_less_than_1500_bytes() -> None:
 
 def test_v8_a_steady_load_reaches_a_plateau() -> None:
     """14 applications end in a second. Timers of those that are gone do not pile up either."""
-    script = cluster(check=False, journal_size=1_000, keep_ended=500)
-    for second in range(150):
+    script = cluster(check=False, journal_size=1_000, keep_ended=200)
+    for second in range(60):
         names = [f"app-{second}-{number}" for number in range(14)]
         send(script, names, names)
         script.advance(1)
         script.log.clear()
         script.messages.clear()
-    assert len(known(script)) == 500
-    assert script.scheduler.tally.forgotten["ended"] == 14 * 150 - 500
-    assert timers(script) < 3 * 500  # and not 2,100
+    assert len(known(script)) == 200
+    assert script.scheduler.tally.forgotten["ended"] == 14 * 60 - 200
+    assert timers(script) < 3 * 200  # and not 840
 
 
 def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() -> None:
     script = cluster()
     for number in range(10):
-        run(script, f"app-{number}")
+        come_and_go(script, f"app-{number}")
     before = timers(script)
-    script.send(RegisterResourceManagerRequest(rmID=script.rm_id, config=QUEUES))
+    script.send(si.RegisterResourceManagerRequest(rmID=script.rm_id, config=QUEUES))
     assert known(script) == []
     assert timers(script) <= before - 10
     shelf = script.scheduler.resource_managers()[0].ended
@@ -196,7 +188,7 @@ def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() 
 
 def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> None:
     script = cluster(keep_ended=1)
-    run(script, "app")
+    come_and_go(script, "app")
     script.app("app", "root.a")
     said = [script.app("other", "root.a"), script.remove_app("other")]
     assert not any("app Expired" in line for lines in said for line in lines)
@@ -206,8 +198,7 @@ def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> 
 def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
     script = cluster()
     script.app("g", "root.a", gang={"vcore": 200}, style="Hard", groups=["dev"], tags={"a": "b"})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=100)
-    script.schedule()
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=100)
     views = Views(script.scheduler)
     before = views.application("default", "g")
     script.advance(10)
@@ -236,9 +227,160 @@ def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
 def test_v8_without_a_bound_all_stay_for_72_hours() -> None:
     script = cluster(keep_ended=None, keep_ended_bytes=None)
     for number in range(30):
-        run(script, f"app-{number}")
+        come_and_go(script, f"app-{number}")
     assert len(known(script)) == 30
     script.advance(72 * 3600 - 1)
     assert len(known(script)) == 30
     script.advance(1)
     assert known(script) == []
+
+
+SECOND = 10**9
+
+
+def machines() -> Script:
+    """A node of a named machine type, and one that does not say."""
+    script = Script()
+    script.node("n1", attributes={INSTANCE_TYPE: "m5"}, vcore=2000, memory=100)
+    return script
+
+
+def usage_of(script: Script, app: str, later: int = 0) -> usage.Usage:
+    return usage.live(script.scheduler.application(app), script.now + later)
+
+
+def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
+    """Apart by machine type, and added up over allocations; a node that names none is unknown."""
+    script = machines()
+    script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000, memory=100)
+    script.node("n3", vcore=1000, memory=100)
+    run(script, "a", "k0", "k1", "k2", "k3", vcore=1000, memory=7)
+    script.advance(10.9)
+    script.release("a")
+    used = usage_of(script, "a")
+    assert used.used == {
+        "c4": {"vcore": 10_000, "memory": 70},
+        "m5": {"vcore": 20_000, "memory": 140},
+        usage.UNKNOWN_INSTANCE: {"vcore": 10_000, "memory": 70},
+    }
+    assert used.preempted == used.placeholder == {}
+
+
+def test_2_18_the_live_view_adds_what_runs() -> None:
+    script = machines()
+    run(script, "a", "k0", "k1", vcore=1000)
+    script.advance(3)
+    script.release("a", "k0-0")
+    script.advance(4)
+    for more in (0, 1, 0):  # looking counts nothing
+        used = {"m5": {"vcore": 10_000 + more * 1000}}
+        assert usage_of(script, "a", more * SECOND).used == used
+
+
+def test_2_18_placeholders_have_an_account_of_their_own() -> None:
+    script = machines()
+    run(script, "g", "p0", "p1", gang={"vcore": 2000}, group="tg", placeholder=True, vcore=1000)
+    serve(script, "g", "r0", group="tg", vcore=500)
+    script.advance(6)
+    script.confirm()  # r0 takes the place of p0, and is bound from now on
+    script.advance(4)
+    used = usage_of(script, "g")
+    assert used.placeholder == {"m5": {"vcore": 6 * 1000 + 10 * 1000}}
+    assert used.used == {"m5": {"vcore": 4 * 500}}
+
+
+def test_2_18_what_was_preempted_is_counted_apart() -> None:
+    script = machines()
+    run(script, "a", "k", vcore=1000)
+    script.advance(8)
+    app = script.scheduler.application("a")
+    victim = app.allocations["k-0"]
+    evict(script.scheduler._kernel, Eviction((victim,), victim.ask, "for another"))
+    script.advance(1)
+    script.release("a", "k-0", si.TerminationType.PREEMPTED_BY_SCHEDULER)
+    used = usage_of(script, "a")
+    assert (used.preempted, used.used) == ({"m5": {"vcore": 9000}}, {})
+
+
+def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
+    script = machines()
+    run(script, "a", "k", vcore=1000)
+    script.advance(2)
+    script.node("n1", si.NodeInfo.DECOMISSION)
+    script.advance(5)
+    assert usage_of(script, "a").used == {"m5": {"vcore": 2000}}
+
+
+def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
+    script = machines()
+    script.advance(1)
+    submit(script, "a", "k", user="ann", vcore=1000)
+    later(script, 2)
+    script.advance(3)
+    script.release("a", "k-0")
+    app = script.scheduler.application("a")
+    assert app.summary is None
+    script.advance(30)
+    (summary,) = script.scheduler.take_summaries()
+    assert summary is app.summary
+    assert summary.fields() == {
+        "ApplicationID": "a",
+        "SubmissionTime": 1000,
+        "StartTime": 3000,
+        "FinishTime": 36_000,
+        "User": "ann",
+        "Queue": "root.default",
+        "State": "Completed",
+        "RmID": "rm",
+        "ResourceUsage": {"m5": {"vcore": 3000}},
+        "PreemptedResource": {},
+        "PlaceholderResource": {},
+    }
+    assert script.scheduler.take_summaries() == []
+    assert usage.live(app, script.now + 100 * SECOND) is summary.usage  # closed for good
+
+
+def test_2_1_a_killed_application_has_a_summary() -> None:
+    script = machines()
+    script.app("g", gang={"vcore": 9000}, style="Hard", timeout_ms=5000)
+    serve(script, "g", *[f"p{at}" for at in range(9)], group="tg", placeholder=True, vcore=1000)
+    script.advance(5)
+    script.confirm()
+    (summary,) = script.scheduler.take_summaries()
+    script.app("a", "root")  # one that is rejected has none
+    assert script.scheduler.take_summaries() == []
+    assert (summary.state, summary.started) == ("Killed", 0)
+    assert summary.usage.placeholder == {"m5": {"vcore": 2 * 5000}}
+
+
+def test_x31_an_application_that_is_removed_has_a_summary() -> None:
+    script = machines()
+    run(script, "a", "k", vcore=1000)
+    script.advance(2)
+    script.remove_app("a")
+    (summary,) = script.scheduler.take_summaries()
+    assert summary.usage.used == {"m5": {"vcore": 2000}}
+
+
+def test_nobody_has_to_take_summaries() -> None:
+    script = Script(check=False)
+    for at in range(1100):
+        script.app(f"app-{at}")
+        script.remove_app(f"app-{at}")
+    summaries = script.scheduler.take_summaries()
+    assert [each.application_id for each in summaries] == [f"app-{at}" for at in range(100, 1100)]
+
+
+def test_2_18_the_service_logs_a_summary(caplog: pytest.LogCaptureFixture) -> None:
+    service = SchedulerService(manual=True, clock=lambda: SECOND)
+    request = si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)
+    service.register_resource_manager(request, si.NullCallback())
+    ugi = si.UserGroupInformation(user="ann")
+    new = si.AddApplicationRequest(applicationID="a", queueName="root.default", ugi=ugi)
+    removal = si.RemoveApplicationRequest(applicationID="a")
+    with caplog.at_level(logging.INFO, "quadriga.applications"):
+        service.update_application(si.ApplicationRequest(rmID="rm", new=[new], remove=[removal]))
+    (record,) = caplog.records
+    text, _, fields = record.getMessage().partition(": ")
+    assert text == "YK_APP_SUMMARY"
+    assert json.loads(fields)["ApplicationID"] == "a"

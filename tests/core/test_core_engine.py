@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 from test_core_batch import World
 from test_core_everything import history
 from transitions import Machine
@@ -32,10 +33,8 @@ def life_of_a_gang(script: Script) -> Script:
     """Placeholders, members that take them over, the end of the application."""
     script.node("n1", memory=20)
     script.app("g", gang={"memory": 2}, style="Hard")
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    script.schedule()
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, memory=1)
+    serve(script, "g", "m0", "m1", group="tg", memory=1)
     script.confirm()
     script.schedule()
     for uuid in list(script.scheduler.partition().applications["g"].allocations):
@@ -110,11 +109,6 @@ def test_observers_of_the_shared_lifecycles_see_every_engine(engine: str) -> Non
     ]
 
 
-def test_an_engine_that_does_not_exist() -> None:
-    with pytest.raises(ValueError, match="^engine is 'slow', not one of fast, stock$"):
-        Options(engine="slow")
-
-
 # -- own lifecycles -----------------------------------------------------------------------------------
 
 
@@ -157,11 +151,8 @@ def test_a_condition_added_to_the_application_keeps_it_from_completing(
     own = copies()
     for each in own["application"].machine.get_transitions("complete"):
         each.conditions.append(each.condition_cls(lambda data: settled))
-    script = Script(options=Options(lifecycles=own))
-    script.node("n1", memory=20)
-    script.app("a")
-    script.ask("a", "x", memory=1)
-    script.schedule()
+    script = on_nodes(options=Options(lifecycles=own), n1={"memory": 20})
+    run(script, "a", "x", memory=1)
     script.release("a", "x-0")
     script.advance(60)
     assert script.scheduler.application("a").state == state
@@ -170,10 +161,8 @@ def test_a_condition_added_to_the_application_keeps_it_from_completing(
 def test_a_transition_removed_from_the_machine_is_refused() -> None:
     own = copies()
     own["application"].machine.remove_transition("run", source="Accepted")
-    script = Script(options=Options(lifecycles=own))
-    script.node("n1", memory=20)
-    script.app("a")
-    script.ask("a", "x", memory=1)
+    script = on_nodes(options=Options(lifecycles=own), n1={"memory": 20})
+    submit(script, "a", "x", memory=1)
     with pytest.raises(
         InvalidTransition, match="application 'a' cannot 'run' in state Accepted"
     ) as e:
@@ -181,13 +170,13 @@ def test_a_transition_removed_from_the_machine_is_refused() -> None:
     assert any("New --ask--> Accepted" in note for note in e.value.__notes__)
 
 
-def test_the_shared_machines_cannot_be_changed_by_accident() -> None:
+def test_own_lifecycles_stand_for_shared_ones() -> None:
+    """Those cannot be changed by accident."""
     for lifecycle in LIFECYCLES.values():
         with pytest.raises(DefinitionError, match=r"lifecycle\.copy\(\)"):
             lifecycle.machine.add_states("Asleep")
-
-
-def test_own_lifecycles_stand_for_shared_ones() -> None:
+    with pytest.raises(ValueError, match="^engine is 'slow', not one of fast, stock$"):
+        Options(engine="slow")
     other = LIFECYCLES["node"].copy()
     with pytest.raises(ValueError, match="^lifecycles has the unknown name 'server', not one of "):
         Options(lifecycles={"server": other})
@@ -196,9 +185,6 @@ def test_own_lifecycles_stand_for_shared_ones() -> None:
     other.machine.add_states("Asleep")
     with pytest.raises(ValueError, match="other states than the scheduler knows: Asleep$"):
         Options(lifecycles={"node": other})
-
-
-# -- entering anew -----------------------------------------------------------------------------------
 
 
 def test_a_state_that_is_entered_anew_starts_its_timer_again() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from core_steps import later, on_nodes, run, serve, submit
+from core_world import queues
+
 from quadriga.core import Check, Explanation, Options
 from quadriga.si import NodeInfo
 from quadriga.sim.script import ONE_QUEUE, Script
@@ -17,14 +20,6 @@ REQUIRED = "yunikorn.apache.org/requiredNode"
 UNBOUNDED = Options(journal_size=None, bound_reservations=False)
 
 
-def tree(queues: str) -> str:
-    return (
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
-        + queues
-        + "]}]}]"
-    )
-
-
 def explained(script: Script, app: str, key: str) -> Explanation:
     found: Explanation = script.scheduler.explain(app, key)
     return found
@@ -34,44 +29,42 @@ def about(found: Explanation, *names: str) -> list[Check]:
     return [check for check in found.checks if check.about in names]
 
 
-def three_reserved() -> Script:
-    """Three nodes, each with 800 left and reserved for an ask of 2000."""
+def reserved_nodes(count: int = 3) -> Script:
+    """Nodes n1, n2, ..., each with 800 left and reserved for an ask of 2000 (a, b, ... of ``holder``)."""
     script = Script(options=UNBOUNDED)
-    for number in (1, 2, 3):
+    for number in range(1, count + 1):
         script.node(f"n{number}", vcore=2000)
-    script.app("other")
-    script.ask("other", "x", "y", "z", vcore=1200)
-    script.schedule()
-    script.app("holder")
-    script.ask("holder", "a", "b", "c", vcore=2000)
-    script.advance(3)
-    script.schedule()
+    run(script, "other", *"rstuxyz"[:count], vcore=1200)
+    submit(script, "holder", *"abcdefg"[:count], vcore=2000)
+    later(script, 3)
     script.app("late")
     return script
+
+
+def late(vcore: int, count: int = 3) -> tuple[Explanation, Check]:
+    """What is said of an ask of this size that comes later, and what it fails of the nodes."""
+    script = reserved_nodes(count)
+    script.ask("late", "w", vcore=vcore)
+    found = explained(script, "late", "w")
+    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    return found, check
 
 
 # -- nodes -----------------------------------------------------------------------------------------
 
 
 def test_explain_checks_fit_before_reservation() -> None:
-    script = three_reserved()
-    script.ask("late", "w", vcore=900)
-    found = explained(script, "late", "w")
-    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    found, check = late(900)
     assert check.text == (
         "3 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=100, "
         "and is reserved for ask a of holder"
     )
-    assert check.remedy == "vcore=100 more free on node n1"
-    assert check.node == "n1"
+    assert (check.remedy, check.node) == ("vcore=100 more free on node n1", "n1")
     assert not any("have room" in text for text in found.reasons)
 
 
 def test_explain_names_who_holds_the_nodes_with_room() -> None:
-    script = three_reserved()
-    script.ask("late", "w", vcore=800)
-    found = explained(script, "late", "w")
-    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    found, check = late(800)
     assert check.text == (
         "3 nodes have room but are reserved: n1 for ask a of holder, n2 for ask b of holder, "
         "n3 for ask c of holder"
@@ -80,25 +73,14 @@ def test_explain_names_who_holds_the_nodes_with_room() -> None:
     assert named == [("n1", "holder", "a"), ("n2", "holder", "b"), ("n3", "holder", "c")]
     assert check.held == 3
     assert found.verdict == "Each node with room for it is reserved for another ask."
-
-
-def test_explain_names_at_most_five_holders_and_counts_the_others() -> None:
-    script = Script(options=UNBOUNDED)
-    for number in range(7):
-        script.node(f"n{number}", vcore=2000)
-    script.app("other")
-    script.ask("other", *(f"x{number}" for number in range(7)), vcore=1200)
-    script.schedule()
-    script.app("holder")
-    script.ask("holder", *(f"a{number}" for number in range(7)), vcore=2000)
-    script.advance(3)
-    script.schedule()
-    script.app("late")
-    script.ask("late", "w", vcore=800)
-    (check,) = [each for each in about(explained(script, "late", "w"), "nodes") if not each.passed]
-    assert check.text.startswith("7 nodes have room but are reserved: n0 for ask a0 of holder, ")
-    assert check.text.endswith("n4 for ask a4 of holder and 2 more")
+    _, check = late(800, count=7)  # five are named, and the others counted
+    assert check.text.startswith("7 nodes have room but are reserved: n1 for ask a of holder, ")
+    assert check.text.endswith("n5 for ask e of holder and 2 more")
     assert (len(check.holders), check.held) == (5, 7)
+    # and which node is reserved for the ask itself
+    (check,) = about(explained(reserved_nodes(), "holder", "b"), "reservation")
+    assert (check.passed, check.text, check.node) == (True, "node n2 is reserved for it", "n2")
+    assert not check.holders
 
 
 def test_explain_names_the_node_that_comes_nearest() -> None:
@@ -107,10 +89,8 @@ def test_explain_names_the_node_that_comes_nearest() -> None:
         script.node(f"n{number}", vcore=1000, memory=100)
         script.app(f"on-{number}")
         tags = {REQUIRED: f"n{number}"}
-        script.ask(f"on-{number}", "x", tags=tags, vcore=held, memory=90 if number == 0 else 10)
-        script.schedule()
-    script.app("app")
-    script.ask("app", "a", vcore=1000, memory=50)
+        serve(script, f"on-{number}", "x", tags=tags, vcore=held, memory=90 if number == 0 else 10)
+    submit(script, "app", "a", vcore=1000, memory=50)
     found = explained(script, "app", "a")
     assert [each.text for each in about(found, "nodes")] == [
         "2 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=300",
@@ -121,37 +101,9 @@ def test_explain_names_the_node_that_comes_nearest() -> None:
     )
 
 
-def test_explain_names_the_best_node_with_room_as_a_decision_would_choose_it() -> None:
-    script = Script()
-    for number in (1, 2, 3):
-        script.node(f"n{number}", vcore=4000)
-    script.app("other")
-    script.ask("other", "x", "y", tags={REQUIRED: "n1"}, vcore=1000)
-    script.schedule()
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    found = explained(script, "app", "a")
-    (check,) = about(found, "nodes")
-    assert (check.passed, check.node) == (True, "n2")
-    assert found.verdict == "Nothing is in its way: it gets its place in the next round."
-    script.schedule()
-    (held,) = script.scheduler.application("app").allocations.values()
-    assert held.node.node_id == check.node
-
-
-def test_explain_says_which_node_is_reserved_for_the_ask_itself() -> None:
-    script = three_reserved()
-    (check,) = about(explained(script, "holder", "b"), "reservation")
-    assert (check.passed, check.text, check.node) == (True, "node n2 is reserved for it", "n2")
-    assert not about(explained(script, "holder", "b"), "reservation")[0].holders
-
-
 def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
-    script = Script()
-    script.node("small", vcore=500)
-    script.node("large", vcore=9000)
-    script.app("app")
-    script.ask("app", "a", tags={REQUIRED: "small"}, vcore=1000)
+    script = on_nodes(small=500, large=9000)
+    submit(script, "app", "a", tags={REQUIRED: "small"}, vcore=1000)
     script.ask("app", "b", tags={REQUIRED: "gone"}, vcore=1000)
     too_small, missing = explained(script, "app", "a"), explained(script, "app", "b")
     assert too_small.verdict == "Node small, which it requires, is too small for it."
@@ -162,45 +114,33 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
     assert missing.hopeless
 
 
-def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> None:
+def test_5_7_the_named_node_is_the_one_of_a_decision() -> None:
+    """Before there was any, and after."""
     config = ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n"
-    script = Script(config)
-    script.node("n1", vcore=8000)
+    script = on_nodes(config, n1=8000)
     script.node("n2", vcore=8000, occupied={"vcore": 4000})
-    script.app("app")
-    script.ask("app", "k", vcore=1000)
-    assert [check.node for check in about(explained(script, "app", "k"), "nodes")] == ["n2"]
-    assert script.schedule()[-1] == "new app/k-0 on n2"
-
-
-# -- what a queue has room for ---------------------------------------------------------------------
+    for key in ("k", "l"):
+        submit(script, f"app-{key}", key, vcore=1000)
+        found = explained(script, f"app-{key}", key)
+        assert [(check.passed, check.node) for check in about(found, "nodes")] == [(True, "n2")]
+        assert found.verdict == "Nothing is in its way: it gets its place in the next round."
+        assert script.schedule()[-1] == f"new app-{key}/{key}-0 on n2"
 
 
 def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 40}}}"))
-    for node, vcore in (("n1", 30_000), ("n2", 3_000), ("n3", 3_000)):
-        script.node(node, vcore=vcore)
-    script.app("plain", "root.q")
-    script.ask("plain", "x", vcore=24_000)
-    script.schedule()
-    script.app("app-7", "root.q", gang={"vcore": 12_000})
-    script.ask("app-7", "p0", "p1", group="g", placeholder=True, vcore=6_000)
-    script.schedule()  # n1 has room for one of the two: 6000 are kept for the other
-    script.app("big", "root.q", gang={"vcore": 8_000})
-    script.ask("big", "p", group="g", placeholder=True, vcore=4_000)
+    script = on_nodes(queues("q", q="resources: {max: {vcore: 40}}"), n1=30_000, n2=3_000, n3=3_000)
+    run(script, "plain", "x", queue="root.q", vcore=24_000)
+    asked: Any = {"queue": "root.q", "group": "g", "placeholder": True}
+    run(script, "app-7", "p0", "p1", gang={"vcore": 12_000}, vcore=6_000, **asked)
+    submit(script, "big", "p", gang={"vcore": 8_000}, vcore=4_000, **asked)
     found = explained(script, "big", "p")
     (gate,) = about(found, "gang")
     assert gate.text == (
         "the whole gang needs vcore=8000, queue root.q has room for vcore=4000: limit vcore=40000, "
         "used vcore=30000, vcore=6000 kept for the gang app-7 (X16)"
     )
-    assert dict(gate.numbers) == {
-        "limit": 40_000,
-        "used": 30_000,
-        "kept": 6_000,
-        "asked": 8_000,
-        "headroom": 4_000,
-    }
+    sums = {"limit": 40_000, "used": 30_000, "kept": 6_000, "asked": 8_000, "headroom": 4_000}
+    assert dict(gate.numbers) == sums
     assert [(each.application, each.amount) for each in gate.holders] == [("app-7", 6_000)]
     assert gate.remedy == "vcore=4000 more in root.q"
     quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
@@ -211,15 +151,9 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     )
 
 
-# -- preemption ------------------------------------------------------------------------------------
-
-
 def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "app", "a", vcore=1000)
     script.ask("app", "b", preempt=(True, True), vcore=1000)
     found = explained(script, "app", "b")
     (check,) = about(found, "preemption")
@@ -238,47 +172,36 @@ def test_5_9_explain_does_not_list_preemption_where_there_is_room() -> None:
     assert explained(script, "high", "h").reasons == ()
 
 
-# -- the verdict -----------------------------------------------------------------------------------
-
-
-def verdict(script: Script, app: str, key: str) -> str:
-    return explained(script, app, key).verdict
-
-
 def test_explain_has_one_sentence_that_comes_first() -> None:
-    script = Script(tree("{name: q, maxapplications: 1, resources: {max: {vcore: 3}}}"))
-    script.node("n1", vcore=9000)
+    script = on_nodes(queues("q", q="maxapplications: 1, resources: {max: {vcore: 3}}"), n1=9000)
     for app in ("one", "two"):
-        script.app(app, "root.q")
-        script.ask(app, "a", "b", vcore=2000)
+        submit(script, app, "a", "b", queue="root.q", vcore=2000)
     script.schedule()
-    assert verdict(script, "one", "b") == (
-        "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."
-    )
-    assert verdict(script, "two", "a") == "Queue root.q runs 1 of 1 applications."
+    check = next(c for c in explained(script, "one", "b").checks if c.subject == "queue root.q")
+    assert (check.type, check.remedy) == ("vcore", "1000 more vcore in root.q")
+    assert dict(check.numbers) == {"limit": 3000, "used": 2000, "asked": 2000, "headroom": 1000}
     script.ask("one", "huge", vcore=90_000)
-    assert verdict(script, "one", "huge") == (
-        "No node is large enough for it: it needs vcore=90000 on one node."
-    )
+    for app, key, verdict in (
+        ("one", "b", "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."),
+        ("two", "a", "Queue root.q runs 1 of 1 applications."),
+        ("one", "huge", "No node is large enough for it: it needs vcore=90000 on one node."),
+    ):
+        assert explained(script, app, key).verdict == verdict
 
 
 def test_explain_says_that_others_have_been_preempted_for_it() -> None:
     script = filled()
     ask_in(script, "high", "h", vcore=1)
-    script.advance(1)
-    script.schedule()
-    assert verdict(script, "high", "h") == (
+    later(script, 1)
+    assert explained(script, "high", "h").verdict == (
         "Others have been preempted for it: it gets its place when they are gone."
     )
 
 
 def test_explain_draining_nodes_come_last() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.node("n2", NodeInfo.CREATE_DRAIN, vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    run(script, "app", "a", vcore=1000)
     script.ask("app", "b", vcore=1000)
     texts: list[Any] = [each.text for each in about(explained(script, "app", "b"), "nodes")]
     assert texts == [

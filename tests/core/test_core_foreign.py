@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import later, on_nodes, refused, run, serve, submit
 
+from quadriga import si
 from quadriga.core import RequestError
 from quadriga.core.model.foreign import ForeignAllocation
 from quadriga.core.model.node import Node
-from quadriga.si import (
-    Allocation,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    AllocationResponse,
-    NodeInfo,
-    RegisterResourceManagerRequest,
-    TerminationType,
-)
 from quadriga.si.constants import CREATION_TIME, FOREIGN_DEFAULT, FOREIGN_STATIC, TAG_FOREIGN
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.script import Script, resource
 
-STOPPED = TerminationType.STOPPED_BY_RM
+STOPPED = si.TerminationType.STOPPED_BY_RM
 
 
 @pytest.fixture
 def script() -> Script:
-    script = Script()
-    script.node("n1", vcore=4000)
-    return script
+    return on_nodes(n1=4000)
 
 
 def others(
@@ -38,8 +28,8 @@ def others(
     tag: str = TAG_FOREIGN,
     tags: dict[str, str] | None = None,
     **quantities: int,
-) -> Allocation:
-    return Allocation(
+) -> si.Allocation:
+    return si.Allocation(
         allocationKey=key,
         nodeID=node,
         priority=7,
@@ -48,17 +38,17 @@ def others(
     )
 
 
-def report(script: Script, *allocations: Allocation) -> list[str]:
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
+def report(script: Script, *allocations: si.Allocation) -> list[str]:
+    return script.send(si.AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def gone(
-    script: Script, key: str, kind: TerminationType = STOPPED, partition: str = "default"
+    script: Script, key: str, kind: si.TerminationType = STOPPED, partition: str = "default"
 ) -> list[str]:
     """A release that names no application."""
-    release = AllocationRelease(allocationKey=key, partitionName=partition, terminationType=kind)
-    releases = AllocationReleasesRequest(allocationsToRelease=[release])
-    return script.send(AllocationRequest(rmID="rm", releases=releases))
+    release = si.AllocationRelease(allocationKey=key, partitionName=partition, terminationType=kind)
+    releases = si.AllocationReleasesRequest(allocationsToRelease=[release])
+    return script.send(si.AllocationRequest(rmID="rm", releases=releases))
 
 
 def node(script: Script, name: str = "n1") -> Node:
@@ -80,20 +70,15 @@ def known(script: Script) -> dict[str, ForeignAllocation]:
 
 
 def test_x19_a_foreign_allocation_occupies_its_node(script: Script) -> None:
-    """Nobody is told: nothing is to be started."""
+    """It counts for no queue and no application, and nobody is told: nothing is to be started."""
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
-    script.app("app")
-    script.ask("app", "a", "b", "c", vcore=1000)
-    assert script.schedule()[-2:] == ["new app/a-0 on n1", "new app/b-0 on n1"]
-    assert script.schedule() == []
-
-
-def test_x19_it_counts_for_no_queue_and_no_application(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
     partition = script.scheduler.partition()
     assert not any(any(queue.allocated) for queue in partition.queues())
     assert not partition.applications
+    submit(script, "app", "a", "b", "c", vcore=1000)
+    assert script.schedule()[-2:] == ["new app/a-0 on n1", "new app/b-0 on n1"]
+    assert script.schedule() == []
 
 
 def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
@@ -101,38 +86,30 @@ def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
     script.advance(60)
     report(script, others("pod-1", tags=tags, vcore=1500))
     report(script, others("pod-2", kind=FOREIGN_STATIC, vcore=100))
-    one, two = node(script).foreign.values()
+    # current shims leave the domain of the tag out
+    report(script, others("pod-3", tag="foreign", kind=FOREIGN_STATIC, vcore=200))
+    one, two, three = node(script).foreign.values()
     assert (one.allocation_key, one.node.node_id, one.priority) == ("pod-1", "n1", 7)
     assert one.tags == {TAG_FOREIGN: FOREIGN_DEFAULT, **tags}
     assert (one.created, two.created) == (5 * 10**9, 60 * 10**9)
     assert one.vector[one.node.partition.registry.index["vcore"]] == 1500
     # a static one belongs to the node
-    assert (one.preemptable, two.preemptable) == (True, False)
-
-
-def test_x19_current_shims_leave_the_domain_of_the_tag_out(script: Script) -> None:
-    report(script, others("pod-1", tag="foreign", kind=FOREIGN_STATIC, vcore=1500))
-    assert books(script) == (0, 1500, 2500)
-    assert not known(script)["pod-1"].preemptable
+    assert (one.preemptable, two.preemptable, three.preemptable) == (True, False, False)
+    assert books(script) == (0, 1800, 2200)
 
 
 def test_x19_it_may_use_types_that_the_node_does_not_offer(script: Script) -> None:
     assert report(script, others("pod-1", vcore=500, gpu=1)) == []
-    script.app("app")
-    script.ask("app", "a", gpu=1)
-    assert script.schedule() == []
-    script.node("n1", NodeInfo.UPDATE, vcore=4000, gpu=2)
+    assert run(script, "app", "a", gpu=1) == []
+    script.node("n1", si.NodeInfo.UPDATE, vcore=4000, gpu=2)
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
 def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
-    script.app("app")
-    script.ask("app", "a", vcore=3000)
-    script.schedule()
+    run(script, "app", "a", vcore=3000)
     report(script, others("pod-1", vcore=2000))
     assert books(script) == (3000, 2000, -1000)
-    script.ask("app", "b", vcore=500)
-    assert script.schedule() == []
+    assert serve(script, "app", "b", vcore=500) == []
     assert script.release("app", "a-0")[0] == "released app/a-0 STOPPED_BY_RM"
     assert script.schedule() == ["new app/b-0 on n1"]
 
@@ -140,50 +117,37 @@ def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
 # -- they change and go ------------------------------------------------------------------------------
 
 
-def test_x19_the_same_key_again_is_a_change(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500), others("pod-2", vcore=1000))
-    assert report(script, others("pod-1", vcore=500)) == []
-    assert books(script) == (0, 1500, 2500)
-    assert list(known(script)) == ["pod-1", "pod-2"]
-    report(script, others("pod-1", vcore=500))
-    assert books(script) == (0, 1500, 2500)
-
-
-def test_x19_the_same_key_on_another_node_has_moved(script: Script) -> None:
+def test_x19_the_same_key_again_is_a_change_or_a_move(script: Script) -> None:
     script.node("n2", vcore=4000)
-    report(script, others("pod-1", vcore=1500))
-    report(script, others("pod-1", "n2", vcore=500))
-    assert (books(script), books(script, "n2")) == ((0, 0, 4000), (0, 500, 3500))
-    assert not node(script).foreign
-    assert list(node(script, "n2").foreign) == ["pod-1"]
+    report(script, others("pod-1", vcore=1500), others("pod-2", vcore=1000))
+    for _ in range(2):
+        assert report(script, others("pod-1", vcore=500)) == []
+        assert books(script) == (0, 1500, 2500)
+        assert list(known(script)) == ["pod-1", "pod-2"]
+    report(script, others("pod-1", "n2", vcore=600))
+    assert (books(script), books(script, "n2")) == ((0, 1000, 3000), (0, 600, 3400))
+    assert [list(node(script, name).foreign) for name in ("n1", "n2")] == [["pod-2"], ["pod-1"]]
 
 
-def test_x19_r3_a_release_by_key_is_confirmed(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
+def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Script) -> None:
+    report(script, others("pod-1", vcore=3500))
+    assert run(script, "app", "a", vcore=1000) == []
     script.messages.clear()
     gone(script, "pod-1")
     assert books(script) == (0, 0, 4000)
     assert not known(script)
     ((_, answer),) = script.messages
-    assert isinstance(answer, AllocationResponse)
+    assert isinstance(answer, si.AllocationResponse)
     (release,) = answer.released
     assert (release.allocationKey, release.applicationID) == ("pod-1", "")
     assert release.terminationType == STOPPED
-
-
-def test_x19_more_room_serves_who_waits(script: Script) -> None:
-    report(script, others("pod-1", vcore=3500))
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule() == []
-    gone(script, "pod-1")
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
 def test_r4_a_confirmation_of_a_foreign_allocation_is_not_confirmed(script: Script) -> None:
     """Nobody asked for it, but the pod is gone (X32)."""
     report(script, others("pod-1", vcore=1500))
-    assert gone(script, "pod-1", TerminationType.PREEMPTED_BY_SCHEDULER) == []
+    assert gone(script, "pod-1", si.TerminationType.PREEMPTED_BY_SCHEDULER) == []
     assert books(script) == (0, 0, 4000)
 
 
@@ -197,12 +161,8 @@ def test_x32_the_release_of_an_unknown_one_is_ignored_and_noted(script: Script) 
     assert books(script) == (0, 1500, 2500)
 
 
-def test_i42_a_release_without_application_never_ends_an_allocation_of_ours(
-    script: Script,
-) -> None:
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+def test_i42_a_release_without_application_ends_none_of_ours(script: Script) -> None:
+    run(script, "app", "a", vcore=1000)
     assert gone(script, "a") == []
     assert books(script) == (1000, 0, 3000)
     # and by UUID it is refused as ever
@@ -210,66 +170,37 @@ def test_i42_a_release_without_application_never_ends_an_allocation_of_ours(
         script.release("", "a-0")
 
 
-# -- what is refused ---------------------------------------------------------------------------------
-
-
-def test_x19_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:
-    heard = report(
-        script,
-        others("pod-1", "n9", vcore=1),
-        others("", vcore=1),
-        others("pod-3", vcore=-1),
-        others("pod-4", vcore=1),
-        others("pod-5", ""),
-    )
-    assert [line.partition(": ")[0] for line in heard] == [
-        "rejected allocation /pod-1",
-        "rejected allocation /",
-        "rejected allocation /pod-3",
-        "rejected allocation /pod-5",
-    ]
-    assert "'n9'" in heard[0]
-    assert "allocationKey" in heard[1]
-    assert "vcore" in heard[2]
+def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:
+    wrong = {
+        "/pod-1": (others("pod-1", "n9", vcore=1), "'n9'"),
+        "/": (others("", vcore=1), "allocationKey"),
+        "/pod-3": (others("pod-3", vcore=-1), "vcore"),
+        "/pod-5": (others("pod-5", "", vcore=1), ""),
+        "/a": (si.Allocation(allocationKey="a", nodeID="n1"), "I42"),  # it is not foreign
+    }
+    # one of nothing is known all the same
+    heard = report(script, *(allocation for allocation, _ in wrong.values()), others("pod-4"))
+    for line, (key, (_, why)) in zip(heard, wrong.items(), strict=True):
+        assert line.startswith(f"rejected allocation {key}: ") and why in line
     assert list(known(script)) == ["pod-4"]
-
-
-def test_i42_an_independent_allocation_is_rejected_as_ever(script: Script) -> None:
-    (line,) = report(
-        script, Allocation(allocationKey="a", nodeID="n1", resourcePerAlloc=resource({"vcore": 1}))
-    )
-    assert "I42" in line
-
-
-def test_x19_a_foreign_allocation_of_nothing_is_known_all_the_same(script: Script) -> None:
-    assert report(script, others("pod-1")) == []
     assert books(script) == (0, 0, 4000)
-    assert list(known(script)) == ["pod-1"]
-
-
-# -- occupied resources ------------------------------------------------------------------------------
 
 
 def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -> None:
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 500})
     report(script, others("pod-1", vcore=1000))
     assert books(script) == (0, 1500, 2500)
-    # a change of one leaves the other alone
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 700})
+    # a change of one leaves the other alone, and that of capacity both
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 700})
     assert books(script) == (0, 1700, 2300)
     report(script, others("pod-1", vcore=1200))
     assert books(script) == (0, 1900, 2100)
-    script.node("n1", NodeInfo.UPDATE, occupied={})
-    assert books(script) == (0, 1200, 2800)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=3000)
+    assert books(script) == (0, 1900, 1100)
+    script.node("n1", si.NodeInfo.UPDATE, occupied={})
+    assert books(script) == (0, 1200, 1800)
     gone(script, "pod-1")
-    assert books(script) == (0, 0, 4000)
-
-
-def test_x19_a_change_of_capacity_keeps_what_is_occupied(script: Script) -> None:
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
-    report(script, others("pod-1", vcore=1000))
-    script.node("n1", NodeInfo.UPDATE, vcore=2000)
-    assert books(script) == (0, 1500, 500)
+    assert books(script) == (0, 0, 3000)
 
 
 # -- nodes come, drain and go ------------------------------------------------------------------------
@@ -277,12 +208,9 @@ def test_x19_a_change_of_capacity_keeps_what_is_occupied(script: Script) -> None
 
 def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     script.app("app")
-    own = Allocation(
-        allocationKey="a",
-        UUID="a-0",
-        applicationID="app",
-        nodeID="n2",
-        resourcePerAlloc=resource({"vcore": 1000}),
+    size = resource({"vcore": 1000})
+    own = si.Allocation(
+        allocationKey="a", UUID="a-0", applicationID="app", nodeID="n2", resourcePerAlloc=size
     )
     heard = script.node("n2", existing=[others("pod-1", "", vcore=500), own], vcore=4000)
     assert heard[-1] == "accepted node n2"
@@ -298,18 +226,18 @@ def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     ],
 )
 def test_i33_a_node_with_a_wrong_foreign_allocation_is_rejected_whole(
-    script: Script, wrong: list[Allocation], why: str
+    script: Script, wrong: list[si.Allocation], why: str
 ) -> None:
-    (line,) = script.node("n2", existing=[others("pod-0", vcore=1), *wrong], vcore=4000)
-    assert line.startswith("rejected node n2: ")
-    assert why in line
+    refused(
+        script.node("n2", existing=[others("pod-0", vcore=1), *wrong], vcore=4000), "node n2", why
+    )
     assert not known(script)
 
 
 def test_x19_they_go_with_their_node(script: Script) -> None:
     """Without a word: nobody here asked for them."""
     report(script, others("pod-1", vcore=1500))
-    assert script.node("n1", NodeInfo.DECOMISSION) == []
+    assert script.node("n1", si.NodeInfo.DECOMISSION) == []
     assert not known(script)
     assert gone(script, "pod-1") == []
     script.node("n1", vcore=4000)
@@ -318,34 +246,19 @@ def test_x19_they_go_with_their_node(script: Script) -> None:
 
 def test_i32_a_draining_node_takes_foreign_allocations(script: Script) -> None:
     """They are not ours to place."""
-    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.node("n1", si.NodeInfo.DRAIN_NODE)
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
-    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    script.app("app")
-    script.ask("app", "a", vcore=3000)
-    assert script.schedule() == []
-
-
-def test_i7_a_new_registration_forgets_them(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    assert not known(script)
-    script.node("n1", vcore=4000)
-    report(script, others("pod-1", vcore=500))
-    assert books(script) == (0, 500, 3500)
+    script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert run(script, "app", "a", vcore=3000) == []
 
 
 def test_x19_a_reservation_is_not_used_before_they_make_room(script: Script) -> None:
     """What they use now does not end: the ask reserves where it would fit nevertheless (Q7)."""
     report(script, others("pod-1", vcore=3000))
-    script.app("app")
-    script.ask("app", "own", vcore=500)
-    script.schedule()
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
-    script.advance(2)
-    script.schedule()
+    run(script, "app", "own", vcore=500)
+    serve(script, "app", "a", vcore=1000)
+    later(script, 2)
     assert node(script).reservation is not None
     report(script, others("pod-1", vcore=3400))
     script.release("app", "own-0")

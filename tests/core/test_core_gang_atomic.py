@@ -2,126 +2,103 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from core_world import news, queues, scripted
 
 from quadriga.core import Options
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
-ATOMIC = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {gang.admission: atomic, gang.gather.after: 1m}
-        queues:
-          - name: default
-          - name: small
-            resources: {max: {vcore: 3m}}
-          - name: limited
-            limits:
-              - {limit: each, users: ['*'], maxresources: {vcore: 4m}, maxapplications: 2}
-"""
+ATOMIC = queues(
+    "default",
+    "small",
+    "limited",
+    root="properties: {gang.admission: atomic, gang.gather.after: 1m}",
+    small="resources: {max: {vcore: 3m}}",
+    limited="limits: [{limit: each, users: ['*'], maxresources: {vcore: 4m}, maxapplications: 2}]",
+)
 
 
 @pytest.fixture
 def script() -> Script:
     """Two nodes of four vcores."""
-    made = Script(ATOMIC, options=Options(journal_size=None))
-    made.node("n1", vcore=4)
-    made.node("n2", vcore=4)
-    return made
+    return two_nodes(ATOMIC)
 
 
-def gang(script: Script, name: str, members: int, vcore: int = 2, **more: str) -> None:
+def two_nodes(config: str, **options: str) -> Script:
+    return scripted(
+        config, nodes=("n1", "n2"), options=Options(journal_size=None, **options), vcore=4
+    )
+
+
+def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -> None:
     script.app(name, gang={"vcore": members * vcore}, **more)
     keys = [f"{name}-p{at}" for at in range(members)]
     script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
 
 
-def new(lines: list[str]) -> list[str]:
-    """The allocations among the messages: their keys and nodes."""
-    return [line.split(" placeholder")[0] for line in lines if line.startswith("new ")]
-
-
 def single(script: Script, name: str, vcore: int) -> list[str]:
     script.app(name)
     script.ask(name, "a", vcore=vcore)
-    return new(script.schedule())
+    return news(script.schedule())
 
 
 def states(script: Script, name: str) -> list[str]:
     return [record.target for record in script.scheduler.story(f"gang/{name}")]
 
 
-QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: %s
-        queues:
-          - name: default
-          - name: other
-            properties: {gang.admission: whole}
-"""
-
-
 @pytest.mark.parametrize(
     ("root", "options", "queue", "held"),
     [
-        ("{}", {}, "default", 0),
-        ("{}", {}, "other", 0),
-        ("{}", {"gang_admission": "incremental"}, "default", 2),
-        ("{gang.admission: incremental}", {}, "default", 2),
-        ("{gang.admission: atomic}", {"gang_admission": "incremental"}, "default", 0),
+        ("properties: {}", {}, "default", 0),
+        ("properties: {}", {}, "other", 0),
+        ("properties: {}", {"gang_admission": "incremental"}, "default", 2),
+        ("properties: {gang.admission: incremental}", {}, "default", 2),
+        ("properties: {gang.admission: atomic}", {"gang_admission": "incremental"}, "default", 0),
     ],
 )
 def test_q1_gangs_are_placed_whole_unless_the_queue_or_the_scheduler_says_otherwise(
     root: str, options: dict[str, str], queue: str, held: int
 ) -> None:
     """Two of four members fit. The property is inherited; X16 counts the cluster's room."""
-    script = Script(QUEUES % root, options=Options(journal_size=None, **options))  # type: ignore[arg-type]
-    script.node("n1", vcore=4)
-    script.node("n2", vcore=4)
+    config = queues("default", "other", root=root, other="properties: {gang.admission: whole}")
+    script = two_nodes(config, **options)
     single(script, "s", 4)
     gang(script, "g", 4, queue=queue)
-    assert len(new(script.schedule())) == held
-
-
-def test_q2_all_members_are_placed_in_one_decision(script: Script) -> None:
-    gang(script, "g", 4)
-    assert len(new(script.schedule(1))) == 4
-    assert states(script, "g") == ["Placed"]
+    assert len(news(script.schedule())) == held
 
 
 def test_q2_without_a_complete_plan_nothing_is_held(script: Script) -> None:
-    assert single(script, "s", 1) == ["new s/a-0 on n1"]
+    assert single(script, "s", 1) == ["s/a-0 on n1"]
     gang(script, "g", 4)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     app = script.scheduler.application("g")
     assert (app.gang.lacks, app.gang.outstanding, app.gang.missing) == ("nodes", 4, 1)
-    assert single(script, "t", 4) == ["new t/a-0 on n2"]  # room that the gang does not hold
+    assert told(script, "g", "g-p0") == (
+        "3 of 4 members of the gang could start now, and they are placed together or not at all."
+    )
+    assert single(script, "t", 4) == ["t/a-0 on n2"]  # room that the gang does not hold
 
 
 def test_q2_a_failed_plan_is_tried_again_when_room_has_come_back(script: Script) -> None:
     single(script, "s", 1)
     single(script, "t", 1)
     gang(script, "g", 4)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     script.release("s", "a-0")
-    assert new(script.schedule()) == []  # one member still lacks room
+    assert news(script.schedule()) == []  # one member still lacks room
     script.release("t", "a-0")
-    assert len(new(script.schedule())) == 4
+    assert len(news(script.schedule(1))) == 4  # in one decision
+    assert states(script, "g") == ["Placed"]
 
 
 def test_q2_two_gangs_do_not_hold_parts_against_each_other(script: Script) -> None:
     """Each fits alone, and not both."""
     gang(script, "g", 3)
     gang(script, "h", 3)
-    assert {line.split("/")[0] for line in new(script.schedule())} == {"new g"}
+    assert {line.split("/")[0] for line in news(script.schedule())} == {"g"}
     assert not script.scheduler.application("h").placeholders
 
 
@@ -129,19 +106,19 @@ def test_q2_large_members_are_placed_before_small_ones(script: Script) -> None:
     script.app("g", gang={"vcore": 8})
     script.ask("g", "a", "b", "c", "d", group="small", placeholder=True, vcore=1)
     script.ask("g", "e", group="large", placeholder=True, vcore=4)
-    assert len(new(script.schedule())) == 5
+    assert len(news(script.schedule())) == 5
 
 
 def test_q2_a_plan_that_fails_leaves_the_order_of_nodes_as_it_was(script: Script) -> None:
     """Its second shape is looked up while the first one has taken room."""
     script.app("g", gang={"vcore": 9})
     script.ask("g", "a", "b", "c", group="large", placeholder=True, vcore=3)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     script.app("h", gang={"vcore": 12})
     script.ask("h", "a", "b", group="large", placeholder=True, vcore=3)
     script.ask("h", "c", "d", "e", group="small", placeholder=True, vcore=2)
-    assert new(script.schedule()) == []
-    assert single(script, "s", 2) == ["new s/a-0 on n1"]
+    assert news(script.schedule()) == []
+    assert single(script, "s", 2) == ["s/a-0 on n1"]
 
 
 def test_q2_a_quota_has_room_for_all_members_or_none_is_placed(script: Script) -> None:
@@ -150,40 +127,43 @@ def test_q2_a_quota_has_room_for_all_members_or_none_is_placed(script: Script) -
     script.schedule()
     script.app("g", "root.small", gang={"vcore": 2})
     script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     assert script.scheduler.application("g").gang.gated
     script.release("s", "a-0")
-    assert len(new(script.schedule())) == 2
+    assert len(news(script.schedule())) == 2
 
 
 def test_q2_a_limit_without_room_for_any_member_is_waited_for(script: Script) -> None:
     script.app("s", queue="root.limited")
     script.ask("s", "a", vcore=3)
-    assert len(new(script.schedule())) == 1
+    assert len(news(script.schedule())) == 1
     gang(script, "g", 2, queue="root.limited")
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     assert script.scheduler.application("g").gang.lacks == "limit"
     script.release("s", "a-0")
-    assert len(new(script.schedule())) == 2
+    assert len(news(script.schedule())) == 2
 
 
 def test_q2_a_limit_that_admits_no_further_application_is_waited_for(script: Script) -> None:
     for name in "st":
         script.app(name, queue="root.limited")
         script.ask(name, "a", vcore=1)
-    assert len(new(script.schedule())) == 2
+    assert len(news(script.schedule())) == 2
     gang(script, "g", 2, vcore=1, queue="root.limited")
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     script.release("s", "a-0")  # the application has nothing left to do and no longer counts
-    assert len(new(script.schedule())) == 2
+    assert len(news(script.schedule())) == 2
 
 
 def test_q2_a_gang_waits_for_all_its_asks(script: Script) -> None:
     script.app("g", gang={"vcore": 4})
     script.ask("g", "p0", group="g", placeholder=True, vcore=2)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
+    assert told(script, "g", "p0") == (
+        "The gang waits for its asks: it has announced vcore=4, and asked for vcore=2 so far."
+    )
     script.ask("g", "p1", group="g", placeholder=True, vcore=2)
-    assert len(new(script.schedule())) == 2
+    assert len(news(script.schedule())) == 2
 
 
 def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) -> None:
@@ -197,41 +177,48 @@ def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> 
     single(script, "s", 3)
     single(script, "t", 3)
     gang(script, "g", 2, vcore=4)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     script.advance(60)
     script.schedule()
     assert states(script, "g") == ["Gathering"]
     assert single(script, "u", 1) == []  # both nodes are kept
     script.release("s", "a-0")
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     script.release("t", "a-0")
-    assert new(script.schedule()) == ["new g/g-p0-0 on n1", "new g/g-p1-0 on n2"]
+    assert news(script.schedule()) == ["g/g-p0-0 on n1", "g/g-p1-0 on n2"]
     assert not script.scheduler.partition().reservations
     assert states(script, "g") == ["Gathering", "Placed"]
 
 
 def test_q3_one_gang_gathers_at_a_time(script: Script) -> None:
+    """The others are told which one keeps nodes."""
     single(script, "s", 3)
+    single(script, "t", 3)
     for name in ("g", "h"):
         gang(script, name, 2, vcore=4)
     script.schedule()
     script.advance(60)
     script.schedule()
     assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
+    assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
+    assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
     script.remove_app("g")
     script.schedule()
     assert states(script, "h") == ["Gathering"]
 
 
-def test_q3_a_gang_larger_than_the_cluster_does_not_gather(script: Script) -> None:
-    """More nodes are needed first (G12)."""
+def test_q3_g12_a_gang_larger_than_the_cluster_asks_for_nodes_and_does_not_gather(
+    script: Script,
+) -> None:
     gang(script, "g", 3, vcore=4)
     script.schedule()
+    hints = [line for line in script.advance(1) if "FAILED" in line]
+    assert [line.split()[1] for line in hints] == ["g/g-p0", "g/g-p1", "g/g-p2"]
     script.advance(60)
     script.schedule()
     assert states(script, "g") == []
     script.node("n3", vcore=4)
-    assert len(new(script.schedule())) == 3
+    assert len(news(script.schedule())) == 3
 
 
 def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> None:
@@ -241,9 +228,9 @@ def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> N
     script.advance(10)
     single(script, "s", 1)
     script.ask("g", "r0", "r1", group="g", vcore=4)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     script.release("s", "a-0")
-    assert len(new(script.schedule())) == 2
+    assert len(news(script.schedule())) == 2
 
 
 def test_q5_after_a_soft_timeout_asks_that_never_come_are_not_waited_for(script: Script) -> None:
@@ -253,10 +240,10 @@ def test_q5_after_a_soft_timeout_asks_that_never_come_are_not_waited_for(script:
     script.schedule()
     script.advance(10)
     script.ask("g", "r0", group="g", vcore=4)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     assert told(script, "g", "r0").startswith("The gang waits for its asks: ")
     script.advance(10)
-    assert new(script.schedule()) == ["new g/r0-0 on n1"]
+    assert news(script.schedule()) == ["g/r0-0 on n1"]
 
 
 def told(script: Script, app: str, ask: str) -> str:
@@ -264,93 +251,43 @@ def told(script: Script, app: str, ask: str) -> str:
     return script.scheduler.explain(app, ask).verdict
 
 
-def test_q2_explain_says_how_many_members_could_start(script: Script) -> None:
-    single(script, "s", 1)
-    gang(script, "g", 4)
-    script.schedule()
-    assert told(script, "g", "g-p0") == (
-        "3 of 4 members of the gang could start now, and they are placed together or not at all."
-    )
-
-
-def test_q2_explain_names_the_gang_that_keeps_nodes(script: Script) -> None:
-    single(script, "s", 3)
-    single(script, "t", 3)
-    for name in ("g", "h"):
-        gang(script, name, 2, vcore=4)
-    script.schedule()
-    script.advance(60)
-    script.schedule()
-    assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
-    assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
-
-
-def test_q2_explain_says_that_asks_are_missing(script: Script) -> None:
-    script.app("g", gang={"vcore": 4})
-    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
-    script.schedule()
-    assert told(script, "g", "p0") == (
-        "The gang waits for its asks: it has announced vcore=4, and asked for vcore=2 so far."
-    )
-
-
-def test_g12_a_gang_that_lacks_nodes_asks_for_them(script: Script) -> None:
-    """It holds nothing, and gathers nothing."""
-    gang(script, "g", 3, vcore=4)
-    script.schedule()
-    hints = [line for line in script.advance(1) if "FAILED" in line]
-    assert [line.split()[1] for line in hints] == ["g/g-p0", "g/g-p1", "g/g-p2"]
-
-
-def test_q5_explain_says_that_members_wait_for_one_another_after_a_soft_timeout(
-    script: Script,
-) -> None:
-    script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
-    script.ask("g", "p0", group="g", placeholder=True, vcore=4)
-    script.schedule()
-    script.advance(10)
-    script.ask("g", "r0", group="g", vcore=4)
-    script.schedule()
-    assert told(script, "g", "r0").startswith("The gang waits for its asks")
-
-
 def test_q2_a_gang_does_not_exceed_what_all_nodes_have(script: Script) -> None:
     """One node holds more than it has, so others have room that no quota leaves."""
     single(script, "s", 4)
     script.node("n1", NodeInfo.UPDATE, vcore=1)
     gang(script, "g", 4, vcore=1)
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     assert script.scheduler.application("g").gang.lacks == "quota"
     assert script.scheduler.partition().nodes["n2"].available[-1] == 4
     script.node("n1", NodeInfo.UPDATE, vcore=4)
-    assert len(new(script.schedule())) == 4
+    assert len(news(script.schedule())) == 4
 
 
 # -- running gangs that lost placeholders ------------------------------------------------------------
 
 
-def two_short_gangs(script: Script, *, priority: int = 0, elastic: bool = False) -> None:
+def two_short_gangs(*, priority: int = 0, elastic: bool = False) -> Script:
     """Gangs a and b hold one of two nodes each, and lack one member each: neither can go on, though each
-    would fit the two nodes that are left."""
+    would fit the two nodes that are left. The priority is that of b."""
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    tags = {"gang.elastic": "true"} if elastic else {}
     for name, own in (("a", ("n1", "n3")), ("b", ("n2", "n4"))):
         for node in own:
             script.node(node, vcore=4)
-        tags = {"gang.elastic": "true"} if elastic else {}
-        script.app(name, gang={"vcore": 8}, timeout_ms=-1, tags=tags)
-        keys = [f"{name}-p0", f"{name}-p1"]
-        script.ask(name, *keys, group="g", placeholder=True, vcore=4)
-        assert len(new(script.schedule())) == 2
-    for name in ("a", "b"):
-        prior = priority if name == "b" else 0
+        gang(script, name, 2, vcore=4, timeout_ms=-1, tags=tags)
+        assert len(news(script.schedule())) == 2
+    priorities = {"a": 0, "b": priority}
+    for name, prior in priorities.items():
         script.ask(name, f"{name}-r0", group="g", vcore=4, priority=prior)
         script.schedule()
     script.confirm()
     script.schedule()
     for node in ("n3", "n4"):
         script.node(node, NodeInfo.DECOMISSION)
-    for name in ("a", "b"):
-        script.ask(name, f"{name}-r1", group="g", vcore=4, priority=priority if name == "b" else 0)
-    assert new(script.schedule()) == []
+    for name, prior in priorities.items():
+        script.ask(name, f"{name}-r1", group="g", vcore=4, priority=prior)
+    assert news(script.schedule()) == []
+    return script
 
 
 def released(lines: list[str]) -> list[str]:
@@ -358,30 +295,26 @@ def released(lines: list[str]) -> list[str]:
 
 
 def test_q6_of_running_gangs_that_wait_for_each_other_the_last_is_preempted() -> None:
-    script = Script(ATOMIC, options=Options(journal_size=None))
-    two_short_gangs(script)
+    script = two_short_gangs()
     assert released(script.advance(59)) == []
     assert released(script.advance(1)) == ["released b/b-r0-0 PREEMPTED_BY_SCHEDULER"]
     script.confirm()
     script.ask("b", "b-again", group="g", vcore=4)  # the resource manager starts its pod again
-    assert new(script.schedule()) == ["new a/a-r1-0 on n2"]
+    assert news(script.schedule()) == ["a/a-r1-0 on n2"]
 
 
 def test_q6_the_gang_of_higher_priority_goes_first() -> None:
-    script = Script(ATOMIC, options=Options(journal_size=None))
-    two_short_gangs(script, priority=1)
+    script = two_short_gangs(priority=1)
     assert released(script.advance(60)) == ["released a/a-r0-0 PREEMPTED_BY_SCHEDULER"]
 
 
 def test_q6_a_gang_that_can_use_fewer_members_is_not_preempted_for_that() -> None:
-    script = Script(ATOMIC, options=Options(journal_size=None))
-    two_short_gangs(script, elastic=True)
+    script = two_short_gangs(elastic=True)
     assert released(script.advance(600)) == []
 
 
 def test_q6_no_gang_is_preempted_if_that_does_not_help() -> None:
-    script = Script(ATOMIC, options=Options(journal_size=None))
-    two_short_gangs(script)
+    script = two_short_gangs()
     script.node("n2", NodeInfo.DRAIN_NODE)
     assert released(script.advance(600)) == []
     script.node("n2", NodeInfo.DRAIN_TO_SCHEDULABLE)
@@ -389,8 +322,7 @@ def test_q6_no_gang_is_preempted_if_that_does_not_help() -> None:
 
 
 def test_q6_gangs_that_got_their_members_are_left_alone() -> None:
-    script = Script(ATOMIC, options=Options(journal_size=None))
-    two_short_gangs(script)
+    script = two_short_gangs()
     script.node("n5", vcore=4)
-    assert len(new(script.schedule())) == 1
+    assert len(news(script.schedule())) == 1
     assert released(script.advance(600)) == []

@@ -5,31 +5,23 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from core_world import queues, scripted
 
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
 from quadriga.si import AllocationReleasesRequest, AllocationRequest, NodeInfo
 from quadriga.sim.script import Script
 
-QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - {name: default}
-          - {name: fair, properties: {application.sort.policy: fair}}
-"""
+QUEUES = queues("default", "fair", fair="properties: {application.sort.policy: fair}")
 
 
 def replaced(seed: int, *, rounds: int | None) -> Script:
     """Gangs whose members have taken over their placeholders, as far as the scheduler decides that: equal
     ones, smaller and larger ones, with time limits, and on nodes that drain meanwhile."""
     random = Random(seed)
-    script = Script(QUEUES, options=Options(journal_size=None, gang_admission="atomic"))
-    for at in range(6):
-        script.node(f"n{at}", vcore=20)
+    nodes = tuple(f"n{at}" for at in range(6))
+    options = Options(journal_size=None, gang_admission="atomic")
+    script = scripted(QUEUES, nodes=nodes, options=options, vcore=20)
     sizes = {f"g{at}": random.randint(1, 8) for at in range(6)}
     for at, (name, members) in enumerate(sizes.items()):
         queue = ("root.default", "root.fair")[at % 2]
@@ -59,12 +51,11 @@ def confirm_together(script: Script) -> None:
     script.send(AllocationRequest(rmID=script.rm_id, releases=releases))
 
 
-def story(script: Script) -> list[str]:
-    return [f"{r.key} {r.source} {r.trigger} {r.target}" for r in script.scheduler.journal]
-
-
-def records(script: Script) -> list[str]:
-    return [str(message_of(each)) for each in script.scheduler.events.batch(0, 10**9).records]
+def told(script: Script) -> tuple[list[str], list[str], list[str]]:
+    """Messages, journal and event records."""
+    story = [f"{r.key} {r.source} {r.trigger} {r.target}" for r in script.scheduler.journal]
+    events = script.scheduler.events.batch(0, 10**9).records
+    return script.log, story, [str(message_of(each)) for each in events]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -73,17 +64,13 @@ def test_confirmations_together_say_what_single_ones_say(seed: int) -> None:
     assert single.outstanding
     single.confirm()
     confirm_together(together)
-    assert together.log == single.log
-    assert story(together) == story(single)
-    assert records(together) == records(single)
+    assert told(together) == told(single)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_replacements_of_a_batch_say_what_single_ones_say(seed: int) -> None:
     single, batch = replaced(seed, rounds=1), replaced(seed, rounds=None)
-    assert batch.log == single.log
-    assert story(batch) == story(single)
-    assert records(batch) == records(single)
+    assert told(batch) == told(single)
 
 
 def test_g30_a_confirmation_that_comes_twice_in_a_message_counts_once() -> None:

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from core_world import running_gang, state
 
 from quadriga.si import AllocationResponse, NodeInfo, TerminationType
 from quadriga.sim.script import Script
 
-TIMEOUT = TerminationType.TIMEOUT
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
-
-
-@pytest.fixture(params=["design", "k8shim"])
-def script(request: pytest.FixtureRequest) -> Script:
-    script = Script(extra={"si.messageOrder": request.param})
-    script.node("n1", memory=20)
-    return script
-
-
-def running_gang(script: Script, count: int = 2, size: int = 1, style: str = "Soft") -> None:
-    """Application g with all its placeholders p0, p1, ... of group tg."""
-    script.app("g", gang={"memory": count * size}, style=style)
-    keys = [f"p{n}" for n in range(count)]
-    script.ask("g", *keys, group="tg", placeholder=True, memory=size)
-    script.schedule()
-    assert state(script) == "Running"
-
-
-def state(script: Script) -> str:
-    return script.scheduler.application("g").state
 
 
 def books(script: Script, node: str = "n1") -> dict[str, int]:
@@ -95,7 +75,8 @@ def test_g22_real_asks_are_held_while_placeholders_are_missing(script: Script) -
     ]
 
 
-def test_g23_task_groups_replace_their_own_placeholders(script: Script) -> None:
+def test_g23_x37_task_groups_replace_their_own_placeholders(script: Script) -> None:
+    """Also where the member is larger than its own and smaller than the others."""
     script.app("g", gang={"memory": 5})
     script.ask("g", "a0", "a1", group="a", placeholder=True, memory=1)
     script.ask("g", "b0", group="b", placeholder=True, memory=3)
@@ -103,10 +84,12 @@ def test_g23_task_groups_replace_their_own_placeholders(script: Script) -> None:
     script.ask("g", "b-real", group="b", memory=3)
     assert script.schedule() == ["released g/b0-0 PLACEHOLDER_REPLACED"]
     script.ask("g", "a-real", group="a", memory=1)
-    assert script.schedule() == ["released g/a0-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/b-real-0 on n1", "new g/a-real-0 on n1"]
+    script.ask("g", "a-large", group="a", memory=2)
+    replaced = [f"released g/a{n}-0 PLACEHOLDER_REPLACED" for n in (0, 1)]
+    assert script.schedule() == replaced
+    assert script.confirm() == [f"new g/{key}-0 on n1" for key in ("b-real", "a-real", "a-large")]
     groups = script.scheduler.application("g").gang.task_groups
-    assert [(g.count, g.replaced) for g in groups.values()] == [(2, 1), (1, 1)]
+    assert [(g.count, g.replaced) for g in groups.values()] == [(2, 2), (1, 1)]
 
 
 def test_g24_asks_of_a_group_may_come_one_by_one(script: Script) -> None:
@@ -153,7 +136,8 @@ def test_g27_no_placeholder_of_the_group_means_the_normal_way(script: Script) ->
     assert script.schedule() == ["new g/stranger-0 on n1", "new g/none-0 on n1"]
 
 
-def test_g27_released_placeholders_are_not_chosen_again(script: Script) -> None:
+def test_g27_g34_x36_released_placeholders_are_not_chosen_again(script: Script) -> None:
+    """One for one; one message may ask for several back."""
     running_gang(script, count=2)
     script.ask("g", "m0", "m1", "m2", group="tg", memory=1)
     assert script.schedule() == [
@@ -161,6 +145,8 @@ def test_g27_released_placeholders_are_not_chosen_again(script: Script) -> None:
         "released g/p1-0 PLACEHOLDER_REPLACED",
         "new g/m2-0 on n1",  # nothing is left for the third: it goes the normal way (X36)
     ]
+    messages = [each for _, each in script.messages if isinstance(each, AllocationResponse)]
+    assert [len(each.released) for each in messages if each.released] == [2]
     assert script.confirm() == ["new g/m0-0 on n1", "new g/m1-0 on n1"]
 
 
@@ -179,28 +165,16 @@ def test_g28_placeholder_is_marked_not_released(script: Script) -> None:
 
 
 def test_g29_a_parked_ask_is_not_picked_again(script: Script) -> None:
-    running_gang(script, count=3)
+    """It says what it waits for, and everybody else goes on meanwhile."""
+    running_gang(script, count=2)
     script.ask("g", "real", group="tg", memory=1)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    ask = script.scheduler.application("g").asks["real"]
-    assert ask.state == "Parked"
+    assert script.scheduler.application("g").asks["real"].state == "Parked"
     for _ in range(3):
         assert script.schedule() == []
-
-
-def test_g29_a_parked_ask_says_what_it_waits_for(script: Script) -> None:
-    running_gang(script, count=1)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
     assert script.scheduler.explain("g", "real").reasons == (
         "takes over placeholder p0-0 on n1, whose release has yet to be confirmed (G29)",
     )
-
-
-def test_g29_everybody_else_goes_on_meanwhile(script: Script) -> None:
-    running_gang(script, count=2)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
     script.app("other")
     script.ask("other", "x", memory=1)
     assert script.schedule() == ["other Running (run)", "new other/x-0 on n1"]
@@ -211,10 +185,14 @@ def test_g29_everybody_else_goes_on_meanwhile(script: Script) -> None:
 # -- steps 4 to 6: the confirmation ----------------------------------------------------------------
 
 
-def test_g30_the_confirmation_finalises_the_parked_ask(script: Script) -> None:
+def test_g30_g33_the_confirmation_finalises_the_parked_ask(script: Script) -> None:
+    """The member is announced then, and not before."""
     running_gang(script, count=1)
     script.ask("g", "real", group="tg", memory=1)
     script.schedule()
+    script.advance(30)
+    script.schedule()
+    assert not any("g/real" in line for line in script.log)
     assert script.confirm() == ["new g/real-0 on n1"]
     app = script.scheduler.application("g")
     assert not app.asks
@@ -240,33 +218,20 @@ def test_g31_the_placeholders_node_is_the_real_ones(script: Script) -> None:
 
 
 def test_g31_a_smaller_member_gives_the_difference_back(script: Script) -> None:
-    """5.13: placeholder 10, real 6: queue -4, node -4, user -10 +6; nothing before the answer."""
-    running_gang(script, count=1, size=10)
-    script.ask("g", "real", group="tg", memory=6)
-    script.schedule()
-    before = books(script)
-    assert (before["queue"], before["node"], before["user"]) == (10, 10, 10)
-    assert script.confirm() == ["new g/real-0 on n1"]
-    after = books(script)
-    assert {name: after[name] - before[name] for name in after} == {
-        "queue": -4,
-        "root": -4,
-        "node": -4,
-        "user": -4,
-        "real": 6,
-        "placeholders": -10,
-        "pending": 0,
-    }
-
-
-def test_g31_what_a_smaller_member_leaves_is_free_at_once(script: Script) -> None:
+    """5.13, with 20 and 6: nothing before the answer, then 14 in every book."""
     running_gang(script, count=1, size=20)
     script.app("other")
     script.ask("other", "x", memory=14)
     script.ask("g", "real", group="tg", memory=6)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    script.confirm()
-    assert "new other/x-0 on n1" in script.schedule()
+    before = books(script)
+    assert (before["queue"], before["node"], before["user"]) == (20, 20, 20)
+    assert script.confirm() == ["new g/real-0 on n1"]
+    after = books(script)
+    gone = dict.fromkeys(("queue", "root", "node", "user"), -14)
+    changed = {**gone, "real": 6, "placeholders": -20, "pending": 0}
+    assert {name: after[name] - before[name] for name in after} == changed
+    assert "new other/x-0 on n1" in script.schedule()  # it is free at once
 
 
 def test_x37_a_larger_member_takes_over_one_placeholder(script: Script) -> None:
@@ -281,49 +246,25 @@ def test_x37_a_larger_member_takes_over_one_placeholder(script: Script) -> None:
     assert (group.timed_out, group.replaced, group.allocated) == (0, 1, 1)
 
 
-def test_x37_larger_in_one_type_only(script: Script) -> None:
+@pytest.mark.parametrize(
+    ("placeholder", "real"),
+    [
+        ({"memory": 6, "vcore": 6}, {"memory": 1, "vcore": 7}),
+        ({"memory": 6}, {"memory": 6, "vcore": 1}),
+    ],
+    ids=["one type only", "a type that the placeholder lacks"],
+)
+def test_x37_larger_in_one_type(
+    script: Script, placeholder: dict[str, int], real: dict[str, int]
+) -> None:
     """One quantity too large is enough, however small the others are: another node has to do."""
     script.node("n2", memory=20, vcore=20)
-    script.app("g", gang={"memory": 6, "vcore": 6})
-    script.ask("g", "p", group="tg", placeholder=True, memory=6, vcore=6)
+    script.app("g", gang=placeholder)
+    script.ask("g", "p", group="tg", placeholder=True, **placeholder)
     script.schedule()
-    script.ask("g", "real", group="tg", memory=1, vcore=7)
+    script.ask("g", "real", group="tg", **real)
     assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n2"]
-
-
-def test_x37_larger_in_a_type_that_the_placeholder_lacks(script: Script) -> None:
-    script.node("n2", memory=20, gpu=1)
-    script.app("g", gang={"memory": 6})
-    script.ask("g", "p", group="tg", placeholder=True, memory=6)
-    script.schedule()
-    script.ask("g", "real", group="tg", memory=6, gpu=1)
-    assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n2"]
-
-
-def test_x37_other_groups_are_left_alone(script: Script) -> None:
-    script.app("g", gang={"memory": 4})
-    script.ask("g", "a0", group="a", placeholder=True, memory=2)
-    script.ask("g", "b0", group="b", placeholder=True, memory=2)
-    script.schedule()
-    script.ask("g", "big", group="a", memory=3)
-    assert script.schedule() == ["released g/a0-0 PLACEHOLDER_REPLACED"]
-    script.ask("g", "fits", group="b", memory=2)
-    assert script.schedule() == ["released g/b0-0 PLACEHOLDER_REPLACED"]
-
-
-def test_g32_a_member_that_does_not_fit_its_placeholders_node_tries_another(
-    script: Script,
-) -> None:
-    script.node("n2", memory=20)
-    running_gang(script, count=1)
-    script.scheduler.set_predicate("rm", lambda key, node, allocate: None if node == "n2" else "no")
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n2"]
-    assert books(script)["node"] == 0
-    assert books(script, "n2")["node"] == 1
 
 
 def test_g32_a_member_that_fits_nowhere_asks_for_nodes(script: Script) -> None:
@@ -346,30 +287,6 @@ def test_x39_a_drained_node_takes_no_member_of_its_gang(script: Script) -> None:
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n1"]
-
-
-def test_g33_the_member_is_announced_after_the_confirmation_only(script: Script) -> None:
-    running_gang(script, count=1)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.advance(30)
-    script.schedule()
-    assert not any("g/real" in line for line in script.log)
-    assert script.confirm() == ["new g/real-0 on n1"]
-
-
-def test_g34_one_for_one(script: Script) -> None:
-    """Each member gives one placeholder up; one message may ask for several back."""
-    running_gang(script, count=4)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    heard = script.schedule()
-    assert heard == [
-        "released g/p0-0 PLACEHOLDER_REPLACED",
-        "released g/p1-0 PLACEHOLDER_REPLACED",
-    ]
-    _, message = script.messages[-1]
-    assert isinstance(message, AllocationResponse)
-    assert len(message.released) == 2
 
 
 def test_g35_one_ask_for_each_member(script: Script) -> None:
@@ -443,9 +360,7 @@ def test_node_loss_during_a_replacement(script: Script, same_node: bool, lost: s
     script.node("n2", memory=20)
     running_gang(script, count=1)
     target = "n1" if same_node else "n2"
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node == target else "no"
-    )
+    script.scheduler.set_predicate("rm", lambda key, node, _: None if node == target else "no")
     script.ask("g", "real", group="tg", memory=1)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     script.scheduler.set_predicate("rm", None)

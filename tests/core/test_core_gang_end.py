@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from core_world import in_order, queues, running_gang, scripted, state
 
-from quadriga.si import AllocationResponse, NodeInfo, TerminationType
-from quadriga.sim.script import Script
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.script import Script, lines
 
 TIMEOUT = TerminationType.TIMEOUT
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 MINUTE = 60
-
-
-@pytest.fixture(params=["design", "k8shim"])
-def order(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def script(order: str) -> Script:
-    script = Script(extra={"si.messageOrder": order})
-    script.node("n1", memory=20)
-    return script
-
-
-def running_gang(script: Script, count: int = 2, style: str = "Soft", app: str = "g") -> None:
-    """The application with all its placeholders p0, p1, ... of group tg."""
-    script.app(app, gang={"memory": count}, style=style)
-    keys = [f"p{n}" for n in range(count)]
-    script.ask(app, *keys, group="tg", placeholder=True, memory=1)
-    script.schedule()
-    assert state(script, app) == "Running"
 
 
 def incomplete_gang(script: Script, style: str, timeout_ms: int = 0, real: bool = False) -> None:
@@ -41,15 +21,6 @@ def incomplete_gang(script: Script, style: str, timeout_ms: int = 0, real: bool 
         script.ask("g", "real", group="tg", memory=8)
     assert len(script.schedule()) == 2
     assert script.advance(1) == ["FAILED g/p2"]
-
-
-def state(script: Script, app: str = "g") -> str:
-    return script.scheduler.application(app).state
-
-
-def in_order(order: str, update: str, *rest: str) -> list[str]:
-    """X8: the design's order ends with the update, the k8shim's begins with it."""
-    return [*rest, update] if order == "design" else [update, *rest]
 
 
 def nothing_is_left(script: Script) -> bool:
@@ -65,13 +36,18 @@ def nothing_is_left(script: Script) -> bool:
 
 def test_g40_waiting_when_nothing_is_allocated_or_pending(script: Script, order: str) -> None:
     """Leftover placeholders are no active allocations and do not prevent it."""
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
+    with_leftovers(script, 2)
     heard = script.release("g", "real-0")
     assert heard == in_order(order, "g Waiting (wait)", "released g/real-0 STOPPED_BY_RM")
     assert list(script.scheduler.application("g").placeholders) == ["p1-0"]
+
+
+def with_leftovers(script: Script, count: int) -> None:
+    """A gang of so many, one of which has taken over its placeholder."""
+    running_gang(script, count)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.confirm()
 
 
 def test_g40_a_gang_does_not_wait_as_its_last_placeholder_lands(script: Script) -> None:
@@ -81,10 +57,7 @@ def test_g40_a_gang_does_not_wait_as_its_last_placeholder_lands(script: Script) 
 
 
 def test_g40_a_pending_placeholder_ask_is_pending(script: Script) -> None:
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
+    with_leftovers(script, 2)
     script.ask("g", "more", group="tg", placeholder=True, memory=19)
     assert script.schedule() == []
     assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
@@ -93,52 +66,33 @@ def test_g40_a_pending_placeholder_ask_is_pending(script: Script) -> None:
 
 
 def test_g40_a_parked_ask_is_pending(script: Script) -> None:
-    running_gang(script)
-    script.ask("g", "m0", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
+    with_leftovers(script, 2)
     script.ask("g", "m1", group="tg", memory=1)
     script.schedule()
-    assert script.release("g", "m0-0") == ["released g/m0-0 STOPPED_BY_RM"]
+    assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
     assert script.confirm() == ["new g/m1-0 on n1"]
 
 
-def test_g41_waiting_times_out_to_completed(script: Script) -> None:
+def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: Script) -> None:
     script.app("g")
     script.ask("g", "a", memory=1)
     script.schedule()
     script.release("g", "a-0")
     assert script.advance(29) == []
-    assert script.advance(1) == ["g Completed (complete)"]
-
-
-def test_g42_a_new_ask_returns_it_to_running(script: Script) -> None:
-    script.app("g")
-    script.ask("g", "a", memory=1)
-    script.schedule()
-    script.release("g", "a-0")
-    script.advance(29)
     assert script.ask("g", "b", memory=1) == ["g Running (ask)"]
     assert script.advance(5 * MINUTE) == []
     assert script.schedule() == ["new g/b-0 on n1"]
+    script.release("g", "b-0")
+    assert script.advance(29) == []
+    assert script.advance(1) == ["g Completed (complete)"]
+    partition = script.scheduler.partition()
+    assert "g" not in partition.applications
+    assert all("g" not in leaf.apps for leaf in partition.leaves())
 
 
-def test_g43_completed_requires_that_nothing_is_left(script: Script) -> None:
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
-    script.release("g", "real-0")
-    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
-    assert state(script) == "Waiting"
-    assert script.confirm() == ["g Completed (complete)"]
-
-
-def test_g51_leftovers_are_released_on_the_way_to_completed(script: Script) -> None:
-    running_gang(script, count=4)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
+def test_g43_g51_g53_leftovers_are_released_on_the_way_to_completed(script: Script) -> None:
+    """In both orders: completion waits for the confirmations of the releases."""
+    with_leftovers(script, 4)
     script.release("g", "real-0")
     assert script.advance(30) == [f"released g/p{n}-0 TIMEOUT" for n in (1, 2, 3)]
     assert script.confirm(most=2) == []  # by themselves they change no state
@@ -158,30 +112,6 @@ def test_g52_clean_up_step_by_step(script: Script, order: str) -> None:
     assert script.advance(30) == ["g Completed (complete)"]
     assert "g" not in script.scheduler.partition().applications
     assert nothing_is_left(script)
-
-
-def test_g53_releases_come_before_the_completion(script: Script) -> None:
-    """In both orders: completion waits for the confirmations of the releases."""
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
-    script.release("g", "real-0")
-    start = len(script.log)
-    script.advance(30)
-    script.confirm()
-    assert script.log[start:] == ["released g/p1-0 TIMEOUT", "g Completed (complete)"]
-
-
-def test_g54_a_completed_application_leaves_its_queue(script: Script) -> None:
-    script.app("g")
-    script.ask("g", "a", memory=1)
-    script.schedule()
-    script.release("g", "a-0")
-    script.advance(30)
-    partition = script.scheduler.partition()
-    assert "g" not in partition.applications
-    assert all("g" not in leaf.apps for leaf in partition.leaves())
 
 
 @pytest.mark.parametrize("ended", ["Completed", "Killed", "Rejected", "removed"])
@@ -247,47 +177,14 @@ def test_g44_the_timeout_starts_with_the_first_placeholder(script: Script) -> No
     assert state(script) == "Killing"
 
 
-def test_g44_later_placeholders_do_not_restart_it(script: Script) -> None:
+def test_g44_g45_later_placeholders_do_not_restart_it(script: Script) -> None:
+    """G24: also a gang times out whose asks have not all arrived."""
     script.app("g", gang={"memory": 10}, style="Hard", timeout_ms=60_000)
     for n in range(6):
         script.ask("g", f"p{n}", group="tg", placeholder=True, memory=1)
         script.schedule()
         script.advance(10)
     assert state(script) == "Killing"
-
-
-def test_g45_hard_and_soft_timeout(script: Script) -> None:
-    incomplete_gang(script, "Hard")
-    script.advance(15 * MINUTE)
-    assert state(script) == "Killing"
-    script.confirm()
-    incomplete_gang(script, "Soft")
-    script.advance(15 * MINUTE)
-    assert state(script) == "Resuming"
-
-
-def test_g45_whatever_is_pending(script: Script) -> None:
-    """G24: also a gang times out whose asks have not all arrived."""
-    script.app("g", gang={"memory": 3}, style="Hard", timeout_ms=60_000)
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.advance(60)
-    assert state(script) == "Killing"
-
-
-def test_g45_a_complete_gang_does_not_time_out(script: Script) -> None:
-    """After the start only the placeholders that nobody needed are given back, Hard or Soft."""
-    for style in ("Hard", "Soft"):
-        running_gang(script, style=style, app=style)
-        script.ask(style, "real", group="tg", memory=1)
-        script.schedule()
-        script.confirm()
-    heard = script.advance(15 * MINUTE)
-    assert heard == ["released Hard/p1-0 TIMEOUT", "released Soft/p1-0 TIMEOUT"]
-    assert script.confirm() == []
-    assert state(script, "Hard") == state(script, "Soft") == "Running"
-    groups = script.scheduler.application("Hard").gang.task_groups
-    assert [(g.count, g.replaced, g.timed_out) for g in groups.values()] == [(2, 1, 1)]
 
 
 def test_g45_a_gang_nobody_uses_waits_when_its_placeholders_are_gone(script: Script) -> None:
@@ -298,9 +195,11 @@ def test_g45_a_gang_nobody_uses_waits_when_its_placeholders_are_gone(script: Scr
 
 
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_g46_the_messages_of_a_timeout(script: Script, order: str, style: str) -> None:
+def test_g46_g47_the_messages_of_a_timeout(script: Script, order: str, style: str) -> None:
+    """X8: three messages; the design's order, or the one that the k8shim needs."""
     incomplete_gang(script, style)
     goes_to = "Killing" if style == "Hard" else "Resuming"
+    start = len(script.messages)
     assert script.advance(15 * MINUTE) == in_order(
         order,
         f"g {goes_to} (ResourceReservationTimeout)",
@@ -308,6 +207,8 @@ def test_g46_the_messages_of_a_timeout(script: Script, order: str, style: str) -
         "released g/p0-0 TIMEOUT",
         "released g/p1-0 TIMEOUT",
     )
+    parts = [len(lines(message)) for _, message in script.messages[start:]]
+    assert parts == ([1, 2, 1] if order == "design" else [1, 1, 2])
 
 
 def test_g46_several_task_groups(script: Script, order: str) -> None:
@@ -344,80 +245,39 @@ def test_g46_what_is_releasing_already_is_not_released_again(script: Script, ord
     )
 
 
-def test_g47_asks_then_allocations_then_the_update(script: Script, order: str) -> None:
-    """X8: three messages; the design's order, or the one that the k8shim needs."""
-    incomplete_gang(script, "Hard")
-    start = len(script.messages)
-    script.advance(15 * MINUTE)
-    parts = [
-        "asks"
-        if isinstance(message, AllocationResponse) and message.releasedAsks
-        else "allocations"
-        if isinstance(message, AllocationResponse) and message.released
-        else "update"
-        for _, message in script.messages[start:]
-    ]
-    assert parts == in_order(order, "update", "asks", "allocations")
-
-
-def test_g48_only_the_removal_of_the_placeholders_counts(script: Script) -> None:
+def test_g48_g49_g50_the_removal_of_the_placeholders_ends_the_application(script: Script) -> None:
     incomplete_gang(script, "Hard")
     script.advance(15 * MINUTE)
     app = script.scheduler.application("g")
+    leaf = app.queue
     assert not app.asks  # rejected at once, nobody waits for their confirmations
     assert script.release_ask("g", "p2", TIMEOUT) == []
     assert script.confirm(most=1) == []
-    assert state(script) == "Killing"
+    assert (state(script), "g" in leaf.apps) == ("Killing", True)
     assert script.confirm() == ["g Killed (killed)"]
-
-
-def test_g49_the_timeout_flow(script: Script) -> None:
-    incomplete_gang(script, "Hard")
-    script.advance(15 * MINUTE)
-    assert script.confirm() == ["g Killed (killed)"]
+    assert [state for _, state in app.history] == ["New", "Accepted", "Killing", "Killed"]
     assert "g" not in script.scheduler.partition().applications
-    states = [state for _, state in script.scheduler.application("g").history]
-    assert states == ["New", "Accepted", "Killing", "Killed"]
+    assert not (leaf.apps or leaf.admitted)
     assert nothing_is_left(script)
-
-
-def test_g50_a_killed_application_is_out_of_its_queue(script: Script) -> None:
-    incomplete_gang(script, "Hard")
-    script.advance(15 * MINUTE)
-    leaf = script.scheduler.application("g").queue
-    assert "g" in leaf.apps
-    script.confirm()
-    assert "g" not in leaf.apps
-    assert not leaf.admitted
     script.app("other")
     script.ask("other", "x", memory=20)
     assert "new other/x-0 on n1" in script.schedule()
 
 
-def test_x2_a_soft_timeout_goes_through_resuming(script: Script) -> None:
-    incomplete_gang(script, "Soft", real=True)
-    script.advance(15 * MINUTE)
-    assert script.confirm(most=1) == []
-    assert script.schedule() == []
-    assert script.confirm() == ["g Accepted (resumed)"]
-    # nothing is held any more (X9)
-    assert script.schedule() == ["g Running (run)", "new g/real-0 on n1"]
-    states = [state for _, state in script.scheduler.application("g").history]
-    assert states == ["New", "Accepted", "Resuming", "Accepted", "Running"]
-
-
-def test_x29_a_soft_timeout_keeps_the_real_asks(script: Script) -> None:
+def test_x2_x29_a_soft_timeout_goes_through_resuming(script: Script) -> None:
+    """The real asks stay, and are not held any more (X9)."""
     incomplete_gang(script, "Soft", real=True)
     script.ask("g", "driver", memory=1)
     heard = script.advance(15 * MINUTE)
     assert [line for line in heard if "ask" in line] == ["released ask g/p2 TIMEOUT"]
     assert sorted(script.scheduler.application("g").asks) == ["driver", "real"]
-    script.confirm()
-    assert script.schedule() == [
-        "g Running (run)",
-        "new g/real-0 on n1",
-        "new g/driver-0 on n1",
-    ]
+    assert script.confirm(most=1) == []
+    assert script.schedule() == []
+    assert script.confirm() == ["g Accepted (resumed)"]
+    started = ["g Running (run)", "new g/real-0 on n1", "new g/driver-0 on n1"]
+    assert script.schedule() == started
+    states = [state for _, state in script.scheduler.application("g").history]
+    assert states == ["New", "Accepted", "Resuming", "Accepted", "Running"]
 
 
 def test_a_hard_timeout_rejects_the_real_asks_too(script: Script) -> None:
@@ -433,22 +293,11 @@ def test_a_hard_timeout_rejects_the_real_asks_too(script: Script) -> None:
 
 # -- X28: a replacement is in flight when the timeout strikes --------------------------------------
 
-UNHELD = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-            properties: {gang.hold: 'false'}
-"""
-
 
 def in_flight(order: str, style: str, *, other_node: bool) -> Script:
     """An incomplete gang that does not hold its members; one of them waits for its placeholder."""
-    script = Script(UNHELD, extra={"si.messageOrder": order})
-    script.node("n1", memory=20)
+    config = queues("default", default="properties: {gang.hold: 'false'}")
+    script = scripted(config, order=order, memory=20)
     if other_node:
         script.node("n2", memory=3)
         script.node("n2", NodeInfo.DRAIN_NODE)
@@ -467,9 +316,7 @@ def in_flight(order: str, style: str, *, other_node: bool) -> Script:
 @pytest.mark.parametrize("other_node", [False, True])
 def test_x28_hard_only_frees_the_placeholder(order: str, other_node: bool) -> None:
     script = in_flight(order, "Hard", other_node=other_node)
-    heard = script.advance(15 * MINUTE)
-    timeout = [line for line in heard if not line.startswith(("FAILED", "released g/p0-0"))]
-    assert timeout == in_order(
+    assert timed_out(script) == in_order(
         order,
         "g Killing (ResourceReservationTimeout)",
         "released ask g/p2 TIMEOUT",
@@ -483,12 +330,16 @@ def test_x28_hard_only_frees_the_placeholder(order: str, other_node: bool) -> No
     assert nothing_is_left(script)
 
 
+def timed_out(script: Script) -> list[str]:
+    """The messages of the timeout, without hints and what is sent again."""
+    heard = script.advance(15 * MINUTE)
+    return [line for line in heard if not line.startswith(("FAILED", "released g/p0-0"))]
+
+
 @pytest.mark.parametrize("other_node", [False, True])
 def test_x28_soft_completes_the_replacement(order: str, other_node: bool) -> None:
     script = in_flight(order, "Soft", other_node=other_node)
-    heard = script.advance(15 * MINUTE)
-    timeout = [line for line in heard if not line.startswith(("FAILED", "released g/p0-0"))]
-    assert timeout == in_order(
+    assert timed_out(script) == in_order(
         order,
         "g Resuming (ResourceReservationTimeout)",
         "released ask g/p2 TIMEOUT",
@@ -526,10 +377,7 @@ def test_x28_no_allocation_outlives_its_application(order: str, style: str) -> N
 
 
 def test_x31_a_running_application_completes_at_once(script: Script, order: str) -> None:
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
+    with_leftovers(script, 2)
     updates = ["g Waiting (application removed)", "g Completed (application removed)"]
     released = ["released g/real-0 STOPPED_BY_RM", "released g/p1-0 STOPPED_BY_RM"]
     heard = script.remove_app("g")
@@ -551,9 +399,8 @@ def test_x31_a_running_application_completes_at_once(script: Script, order: str)
     ],
 )
 def test_x31_from_every_state(order: str, before: str, after: str) -> None:
-    config = UNHELD.replace("gang.hold: 'false'", "application.sort.policy: stateaware")
-    script = Script(config, extra={"si.messageOrder": order})
-    script.node("n1", memory=20)
+    config = queues("default", default="properties: {application.sort.policy: stateaware}")
+    script = scripted(config, order=order, memory=20)
     if before in ("Starting", "Running", "Waiting"):
         script.app("g")
         script.ask("g", "a", memory=1)

@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import pytest
+from core_world import in_order, queues, scripted, state
 
-from quadriga.si import TerminationType
 from quadriga.sim.script import Script
 
-TIMEOUT = TerminationType.TIMEOUT
 MINUTE = 60
 
 
-def queues(more: str = "") -> str:
+def siblings(more: str = "", most: str = "memory: 12") -> str:
     """Two sibling leafs under a parent of 12, ``more`` is a property of both."""
     properties = f"properties: {{{more}}}" if more else "submitacl: '*'"
-    return f"""\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-          - name: parent
-            resources: {{max: {{memory: 12}}}}
-            queues:
-              - name: left
-                {properties}
-              - name: right
-                {properties}
-"""
+    return queues(
+        "default",
+        "parent.left",
+        "parent.right",
+        parent=f"resources: {{max: {{{most}}}}}",
+        parent_left=properties,
+        parent_right=properties,
+    )
 
 
 LEFT, RIGHT = "root.parent.left", "root.parent.right"
 
 
-@pytest.fixture(params=["design", "k8shim"])
-def order(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def script(order: str) -> Script:
-    script = Script(queues(), extra={"si.messageOrder": order})
-    script.node("n1", memory=100)
-    return script
+    return scripted(siblings(), order=order, memory=100)
 
 
 def gang(script: Script, app: str, queue: str, size: int, **more: object) -> None:
@@ -59,14 +43,6 @@ def held(script: Script, app: str) -> int:
     return len(script.scheduler.application(app).placeholders)
 
 
-def state(script: Script, app: str) -> str:
-    return script.scheduler.application(app).state
-
-
-def end(script: Script, app: str) -> None:
-    script.remove_app(app)
-
-
 # -- the gate --------------------------------------------------------------------------------------
 
 
@@ -77,15 +53,14 @@ def test_x16_two_gangs_of_ten_under_a_parent_of_twelve(script: Script) -> None:
     script.schedule()
     assert (held(script, "a"), held(script, "b")) == (10, 0)
     assert (state(script, "a"), state(script, "b")) == ("Running", "Accepted")
-    end(script, "a")
+    script.remove_app("a")
     script.schedule()
     assert held(script, "b") == 10
 
 
 def test_x16_incremental_admission_places_one_by_one() -> None:
     """gang.admission: incremental is what YuniKorn does: both start, neither is complete."""
-    script = Script(queues("gang.admission: incremental"))
-    script.node("n1", memory=100)
+    script = scripted(siblings("gang.admission: incremental"), memory=100)
     gang(script, "a", LEFT, 10)
     gang(script, "b", RIGHT, 10)
     script.schedule()
@@ -131,19 +106,10 @@ def test_x16_ordinary_applications_are_not_affected(script: Script) -> None:
     assert script.schedule() == ["plain Running (run)", "new plain/x-0 on n1"]
 
 
-def test_x16_quotas_only_never_nodes(script: Script) -> None:
-    """A gang that is larger than the cluster starts, waits visibly, and asks for nodes."""
-    gang(script, "big", "root.default", 120)
-    heard = script.schedule()
-    assert len(heard) == 100
-    assert state(script, "big") == "Accepted"
-    assert len(script.advance(1)) == 20
-    script.node("n2", memory=20)
-    assert len(script.schedule()) == 21
-    assert state(script, "big") == "Running"
-
-
-def test_x16_a_gang_revived_by_a_release(script: Script) -> None:
+@pytest.mark.parametrize(
+    ("how", "placed"), [("a release", 9), ("a raised quota", 9), ("another admission", 6)]
+)
+def test_x16_a_gang_revived(script: Script, how: str, placed: int) -> None:
     script.app("plain", RIGHT)
     script.ask("plain", "x", "y", memory=3)
     script.schedule()
@@ -151,29 +117,14 @@ def test_x16_a_gang_revived_by_a_release(script: Script) -> None:
     assert script.schedule() == []
     reasons = script.scheduler.explain("a", "a0").reasons
     assert any("memory=6" in reason for reason in reasons)
-    script.release("plain", "x-0")
-    assert len(script.schedule()) == 10
-
-
-def test_x16_a_gang_revived_by_a_raised_quota(script: Script) -> None:
-    script.app("plain", RIGHT)
-    script.ask("plain", "x", memory=6)
+    if how == "a release":
+        script.release("plain", "x-0")
+    elif how == "a raised quota":
+        script.configure(siblings(most="memory: 15"))
+    else:
+        script.configure(siblings("gang.admission: incremental"))
     script.schedule()
-    gang(script, "a", LEFT, 9)
-    assert script.schedule() == []
-    script.configure(queues().replace("memory: 12", "memory: 15"))
-    assert len(script.schedule()) == 10
-
-
-def test_x16_a_gang_revived_by_a_changed_admission(script: Script) -> None:
-    script.app("plain", RIGHT)
-    script.ask("plain", "x", memory=6)
-    script.schedule()
-    gang(script, "a", LEFT, 9)
-    assert script.schedule() == []
-    script.configure(queues("gang.admission: incremental"))
-    script.schedule()
-    assert held(script, "a") == 6
+    assert held(script, "a") == placed
 
 
 def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Script) -> None:
@@ -192,7 +143,7 @@ def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Scrip
             script.confirm()
         script.schedule()
         assert held(script, f"after-{name}") == 5
-        end(script, f"after-{name}")
+        script.remove_app(f"after-{name}")
 
 
 def test_x16_in_one_leaf_a_smaller_gang_may_pass(script: Script) -> None:
@@ -206,9 +157,8 @@ def test_x16_in_one_leaf_a_smaller_gang_may_pass(script: Script) -> None:
 
 
 def test_x16_several_types_are_checked_together(order: str) -> None:
-    config = queues().replace("{memory: 12}", "{memory: 12, vcore: 4}")
-    script = Script(config, extra={"si.messageOrder": order})
-    script.node("n1", memory=100, vcore=100_000)
+    config = siblings(most="memory: 12, vcore: 4")
+    script = scripted(config, order=order, memory=100, vcore=100_000)
     script.app("plain", LEFT)
     script.ask("plain", "x", vcore=1000)
     script.schedule()
@@ -224,7 +174,7 @@ def test_x16_the_gate_is_checked_before_the_first_placeholder_only(script: Scrip
     script.app("a", LEFT, gang={"memory": 10})
     script.ask("a", "a0", "a1", group="tg", placeholder=True, memory=1)
     script.schedule()
-    script.configure(queues().replace("memory: 12", "memory: 5"))
+    script.configure(siblings(most="memory: 5"))
     script.ask("a", *[f"a{n}" for n in range(2, 10)], group="tg", placeholder=True, memory=1)
     script.schedule()
     assert held(script, "a") == 5
@@ -245,8 +195,7 @@ def test_x16_two_gated_gangs_are_served_in_order(script: Script) -> None:
 
 def test_x9_without_hold_real_asks_do_not_wait(order: str) -> None:
     """gang.hold: false is YuniKorn: an early real allocation makes the application run."""
-    script = Script(queues("gang.hold: 'false'"), extra={"si.messageOrder": order})
-    script.node("n1", memory=100)
+    script = scripted(siblings("gang.hold: 'false'"), order=order, memory=100)
     script.app("a", LEFT, gang={"memory": 4})
     script.ask("a", "real", memory=1)
     assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
@@ -277,19 +226,14 @@ def test_x17_placeholder_timeout(script: Script, timeout_ms: int, seconds: float
     assert app.state == "Killing"
 
 
-def test_x17_a_negative_placeholder_timeout_is_never(script: Script) -> None:
-    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=-1)
+@pytest.mark.parametrize("timeout_ms", [-1, 2**63 - 1])
+def test_x17_a_negative_placeholder_timeout_is_never(script: Script, timeout_ms: int) -> None:
+    """A huge one does not overflow."""
+    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=timeout_ms)
     script.ask("a", "p", group="tg", placeholder=True, memory=1)
     script.schedule()
     assert script.advance(1000 * 60 * MINUTE) == []
     assert state(script, "a") == "Accepted"
-
-
-def test_x17_a_huge_placeholder_timeout_does_not_overflow(script: Script) -> None:
-    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=2**63 - 1)
-    script.ask("a", "p", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    assert script.advance(1000 * 60 * MINUTE) == []
 
 
 def test_x17_run_limit_of_an_ordinary_application(script: Script, order: str) -> None:
@@ -302,39 +246,32 @@ def test_x17_run_limit_of_an_ordinary_application(script: Script, order: str) ->
     script.schedule()
     script.advance(59)
     assert state(script, "a") == "Running"
-    heard = [
+    assert script.advance(1) == in_order(
+        order,
         "a Killing (ApplicationExecutionTimeout)",
         "released ask a/z TIMEOUT",
         "released a/x-0 TIMEOUT",
         "released a/y-0 TIMEOUT",
-    ]
-    assert script.advance(1) == (heard[1:] + heard[:1] if order == "design" else heard)
+    )
     assert script.confirm() == ["a Killed (killed)"]
     (*_, last) = script.scheduler.story("allocation/a/x-0")
     assert last.target == "Expired"
 
 
-def test_x17_the_run_limit_is_not_restarted(script: Script) -> None:
+@pytest.mark.parametrize("back", [True, False], ids=["runs again", "waits"])
+def test_x17_the_run_limit_is_not_restarted(script: Script, back: bool) -> None:
+    """It strikes in Waiting too."""
     script.app("a", LEFT, timeout_ms=60_000)
     script.ask("a", "x", memory=1)
     script.schedule()
-    script.advance(30)
-    script.release("a", "x-0")
-    script.advance(20)
-    assert script.ask("a", "y", memory=1) == ["a Running (ask)"]
-    script.schedule()
-    script.advance(10)
-    assert state(script, "a") == "Killing"
-
-
-def test_x17_a_run_limit_strikes_in_waiting_too(script: Script) -> None:
-    script.app("a", LEFT, timeout_ms=60_000)
-    script.ask("a", "x", memory=1)
-    script.schedule()
-    script.advance(50)
+    script.advance(40)
     script.release("a", "x-0")
     script.advance(10)
-    assert state(script, "a") == "Killed"
+    if back:
+        assert script.ask("a", "y", memory=1) == ["a Running (ask)"]
+        script.schedule()
+    script.advance(10)
+    assert state(script, "a") == ("Killing" if back else "Killed")
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -5])
@@ -370,21 +307,12 @@ def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
     assert script.confirm() == ["a Waiting (wait)"]
 
 
-def test_x17_an_allocation_that_ended_earlier_is_not_released(script: Script) -> None:
-    script.app("a", LEFT)
-    script.ask("a", "x", "y", memory=1, timeout_ms=60_000)
-    script.schedule()
-    script.release("a", "x-0")
-    assert script.advance(60) == ["released a/y-0 TIMEOUT"]
-
-
 # -- gang.wait.limit -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
 def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(order: str, style: str) -> None:
-    script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
-    script.node("n1", memory=5)
+    script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=5)
     script.app("a", LEFT, gang={"memory": 12}, style=style)
     script.ask("a", "p", group="tg", placeholder=True, memory=12)
     script.ask("a", "real", group="tg", memory=5)
@@ -399,30 +327,31 @@ def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(order: str, style
         gone = ["released ask a/p TIMEOUT"]
         update = "a Resuming (ResourceReservationTimeout)"
         rest = ["a Accepted (resumed)"]
-    assert heard == ([*gone, update] if order == "design" else [update, *gone]) + rest
+    assert heard == in_order(order, update, *gone) + rest
     if style == "Soft":
         assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
 
 
 @pytest.mark.parametrize(("queue", "own", "seconds"), [(60, 20, 20), (20, 60, 20), (0, 20, 20)])
 def test_s3_an_application_may_bound_its_own_wait(queue: int, own: int, seconds: int) -> None:
-    script = Script(queues(f"gang.wait.limit: {queue}s" if queue else ""))
-    script.node("n1", memory=5)
-    script.app("a", LEFT, gang={"memory": 12}, style="Hard", tags={"gang.wait.limit": str(own)})
-    script.ask("a", "p", group="tg", placeholder=True, memory=12)
-    script.schedule()
+    script = waiting(f"gang.wait.limit: {queue}s" if queue else "", str(own))
     script.advance(seconds - 1)
     assert state(script, "a") == "Accepted"
     assert "a Killing (ResourceReservationTimeout)" in script.advance(1)
 
 
-@pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", "1234567890"])
-def test_s3_a_wait_that_is_no_number_of_seconds_is_ignored(text: str) -> None:
-    script = Script(queues(""))
-    script.node("n1", memory=5)
-    script.app("a", LEFT, gang={"memory": 12}, style="Hard", tags={"gang.wait.limit": text})
+def waiting(more: str, limit: str) -> Script:
+    """A Hard gang without a placeholder, with its own limit for that."""
+    script = scripted(siblings(more), memory=5)
+    script.app("a", LEFT, gang={"memory": 12}, style="Hard", tags={"gang.wait.limit": limit})
     script.ask("a", "p", group="tg", placeholder=True, memory=12)
     script.schedule()
+    return script
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", "1234567890"])
+def test_s3_a_wait_that_is_no_number_of_seconds_is_ignored(text: str) -> None:
+    script = waiting("", text)
     script.advance(10 * MINUTE)
     assert state(script, "a") == "Accepted"
     (note,) = [note for _, note in script.scheduler.notes]
@@ -430,8 +359,7 @@ def test_s3_a_wait_that_is_no_number_of_seconds_is_ignored(text: str) -> None:
 
 
 def test_gang_wait_limit_does_not_concern_a_started_gang(order: str) -> None:
-    script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
-    script.node("n1", memory=5)
+    script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=5)
     gang(script, "a", LEFT, 12)
     script.schedule()
     script.advance(10 * MINUTE)
@@ -443,8 +371,7 @@ def test_gang_wait_limit_does_not_concern_a_started_gang(order: str) -> None:
 
 
 def test_gang_wait_limit_also_ends_the_wait_at_the_gate(order: str) -> None:
-    script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
-    script.node("n1", memory=100)
+    script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=100)
     script.app("plain", RIGHT)
     script.ask("plain", "x", memory=6)
     script.schedule()

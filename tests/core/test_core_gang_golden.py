@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from core_world import MESSAGE_ORDERS, scripted
 
 from quadriga.core import Output
 from quadriga.si import AllocationResponse, TerminationType
-from quadriga.sim.script import Script, lines
+from quadriga.sim.script import lines
 
 GOLDEN = Path(__file__).parent / "golden"
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
@@ -35,7 +36,7 @@ class Flow:
     """A scripted conversation and its text."""
 
     def __init__(self, order: str) -> None:
-        self.script = Script(extra={"si.messageOrder": order})
+        self.script = scripted(order=order)
         self.text: list[str] = []
 
     def do(self, what: str, *names: object, **how: object) -> None:
@@ -82,11 +83,17 @@ def _told(output: Output) -> list[str]:
     return [f"       < {callback}: {first}", *(f"           {item}" for item in more)]
 
 
+def _gang(flow: Flow, size: int = 3, each: int = 1, **more: object) -> None:
+    """A gang of three, or of one."""
+    flow.do("node", "n1", memory=20)
+    flow.do("app", "g", gang={"memory": size}, **more)
+    keys = [f"p{n}" for n in range(size // each)]
+    flow.do("ask", "g", *keys, group="tg", placeholder=True, memory=each)
+
+
 def start(flow: Flow) -> None:
     """G1: placeholders, then the originator, then every member takes over a placeholder."""
-    flow.do("node", "n1", memory=20)
-    flow.do("app", "g", gang={"memory": 3}, style="Hard")
-    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    _gang(flow, style="Hard")
     flow.do("schedule")
     flow.do("ask", "g", "driver", originator=True, memory=1)
     flow.do("schedule")
@@ -98,9 +105,7 @@ def start(flow: Flow) -> None:
 
 
 def _incomplete(flow: Flow, style: str) -> None:
-    flow.do("node", "n1", memory=20)
-    flow.do("app", "g", gang={"memory": 24}, style=style, timeout_ms=60_000)
-    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=8)
+    _gang(flow, 24, 8, style=style, timeout_ms=60_000)
     flow.do("ask", "g", "m0", group="tg", memory=8)
     flow.do("schedule")
     flow.do("advance", 1)
@@ -126,9 +131,7 @@ def soft_timeout(flow: Flow) -> None:
 
 def clean_up(flow: Flow) -> None:
     """G51 to G54: the last member ends, leftovers are given back, the application completes."""
-    flow.do("node", "n1", memory=20)
-    flow.do("app", "g", gang={"memory": 3})
-    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    _gang(flow)
     flow.do("schedule")
     flow.do("ask", "g", "m0", group="tg", memory=1)
     flow.do("schedule")
@@ -141,9 +144,7 @@ def clean_up(flow: Flow) -> None:
 
 def removal(flow: Flow) -> None:
     """X31: the resource manager removes an application while a replacement is in flight."""
-    flow.do("node", "n1", memory=20)
-    flow.do("app", "g", gang={"memory": 3})
-    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    _gang(flow)
     flow.do("schedule")
     flow.do("ask", "g", "m0", "m1", group="tg", memory=1)
     flow.do("schedule", 1)
@@ -155,9 +156,7 @@ def removal(flow: Flow) -> None:
 
 def too_large(flow: Flow) -> None:
     """5.13, S1, X37: a member larger than its placeholder takes it over all the same."""
-    flow.do("node", "n1", memory=20)
-    flow.do("app", "g", gang={"memory": 6})
-    flow.do("ask", "g", "p0", group="tg", placeholder=True, memory=6)
+    _gang(flow, 6, 6)
     flow.do("schedule")
     flow.do("ask", "g", "m0", group="tg", memory=10)
     flow.do("schedule")
@@ -167,7 +166,6 @@ def too_large(flow: Flow) -> None:
 FLOWS = (start, hard_timeout, soft_timeout, clean_up, removal, too_large)
 
 
-@pytest.mark.parametrize("order", ["design", "k8shim"])
 @pytest.mark.parametrize("tell", FLOWS, ids=lambda flow: flow.__name__)
 def test_x8_golden_flow(tell: Callable[[Flow], None], order: str) -> None:
     flow = Flow(order)
@@ -181,14 +179,14 @@ def test_x8_golden_flow(tell: Callable[[Flow], None], order: str) -> None:
 
 
 def test_every_golden_file_belongs_to_a_flow() -> None:
-    expected = {f"{flow.__name__}.{order}.txt" for flow in FLOWS for order in ("design", "k8shim")}
+    expected = {f"{flow.__name__}.{order}.txt" for flow in FLOWS for order in MESSAGE_ORDERS}
     assert {file.name for file in GOLDEN.glob("*.txt")} == expected
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
 def test_the_orders_differ_in_the_order_only(flow: Callable[[Flow], None]) -> None:
     said = []
-    for order in ("design", "k8shim"):
+    for order in MESSAGE_ORDERS:
         text = (GOLDEN / f"{flow.__name__}.{order}.txt").read_text(encoding="utf-8")
         said.append(sorted(text.replace(f"# si.messageOrder: {order}", "").splitlines()))
     assert said[0] == said[1]

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from core_world import queues, running_gang
 
 from quadriga.si import NodeInfo
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
 
 OPEN, DRAIN, GONE = NodeInfo.DRAIN_TO_SCHEDULABLE, NodeInfo.DRAIN_NODE, NodeInfo.DECOMISSION
-QUOTA = ONE_QUEUE + "            resources: {max: {memory: %d}}\n"
 REQUIRED = "yunikorn.apache.org/requiredNode"
-
-
-@pytest.fixture(params=["design", "k8shim"])
-def script(request: pytest.FixtureRequest) -> Script:
-    script = Script(extra={"si.messageOrder": request.param})
-    script.node("n1", memory=20)
-    return script
-
-
-def running_gang(script: Script, count: int, size: int = 1) -> None:
-    script.app("g", gang={"memory": count * size})
-    keys = [f"p{n}" for n in range(count)]
-    script.ask("g", *keys, group="tg", placeholder=True, memory=size)
-    script.schedule()
-    assert script.scheduler.application("g").state == "Running"
 
 
 def allocated(script: Script, node: str = "n1") -> dict[str, int]:
@@ -42,19 +27,18 @@ def group_counts(script: Script) -> tuple[int, int, int]:
     return group.allocated, group.replaced, group.timed_out
 
 
-def everything_holds(script: Script) -> bool:
-    return script.scheduler.check() == []
+def limited_to(memory: int) -> str:
+    return queues("default", default=f"resources: {{max: {{memory: {memory}}}}}")
+
+
+def parked(script: Script, size: int, asked: int) -> None:
+    """A gang of one, whose larger or equal member waits for its placeholder's end."""
+    running_gang(script, count=1, size=size)
+    script.ask("g", "real", group="tg", memory=asked)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
 
 
 # -- X36 -------------------------------------------------------------------------------------------
-
-
-def test_x36_a_member_without_placeholder_goes_the_normal_way(script: Script) -> None:
-    """At once, while the replacement of another member is under way."""
-    running_gang(script, count=1)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED", "new g/m1-0 on n1"]
-    assert script.confirm() == ["new g/m0-0 on n1"]
 
 
 def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(script: Script) -> None:
@@ -102,17 +86,13 @@ def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script) -> N
 
 def test_x37_what_it_needs_beyond_its_placeholder_is_held_for_it(script: Script) -> None:
     """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=20)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    parked(script, 6, 20)
     assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
     script.app("other")
     script.ask("other", "x", memory=1)
     assert script.schedule() == []
-    assert everything_holds(script)
     assert script.confirm() == ["new g/real-0 on n1"]
     assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
-    assert everything_holds(script)
 
 
 def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
@@ -121,15 +101,13 @@ def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
     script.ask("g", "real", group="tg", memory=15)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert allocated(script) == {"node": 20, "queue": 25, "user": 25}
-    assert everything_holds(script)
     assert script.confirm() == ["new g/real-0 on n2"]
     assert allocated(script) == {"node": 10, "queue": 25, "user": 25}
     assert group_counts(script) == (1, 1, 0)
-    assert everything_holds(script)
 
 
 def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -> None:
-    script.configure(QUOTA % 16)
+    script.configure(limited_to(16))
     running_gang(script, count=2, size=4)
     script.ask("g", "m0", "m1", group="tg", memory=10)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
@@ -160,36 +138,25 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
 
 
 def test_x37_a_larger_member_that_is_taken_back_gives_its_room_back(script: Script) -> None:
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=20)
-    script.schedule()
+    parked(script, 6, 20)
     script.release_ask("g", "real")
     assert allocated(script) == {"node": 6, "queue": 6, "user": 6}
-    assert everything_holds(script)
     script.confirm()
     assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
-    assert everything_holds(script)
 
 
-@pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_x37_a_placeholder_that_ends_meanwhile(script: Script, style: str) -> None:
+def test_x37_a_placeholder_that_ends_meanwhile(script: Script) -> None:
     """The resource manager stops it: the member waits again, and nothing is held for it."""
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=20)
-    script.schedule()
+    parked(script, 6, 20)
     assert script.release("g", "p0-0") == ["released g/p0-0 STOPPED_BY_RM"]
     assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
-    assert everything_holds(script)
     assert script.schedule() == ["new g/real-1 on n1"]
 
 
 def test_x37_the_node_goes_with_what_was_held_on_it(script: Script) -> None:
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=20)
-    script.schedule()
+    parked(script, 6, 20)
     script.node("n2", memory=20)
     assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
-    assert everything_holds(script)
     assert script.schedule() == ["new g/real-1 on n2"]
 
 
@@ -222,21 +189,17 @@ def test_x39_a_node_that_drains_after_the_plan(script: Script) -> None:
     script.schedule()
     script.node("n1", DRAIN)
     assert script.confirm() == ["new g/real-0 on n2"]
-    assert everything_holds(script)
 
 
 @pytest.mark.parametrize("how", ["open again", "another node"])
 def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> None:
     """With its quota: an ask that comes later gets only what is left of it."""
-    script.configure(QUOTA % 6)
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=6)
-    script.schedule()
+    script.configure(limited_to(6))
+    parked(script, 6, 6)
     script.node("n1", DRAIN)
     assert script.confirm() == []
     ask = script.scheduler.application("g").asks["real"]
     assert ask.state == "Parked"
-    assert everything_holds(script)
     (reason, *_) = script.scheduler.explain("g", "real").reasons
     assert reason.startswith("its placeholder is gone, node n1 drains")
     assert script.schedule() == []
@@ -249,29 +212,23 @@ def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> 
         script.node("n2", memory=20)
     where = "n1" if how == "open again" else "n2"
     assert script.schedule() == [f"new g/real-0 on {where}"]
-    assert everything_holds(script)
     assert group_counts(script) == (0, 1, 0)
     script.release("g", "real-0")
     assert f"new other/x-0 on {where}" in script.schedule()
 
 
 def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> None:
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=6)
-    script.schedule()
+    parked(script, 6, 6)
     script.node("n1", DRAIN)
     script.confirm()
     assert allocated(script) == {"node": 0, "queue": 6, "user": 6}
     assert "g Waiting (wait)" in script.release_ask("g", "real")
     assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
-    assert everything_holds(script)
     assert not script.scheduler.partition().waiting.stranded
 
 
 def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=6)
-    script.schedule()
+    parked(script, 6, 6)
     script.node("n1", DRAIN)
     script.confirm()
     script.node("n1", GONE)
@@ -281,13 +238,10 @@ def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
 
 
 def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) -> None:
-    running_gang(script, count=1, size=6)
-    script.ask("g", "real", group="tg", memory=6)
-    script.schedule()
+    parked(script, 6, 6)
     script.node("n1", DRAIN)
     script.confirm()
     script.remove_app("g")
-    assert everything_holds(script)
     assert not script.scheduler.partition().waiting.stranded
     script.node("n1", OPEN)
     assert script.schedule() == []

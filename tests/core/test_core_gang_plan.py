@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from core_world import news, queues, scripted
 
 from quadriga.core import Options
 from quadriga.core.model.node import Node
@@ -12,23 +13,13 @@ from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.scheduling import batch
 from quadriga.sim.script import Script
 
-CONFIG = """\
-partitions:
-  - name: default
-    nodesortpolicy: {{type: {sort}}}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-          - name: other
-            properties: {{application.sort.policy: fair}}
-"""
+CONFIG = queues("default", "other", other="properties: {application.sort.policy: fair}")
 
 
 def cluster(admission: str, sort: str, vcores: list[int]) -> Script:
     options = Options(journal_size=None, gang_admission=admission)
-    script = Script(CONFIG.format(sort=sort), options=options)
+    policy = f"nodesortpolicy: {{type: {sort}}}, queues:"
+    script = scripted(CONFIG.replace("queues:", policy, 1), options=options)
     for at, vcore in enumerate(vcores):
         script.node(f"n{at:03}", vcore=vcore, memory=vcore)
     return script
@@ -40,10 +31,6 @@ def gang(script: Script, name: str, groups: list[tuple[str, int, int]], **more: 
     for group, number, vcore in groups:
         keys = [f"{name}-{group}-{at}" for at in range(number)]
         script.ask(name, *keys, group=group, placeholder=True, vcore=vcore)
-
-
-def new(lines: list[str]) -> list[str]:
-    return [line.split(" placeholder")[0] for line in lines if line.startswith("new ")]
 
 
 def story(script: Script) -> list[str]:
@@ -78,7 +65,7 @@ def test_q2_members_get_the_nodes_and_messages_that_they_get_one_by_one(
         script.schedule()
         script.confirm()
     atomic, whole = scripts
-    assert len(new(atomic.log)) == 3 + 2 * sum(number for number, _ in sizes)
+    assert len(news(atomic.log)) == 3 + 2 * sum(number for number, _ in sizes)
     assert atomic.log == whole.log
     assert story(atomic) == story(whole)
 
@@ -90,10 +77,9 @@ def test_g4_the_messages_of_a_gang_are_in_the_order_of_its_asks() -> None:
     script.ask("g", "large", group="large", placeholder=True, vcore=4)
     script.ask("g", "small-2", group="small", placeholder=True, vcore=1)
     said = script.schedule()
-    keys = [line.split()[1] for line in new(said)]
+    keys = [line.split()[0] for line in news(said)]
     assert keys == ["g/small-0-0", "g/small-1-0", "g/large-0", "g/small-2-0"]
-    running = next(at for at, line in enumerate(said) if "Running" in line)
-    assert running == len(said) - 2  # the last placeholder is announced to a running application
+    assert "Running" in said[-2]  # the last placeholder is announced to a running application
 
 
 def test_g21_a_gang_runs_when_the_announced_size_is_there_and_more_placeholders_follow() -> None:
@@ -101,9 +87,9 @@ def test_g21_a_gang_runs_when_the_announced_size_is_there_and_more_placeholders_
     script.app("g", gang={"vcore": 3})
     script.ask("g", *[f"p{at}" for at in range(6)], group="t", placeholder=True, vcore=1)
     said = script.schedule()
-    assert len(new(said)) == 6
+    assert len(news(said)) == 6
     running = next(at for at, line in enumerate(said) if "Running" in line)
-    assert len(new(said[:running])) == 2
+    assert len(news(said[:running])) == 2
 
 
 @pytest.mark.parametrize("sort", ["fair", "bestfit"])
@@ -111,28 +97,28 @@ def test_q2_a_plan_that_fails_on_many_nodes_refunds_them(sort: str) -> None:
     """With many nodes for each member the room is not counted in advance."""
     script = cluster("atomic", sort, [1] * 30 + [2, 2])
     gang(script, "g", [("t", 3, 2)])
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     own = script.scheduler.application("g").gang
     assert (own.lacks, own.outstanding, own.missing) == ("nodes", 3, 1)
     nodes = script.scheduler.partition().nodes.values()
     assert not any(any(node.allocated) for node in nodes)
     script.app("s")
     script.ask("s", "a", "b", vcore=2)  # the shape of the gang still has nodes
-    assert new(script.schedule()) == ["new s/a-0 on n030", "new s/b-0 on n031"]
+    assert news(script.schedule()) == ["s/a-0 on n030", "s/b-0 on n031"]
     script.node("n100", vcore=4)
     script.node("n101", vcore=2)
-    assert len(new(script.schedule())) == 3
+    assert len(news(script.schedule())) == 3
 
 
 def test_q2_large_members_that_leave_no_room_for_small_ones_are_refunded() -> None:
     script = cluster("atomic", "bestfit", [1] * 30 + [4])
     gang(script, "g", [("small", 32, 1), ("large", 1, 3)])
-    assert new(script.schedule()) == []
+    assert news(script.schedule()) == []
     own = script.scheduler.application("g").gang
     assert (own.outstanding, own.missing) == (33, 1)
     assert not any(any(node.allocated) for node in script.scheduler.partition().nodes.values())
     script.node("n100", vcore=1)
-    assert len(new(script.schedule())) == 33
+    assert len(news(script.schedule())) == 33
 
 
 def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +139,7 @@ def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.Monkey
     for at in range(10):
         script.ask(f"s{at}", *[f"k{each}" for each in range(10)], vcore=1)
         gang(script, f"h{at}", [("t", 10, 1)])
-    assert len(new(script.schedule())) == 200
+    assert len(news(script.schedule())) == 200
     assert len(singly) < 10
 
 
@@ -171,7 +157,7 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(NodeIndex, "policy_score", counted)
     gang(script, "g", [("t", 40, 1)])
-    placed = new(script.schedule())
+    placed = news(script.schedule())
     assert len(placed) == 40
     assert {int(line[-1]) % 2 for line in placed} == {0}
     assert len(scored) <= 50 + 40

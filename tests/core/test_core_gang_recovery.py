@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_world import queues, running_gang, scripted, state
 
 from quadriga.si import (
     Allocation,
@@ -14,18 +15,12 @@ from quadriga.si import (
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
-TIMEOUT = TerminationType.TIMEOUT
 MINUTE = 60
-
-
-@pytest.fixture(params=["design", "k8shim"])
-def order(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
 def script(order: str) -> Script:
-    return Script(extra={"si.messageOrder": order})
+    return scripted(order=order)
 
 
 def ran(
@@ -50,10 +45,6 @@ def placeholder(key: str, **more: object) -> Allocation:
 def report(script: Script, *allocations: Allocation) -> list[str]:
     """The other way of recovery: AllocationRequest.allocations (SI 1.4)."""
     return script.send(AllocationRequest(rmID="rm", allocations=allocations))
-
-
-def state(script: Script) -> str:
-    return script.scheduler.application("g").state
 
 
 # -- with the node ---------------------------------------------------------------------------------
@@ -101,7 +92,7 @@ def test_g56_a_recovered_incomplete_gang_times_out(script: Script) -> None:
 
 
 def test_g56_recovery_knows_no_quota(script: Script) -> None:
-    script.configure(ONE_QUEUE + "            resources: {max: {memory: 1}}\n")
+    script.configure(queues("default", default="resources: {max: {memory: 1}}"))
     script.app("g", gang={"memory": 1})
     script.app("h")
     existing = [ran("a", app="h", group=""), ran("b", app="h", group=""), placeholder("p0")]
@@ -171,24 +162,21 @@ def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
 
 
 @pytest.mark.parametrize("first", ["real", "placeholder"])
-def test_x25_a_leftover_of_a_running_application_is_replaced(script: Script, first: str) -> None:
-    existing = [ran("real"), placeholder("p1")]
-    script.app("g", gang={"memory": 2})
-    script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
-    assert state(script) == "Running"
-    script.ask("g", "late", group="tg", memory=1)
-    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/late-0 on n1"]
-
-
-@pytest.mark.parametrize("first", ["real", "placeholder"])
-def test_x25_a_leftover_of_a_running_application_times_out(script: Script, first: str) -> None:
-    """Whichever is reported first: the placeholder is given back, the application goes on."""
+@pytest.mark.parametrize("ends", ["replaced", "times out"])
+def test_x25_a_leftover_of_a_running_application(script: Script, first: str, ends: str) -> None:
+    """Whichever is reported first: a later member takes it over, or it is given back at the timeout and
+    the application goes on."""
     existing = [ran("real"), placeholder("p1")]
     script.app("g", gang={"memory": 2}, style="Hard")
     script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
-    assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
-    assert script.confirm() == []
+    assert state(script) == "Running"
+    if ends == "replaced":
+        script.ask("g", "late", group="tg", memory=1)
+        assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+        assert script.confirm() == ["new g/late-0 on n1"]
+    else:
+        assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
+        assert script.confirm() == []
     assert state(script) == "Running"
 
 
@@ -207,9 +195,7 @@ def test_x25_a_leftover_is_released_on_completion(script: Script) -> None:
 def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -> None:
     """The RM confirms what the former scheduler asked for: the pod is gone (X32)."""
     script.node("n1", memory=20)
-    script.app("g", gang={"memory": 1})
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    running_gang(script, count=1)
     script.ask("g", "real", group="tg", memory=1)
     script.schedule()
     script.send(

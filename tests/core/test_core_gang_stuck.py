@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_world import queues, running_gang, scripted, state
 
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script
@@ -13,22 +14,6 @@ MINUTE = 60
 HOUR = 3600
 
 
-@pytest.fixture(params=["design", "k8shim"])
-def order(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def script(order: str) -> Script:
-    script = Script(extra={"si.messageOrder": order})
-    script.node("n1", memory=20)
-    return script
-
-
-def state(script: Script) -> str:
-    return script.scheduler.application("g").state
-
-
 def counts(script: Script) -> tuple[int, int, int]:
     (group,) = script.scheduler.application("g").gang.task_groups.values()
     return group.count, group.replaced, group.timed_out
@@ -37,21 +22,9 @@ def counts(script: Script) -> tuple[int, int, int]:
 # -- S1 --------------------------------------------------------------------------------------------
 
 
-def test_s1_a_real_ask_larger_than_its_placeholder_is_scheduled(script: Script) -> None:
-    script.app("g", gang={"memory": 6})
-    script.ask("g", "p", group="tg", placeholder=True, memory=6)
-    script.schedule()
-    script.ask("g", "real", group="tg", memory=10)
-    assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n1"]
-    assert counts(script) == (1, 1, 0)
-
-
-def test_s1_with_a_smaller_one_among_the_larger(script: Script) -> None:
-    """Each takes over one placeholder (X37)."""
-    script.app("g", gang={"memory": 8})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=4)
-    script.schedule()
+def test_s1_real_asks_larger_than_their_placeholders_are_scheduled(script: Script) -> None:
+    """With a smaller one among the larger: each takes over one placeholder (X37)."""
+    running_gang(script, count=2, size=4)
     script.ask("g", "large", group="tg", memory=5)
     script.ask("g", "small", group="tg", memory=4)
     assert script.schedule() == [
@@ -59,6 +32,7 @@ def test_s1_with_a_smaller_one_among_the_larger(script: Script) -> None:
         "released g/p1-0 PLACEHOLDER_REPLACED",
     ]
     assert script.confirm() == ["new g/large-0 on n1", "new g/small-0 on n1"]
+    assert counts(script) == (2, 2, 0)
 
 
 # -- S2 --------------------------------------------------------------------------------------------
@@ -90,28 +64,6 @@ def test_s2_the_whole_group_taken_back(script: Script) -> None:
 
 
 # -- S3 --------------------------------------------------------------------------------------------
-
-LIMITED = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-            properties: {gang.wait.limit: 10m}
-"""
-
-
-def test_s3_a_gang_without_any_placeholder_may_have_a_limit(order: str) -> None:
-    script = Script(LIMITED, extra={"si.messageOrder": order})
-    script.node("n1", memory=20)
-    script.app("g", gang={"memory": 50}, style="Soft")
-    script.ask("g", "p", group="tg", placeholder=True, memory=50)
-    script.ask("g", "real", group="tg", memory=5)
-    script.schedule()
-    script.advance(10 * MINUTE)
-    assert script.schedule() == ["g Running (run)", "new g/real-0 on n1"]
 
 
 def test_s3_without_the_limit_it_waits_and_says_so(script: Script) -> None:
@@ -152,8 +104,7 @@ def test_s4_an_unconfirmed_release_is_sent_again(
 
 
 def test_s4_the_interval_is_the_resource_managers_choice(order: str) -> None:
-    script = Script(extra={"si.messageOrder": order, "release.resend": "5s"})
-    script.node("n1", memory=20)
+    script = scripted(order=order, extra={"release.resend": "5s"}, memory=20)
     lost_confirmation(script, "Hard")
     for wait in (5, 10, 20, 40, 80, 160, 320, 600, 600):
         assert script.advance(wait - 1) == []
@@ -196,13 +147,19 @@ def test_s5_more_than_announced_is_enough(script: Script) -> None:
     assert script.schedule()[1] == "g Running (run)"
 
 
-def test_s5_soft_a_lost_placeholder_counts(script: Script) -> None:
-    script.app("g", gang={"memory": 3}, style="Soft")
+@pytest.mark.parametrize("style", ["Hard", "Soft"])
+def test_s5_a_lost_placeholder_counts_where_the_style_is_soft(script: Script, style: str) -> None:
+    """Hard waits for the timer."""
+    script.app("g", gang={"memory": 3}, style=style)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
     script.schedule()
     script.release("g", "p0-0")
     script.ask("g", "p2", group="tg", placeholder=True, memory=1)
-    assert "g Running (run)" in script.schedule()
+    assert ("g Running (run)" in script.schedule()) == (style == "Soft")
+    if style == "Hard":
+        assert state(script) == "Accepted"
+        script.advance(15 * MINUTE)
+        assert state(script) == "Killing"
 
 
 def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
@@ -214,18 +171,6 @@ def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
     script.ask("g", "p2", group="tg", placeholder=True, memory=1)
     script.schedule()
     assert state(script) == "Running"
-
-
-def test_s5_hard_a_lost_placeholder_waits_for_the_timer(script: Script) -> None:
-    script.app("g", gang={"memory": 3}, style="Hard")
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.release("g", "p0-0")
-    script.ask("g", "p2", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    assert state(script) == "Accepted"
-    script.advance(15 * MINUTE)
-    assert state(script) == "Killing"
 
 
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
@@ -252,25 +197,8 @@ def test_s5_all_placeholders_lost_with_a_member_waiting(script: Script, style: s
 # -- S6 --------------------------------------------------------------------------------------------
 
 
-def test_s6_a_reservation_is_given_up_when_its_ask_goes(script: Script) -> None:
-    script.node("n2", memory=5)
-    script.app("plain")
-    script.ask("plain", "x", memory=10)
-    script.schedule()
-    script.ask("plain", "big", memory=14)
-    script.schedule()
-    script.advance(2)
-    script.schedule()
-    partition = script.scheduler.partition()
-    assert partition.nodes["n1"].reservation is not None
-    script.app("other")
-    script.ask("other", "small", memory=8)
-    assert script.schedule() == []
-    script.release_ask("plain", "big")
-    assert "new other/small-0 on n1" in script.schedule()
-
-
-def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script) -> None:
+@pytest.mark.parametrize("how", ["its ask goes", "an hour passes"])
+def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str) -> None:
     """2.10: after an hour in vain others are served on the node again."""
     script.node("n2", memory=5)
     script.app("plain")
@@ -280,32 +208,25 @@ def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script) -> None:
     script.schedule()
     script.advance(2)
     script.schedule()
+    assert script.scheduler.partition().nodes["n1"].reservation is not None
     script.app("other")
     script.ask("other", "small", memory=8)
     assert script.schedule() == []
-    script.advance(HOUR)
+    if how == "its ask goes":
+        script.release_ask("plain", "big")
+    else:
+        script.advance(HOUR)
     assert "new other/small-0 on n1" in script.schedule()
 
 
 # -- V7 --------------------------------------------------------------------------------------------
 
-STATEAWARE = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-            properties: {application.sort.policy: stateaware}
-"""
-
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
 def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str) -> None:
     """It does not hold up a stateaware queue for ever: its real asks are held, and nothing else comes."""
-    script = Script(STATEAWARE, extra={"si.messageOrder": order})
-    script.node("n1", memory=20)
+    config = queues("default", default="properties: {application.sort.policy: stateaware}")
+    script = scripted(config, order=order, memory=20)
     script.app("g", gang={"memory": 5}, style=style)
     script.ask("g", "real", memory=1)
     script.app("next")
@@ -335,24 +256,25 @@ def test_v7_a_gang_whose_placeholders_are_pending_waits_on(script: Script) -> No
     assert "new g/real-0 on n1" in script.schedule()
 
 
-def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script) -> None:
+def resumed(script: Script) -> None:
+    """A gang whose Soft timeout has passed, with nothing left."""
     script.app("g", gang={"memory": 30}, timeout_ms=60_000)
     script.ask("g", "p0", group="tg", placeholder=True, memory=1)
     script.schedule()
     script.advance(MINUTE)
     script.confirm()
     assert state(script) == "Accepted"
+
+
+def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script) -> None:
+    resumed(script)
     assert script.advance(MINUTE - 1) == []
     assert script.advance(1) == ["g Waiting (wait)"]
     assert script.advance(30) == ["g Completed (complete)"]
 
 
 def test_v7_a_soft_gang_that_asks_again_goes_on(script: Script) -> None:
-    script.app("g", gang={"memory": 30}, timeout_ms=60_000)
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.advance(MINUTE)
-    script.confirm()
+    resumed(script)
     script.ask("g", "large", memory=500)
     script.advance(10 * MINUTE)
     assert state(script) == "Accepted"

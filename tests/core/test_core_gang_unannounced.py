@@ -4,22 +4,12 @@
 from __future__ import annotations
 
 import pytest
+from core_world import queues, scripted, state
 
 from quadriga.si import NodeInfo
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
 
 MINUTE = 60
-
-
-@pytest.fixture(params=["design", "k8shim"])
-def script(request: pytest.FixtureRequest) -> Script:
-    script = Script(extra={"si.messageOrder": request.param})
-    script.node("n1", memory=20)
-    return script
-
-
-def state(script: Script) -> str:
-    return script.scheduler.application("g").state
 
 
 def placeholders(script: Script, *keys: str, size: int = 1) -> list[str]:
@@ -91,19 +81,9 @@ def test_x35_a_placeholder_ask_that_is_taken_back_makes_the_gang_smaller(script:
     assert "g Running (run)" in script.release_ask("g", "p1")
 
 
-def test_x35_a_placeholder_ask_that_changes_its_size(script: Script) -> None:
-    script.app("g")
-    placeholders(script, "p0", size=5)
-    placeholders(script, "p1", size=100)
-    script.schedule()
-    assert state(script) == "Accepted"
-    placeholders(script, "p1", size=5)
-    assert script.schedule() == ["g Running (run)", "new g/p1-0 on n1 placeholder of tg"]
-
-
 def test_x35_the_gate_is_left_out(script: Script) -> None:
     """X16 needs the total, which nobody has announced: what fits the quota is placed."""
-    script.configure(ONE_QUEUE + "            resources: {max: {memory: 8}}\n")
+    script.configure(queues("default", default="resources: {max: {memory: 8}}"))
     script.app("g")
     placeholders(script, "p0", "p1", "p2", size=4)
     assert script.schedule() == [
@@ -114,8 +94,8 @@ def test_x35_the_gate_is_left_out(script: Script) -> None:
 
 def test_x35_a_fair_queue_takes_no_placeholder_asks() -> None:
     """As it takes no placeholderAsk (G7); its other asks are served."""
-    script = Script(ONE_QUEUE + "            properties: {application.sort.policy: fair}\n")
-    script.node("n1", memory=20)
+    config = queues("default", default="properties: {application.sort.policy: fair}")
+    script = scripted(config, memory=20)
     script.app("g")
     (heard,) = placeholders(script, "p0")
     assert heard.startswith("rejected ask g/p0")
@@ -185,8 +165,9 @@ def test_x42_the_allocation_that_completes_the_gang_makes_it_run(script: Script)
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_x38_leftovers_are_released_at_the_timeout(script: Script, style: str) -> None:
-    """The application runs on, and members that come later go the normal way."""
+def test_g45_x38_leftovers_are_released_at_the_timeout(script: Script, style: str) -> None:
+    """A complete gang does not time out: the application runs on, and members that come later go the
+    normal way."""
     script.app("g", gang={"memory": 4}, style=style)
     placeholders(script, "p0", "p1", size=2)
     script.schedule()
@@ -199,3 +180,5 @@ def test_x38_leftovers_are_released_at_the_timeout(script: Script, style: str) -
     assert script.schedule() == ["new g/m1-0 on n1"]
     assert script.confirm() == []
     assert state(script) == "Running"
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
+    assert (group.count, group.replaced, group.timed_out) == (2, 1, 1)

@@ -6,33 +6,20 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
+from core_world import queues, scripted
 
+from quadriga import si
 from quadriga.core import RequestError, Scheduler, SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    Allocation,
-    AllocationAsk,
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    UserGroupInformation,
-)
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 MOST = 2**63 - 1
 
 
 def running() -> Script:
     """An application with an allocation and a pending ask."""
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "app", "a", "b", vcore=1000)
     return script
 
 
@@ -41,17 +28,15 @@ def holds(script: Script) -> bool:
     return (list(app.allocations), list(app.asks), app.state) == (["a-0"], ["b"], "Running")
 
 
-def releases(*items: AllocationRelease | AllocationAskRelease) -> AllocationRequest:
-    request = AllocationReleasesRequest()
+def releases(*items: si.AllocationRelease | si.AllocationAskRelease) -> si.AllocationRequest:
+    request = si.AllocationReleasesRequest()
     for item in items:
-        if isinstance(item, AllocationRelease):
+        if isinstance(item, si.AllocationRelease):
             request.allocationsToRelease.append(item)
         else:
             request.allocationAsksToRelease.append(item)
-    return AllocationRequest(rmID="rm", releases=request)
+    return si.AllocationRequest(rmID="rm", releases=request)
 
-
-# -- times that are none ------------------------------------------------------------------------------
 
 NO_TIMES: dict[str, Any] = {
     "bool": True,
@@ -78,9 +63,9 @@ def test_2_10_a_time_that_is_none_is_refused_and_nothing_is_applied(call: str, k
     scheduler = script.scheduler
     script.advance(1)
     before = scheduler.now, scheduler.journal.count, scheduler.next_deadline()
-    node = NodeInfo(nodeID="n2", action=NodeInfo.CREATE)
+    node = si.NodeInfo(nodeID="n2", action=si.NodeInfo.CREATE)
     arguments: dict[str, tuple[Any, ...]] = {
-        "apply": (NodeRequest(rmID="rm", nodes=[node]),),
+        "apply": (si.NodeRequest(rmID="rm", nodes=[node]),),
         "disconnect": ("rm",),
     }
     with pytest.raises(RequestError) as refused:
@@ -105,13 +90,6 @@ def test_2_10_nor_does_the_service_take_such_a_time(kind: str) -> None:
     assert service.now() == 5
 
 
-def test_2_10_the_latest_time_of_all() -> None:
-    script = running()
-    script.scheduler.advance(2**62)
-    script.scheduler.schedule(2**62)
-    assert script.scheduler.now == 2**62
-
-
 # -- nothing by that name --------------------------------------------------------------------------
 
 
@@ -129,11 +107,11 @@ def test_releases_of_what_is_not_known_are_ignored_and_noted() -> None:
 
 def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -> None:
     script = running()
-    good = AllocationRelease(partitionName="default", applicationID="app", UUID="a-0")
+    good = si.AllocationRelease(partitionName="default", applicationID="app", UUID="a-0")
     for bad, field in [
-        (AllocationAskRelease(partitionName="default"), "allocationAsksToRelease[0]"),
-        (AllocationAskRelease(applicationID="app"), "allocationAsksToRelease[0].partitionName"),
-        (AllocationRelease(partitionName="default", UUID="a-0"), "[1].applicationID"),
+        (si.AllocationAskRelease(partitionName="default"), "allocationAsksToRelease[0]"),
+        (si.AllocationAskRelease(applicationID="app"), "allocationAsksToRelease[0].partitionName"),
+        (si.AllocationRelease(partitionName="default", UUID="a-0"), "[1].applicationID"),
     ]:
         with pytest.raises(RequestError) as refused:
             script.send(releases(good, bad))
@@ -142,64 +120,25 @@ def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -
         assert holds(script)
 
 
-def test_an_error_in_the_releases_stops_the_asks_of_the_request_too() -> None:
-    script = running()
-    request = releases(AllocationAskRelease(partitionName="default"))
-    request.asks.add(
-        allocationKey="new",
-        applicationID="app",
-        resourceAsk=resource({"vcore": 1}),
-        maxAllocations=1,
-    )
-    with pytest.raises(RequestError):
-        script.send(request)
-    assert holds(script)
-
-
 def test_messages_that_are_none() -> None:
     scheduler = Scheduler()
-    for thing in (None, "text", Allocation(), object()):
+    for thing in (None, "text", si.Allocation(), object()):
         with pytest.raises(RequestError, match="not a message"):
             scheduler.apply(thing, 0)  # type: ignore[arg-type]
 
 
 def test_empty_requests_are_answered_with_nothing() -> None:
     script = running()
-    for request in (
-        AllocationRequest(rmID="rm"),
-        ApplicationRequest(rmID="rm"),
-        NodeRequest(rmID="rm"),
-        releases(),
-    ):
+    kinds = (si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
+    for request in (*(kind(rmID="rm") for kind in kinds), releases()):
         assert script.send(request) == []
     assert holds(script)
 
 
-# -- the wrong order -------------------------------------------------------------------------------
-
-
-def test_messages_in_the_wrong_order() -> None:
-    script = Script()
-    (line,) = script.ask("app", "a", vcore=1000)
-    assert line.startswith("rejected ask app/a: failed to find application app")
-    assert script.release("app", "a-0") == []
-    (line,) = script.node("n1", NodeInfo.DRAIN_NODE)
-    assert line.startswith("rejected node n1")
-    assert script.remove_app("app") == []
-    # in the right one all is well
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule() == []
-    script.node("n1", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
-
-
 def test_asks_of_applications_that_end_are_rejected() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app", gang={"vcore": 2000}, style="Hard", timeout_ms=1000)
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.advance(1)
     assert script.scheduler.application("app").state == "Killing"
     (line,) = script.ask("app", "late", vcore=1)
@@ -210,15 +149,12 @@ def test_asks_of_applications_that_end_are_rejected() -> None:
 
 
 def test_a_manager_that_never_confirms() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app", gang={"vcore": 2000}, timeout_ms=1000)
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.advance(1)
     assert script.scheduler.application("app").state == "Resuming"
-    script.app("other")
-    script.ask("other", "a", vcore=1000)
+    submit(script, "other", "a", vcore=1000)
     for _ in range(10):
         script.advance(3600)
         assert not any(line.startswith("new") for line in script.schedule())
@@ -237,8 +173,7 @@ def test_the_largest_quantities_of_the_protocol() -> None:
     for name in ("n1", "n2", "n3"):
         script.node(name, vcore=MOST, memory=MOST)
     assert script.scheduler.partition().capacity[:2] == [3 * MOST, 3 * MOST]
-    script.app("app")
-    script.ask("app", "a", "b", "c", vcore=MOST, memory=1)
+    submit(script, "app", "a", "b", "c", vcore=MOST, memory=1)
     assert sorted(line for line in script.schedule() if line.startswith("new")) == [
         "new app/a-0 on n1",
         "new app/b-0 on n2",
@@ -246,37 +181,37 @@ def test_the_largest_quantities_of_the_protocol() -> None:
     ]
     new = script.messages[-1].message.new[0]
     assert new.resourcePerAlloc == resource({"vcore": MOST, "memory": 1})
-    script.ask("app", "d", vcore=1)
-    assert script.schedule() == []
+    assert serve(script, "app", "d", vcore=1) == []
     script.release("app", "b-0")
     assert script.schedule() == ["new app/d-0 on n2"]
 
 
 def test_sums_beyond_64_bits() -> None:
     script = Script()
-    script.app("app", gang={"vcore": MOST, "memory": MOST})
-    script.ask("app", "a", repeat=2**31 - 1, vcore=MOST)
+    submit(script, "app", "a", gang={"vcore": MOST, "memory": MOST}, repeat=2**31 - 1, vcore=MOST)
     partition = script.scheduler.partition()
     assert partition.root.pending[partition.registry.index["vcore"]] == (2**31 - 1) * MOST
     explanation = script.scheduler.explain("app", "a")
     assert explanation.reasons
     script.node("n1", vcore=MOST, occupied={"vcore": MOST, "memory": MOST})
-    script.node("n1", NodeInfo.UPDATE, vcore=1)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1)
     assert script.schedule() == []
-    script.node("n1", NodeInfo.UPDATE, occupied={})
+    script.node("n1", si.NodeInfo.UPDATE, occupied={})
     script.release_ask("app", "a")
     assert not any(partition.root.pending)
 
 
 def test_a_timeout_of_the_largest_number() -> None:
-    script = Script()
-    script.node("n1", vcore=2000)
+    script = on_nodes(n1=2000)
     script.app("app", timeout_ms=MOST)
     script.app("gang", gang={"vcore": 5}, timeout_ms=MOST)
     script.ask("app", "a", vcore=1000, timeout_ms=MOST)
     script.ask("gang", "p", vcore=2, group="g", placeholder=True)
     assert len(script.schedule()) == 3
     assert script.advance(86400 * 365) == []
+    script.scheduler.advance(2**62)  # the latest time of all
+    script.scheduler.schedule(2**62)
+    assert script.scheduler.now == 2**62
 
 
 @pytest.mark.parametrize("tag", ["", "x", "-5", "9" * 30, "9" * 5000, "1e9", " 12 ", "٣", "²", "0"])
@@ -286,43 +221,20 @@ def test_a_creation_time_that_is_none(tag: str) -> None:
     assert script.app("app", gang={"vcore": 5}, tags=tags) == ["accepted app"]
 
 
-def test_negative_quantities_are_refused_with_their_field() -> None:
-    script = Script()
-    (line,) = script.app("app", gang={"vcore": -1})
-    assert line.startswith("rejected app: ") and "placeholderAsk" in line
-    (line,) = script.node("n1", vcore=-(2**63))
-    assert line.startswith("rejected node n1: ") and "schedulableResource[vcore]" in line
-    script.node("n1", vcore=1000)
-    (line,) = script.node("n1", NodeInfo.UPDATE, vcore=-1)
-    assert line.startswith("rejected node n1: ")
-    (line,) = script.node("n1", NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1})
-    assert line.startswith("rejected node n1: ")
-    assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
-
-
 def test_missing_resources() -> None:
-    script = Script()
-    script.app("app")
-    bare = AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
-    (line,) = script.send(AllocationRequest(rmID="rm", asks=[bare]))
+    script = scripted(ONE_QUEUE, "app")
+    bare = si.AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
+    (line,) = script.send(si.AllocationRequest(rmID="rm", asks=[bare]))
     assert line.startswith("rejected ask app/a: invalid ask added to app app")
-    assert script.node("n1", NodeInfo.CREATE) == ["accepted node n1"]
-    new = AddApplicationRequest(applicationID="b", queueName="default")
+    assert script.node("n1", si.NodeInfo.CREATE) == ["accepted node n1"]
+    new = si.AddApplicationRequest(applicationID="b", queueName="default")
     new.ugi.user = "ann"
-    assert script.send(ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
-
-
-def test_types_that_nobody_offers_wait() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", **{"nvidia.com/gpu": 1})
-    assert script.schedule() == []
+    assert script.send(si.ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
+    # a type that nobody offers is waited for
+    assert serve(script, "app", "a", **{"nvidia.com/gpu": 1}) == []
     script.node("n2", **{"nvidia.com/gpu": 1})
     assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
 
-
-# -- names -----------------------------------------------------------------------------------------
 
 ODD = [
     "ключ",
@@ -348,47 +260,24 @@ def test_names_are_only_names(name: str) -> None:
     assert script.scheduler.story(f"application/{name}")
     assert script.release(name, f"{name}-0")[0] == f"released {name}/{name}-0 STOPPED_BY_RM"
     assert script.remove_app(name)
-    assert script.node(name, NodeInfo.DECOMISSION) == []
+    assert script.node(name, si.NodeInfo.DECOMISSION) == []
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 def test_queue_and_partition_names_that_do_not_exist(name: str) -> None:
-    script = Script("partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]")
-    assert script.app("app", name)[0].startswith("rejected app: ")
-    assert script.app("app", f"root.{name}")[0].startswith("rejected app: ")
-    assert script.app("app", "root.a", partition=name)[0].startswith("rejected app: ")
-
-
-def test_unknown_enum_values() -> None:
-    script = running()
-    assert script.release("app", "a-0", 77) == [  # type: ignore[arg-type]
-        "released app/a-0 STOPPED_BY_RM"
-    ]
-    assert script.release_ask("app", "b", 77) == [  # type: ignore[arg-type]
-        "released ask app/b STOPPED_BY_RM",
-        "app Waiting (wait)",
-    ]
-    assert script.schedule() == []
-
-
-# -- duplicates and crowds -------------------------------------------------------------------------
+    script = Script(queues("a"))
+    for queue, partition in ((name, ""), (f"root.{name}", ""), ("root.a", name)):
+        assert script.app("app", queue, partition=partition)[0].startswith("rejected app: ")
 
 
 def test_duplicates_in_one_request() -> None:
-    script = Script()
-    node = NodeInfo(
-        nodeID="n1", action=NodeInfo.CREATE, schedulableResource=resource({"vcore": 1000})
-    )
-    lines = script.send(NodeRequest(rmID="rm", nodes=[node, node]))
-    assert [line.split(":")[0] for line in lines] == ["accepted node n1", "rejected node n1"]
-    new = AddApplicationRequest(
-        applicationID="app", queueName="default", ugi=UserGroupInformation(user="ann")
-    )
-    lines = script.send(ApplicationRequest(rmID="rm", new=[new, new]))
+    script = on_nodes(n1=1000)
+    user = si.UserGroupInformation(user="ann")
+    new = si.AddApplicationRequest(applicationID="app", queueName="default", ugi=user)
+    lines = script.send(si.ApplicationRequest(rmID="rm", new=[new, new]))
     assert [line.split(":")[0] for line in lines] == ["accepted app", "rejected app"]
-    script.ask("app", "a", "a", vcore=500)
-    script.schedule()
-    stop = AllocationRelease(
+    serve(script, "app", "a", "a", vcore=500)
+    stop = si.AllocationRelease(
         partitionName="default", applicationID="app", UUID="a-0", terminationType=1
     )
     assert script.send(releases(stop, stop, stop)) == [
@@ -397,64 +286,38 @@ def test_duplicates_in_one_request() -> None:
     ]
 
 
-def test_ten_thousand_items_in_one_request() -> None:
-    script = Script(check=False)
-    count = 10_000
+def test_thousands_of_items_in_one_request() -> None:
+    script, count = Script(check=False), 2_000
+    size, user = resource({"vcore": 1000}), si.UserGroupInformation(user="ann")
+
+    def heard(request: Any, *words: str) -> list[int]:
+        """How many lines of the answer begin with each of these words."""
+        lines = script.send(request)
+        return [sum(line.startswith(word) for line in lines) for word in words]
+
     nodes = [
-        NodeInfo(
-            nodeID=f"n{number:05}",
-            action=NodeInfo.CREATE,
-            schedulableResource=resource({"vcore": 4000}),
-        )
-        for number in range(count // 10)
+        si.NodeInfo(nodeID=f"n{n:05}", action=si.NodeInfo.CREATE, schedulableResource=size)
+        for n in range(count // 4)
     ]
-    assert len(script.send(NodeRequest(rmID="rm", nodes=nodes))) == count // 10
-    user = UserGroupInformation(user="ann")
+    assert heard(si.NodeRequest(rmID="rm", nodes=nodes), "accepted") == [count // 4]
     new = [
-        AddApplicationRequest(applicationID=f"app-{n % 9_000}", queueName="default", ugi=user)
+        si.AddApplicationRequest(applicationID=f"app-{n % 1_800}", queueName="default", ugi=user)
         for n in range(count)
     ]
-    heard = script.send(ApplicationRequest(rmID="rm", new=new))
-    assert sum(line.startswith("accepted") for line in heard) == 9_000
-    assert sum(line.startswith("rejected") for line in heard) == 1_000
-    size = resource({"vcore": 1000})
-    asks = [
-        AllocationAsk(
-            allocationKey=f"k{n}",
-            applicationID="app-0",
-            resourceAsk=size if n % 10 else resource({}),
-            maxAllocations=1,
-        )
-        for n in range(count)
-    ]
-    heard = script.send(AllocationRequest(rmID="rm", asks=asks))
-    assert sum(line.startswith("rejected") for line in heard) == 1_000
-    placed = [line for line in script.schedule() if line.startswith("new")]
-    assert len(placed) == 4_000
+    request: Any = si.ApplicationRequest(rmID="rm", new=new)
+    assert heard(request, "accepted", "rejected") == [1_800, 200]
+    request = si.AllocationRequest(rmID="rm")
+    for n in range(count):
+        ask = request.asks.add(allocationKey=f"k{n}", applicationID="app-0", maxAllocations=1)
+        ask.resourceAsk.CopyFrom(size if n % 10 else resource({}))
+    assert heard(request, "rejected") == [200]
+    assert sum(line.startswith("new") for line in script.schedule()) == 500
     assert script.scheduler.check() == []
-    heard = script.send(
-        releases(
-            *(
-                AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
-                for n in range(count)
-            )
-        )
-    )
-    assert len(heard) == 4_000
+    stops = [
+        si.AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
+        for n in range(count)
+    ]
+    assert heard(releases(*stops), "") == [500]
     assert script.scheduler.check() == []
     assert len(script.remove_app("app-0")) == 2
     assert script.scheduler.check() == []
-
-
-def test_an_application_with_everything_wrong_leaves_no_trace_but_the_rejection() -> None:
-    script = Script()
-    fields: dict[str, Any] = {
-        "applicationID": "app",
-        "queueName": "root.nope.nope",
-        "gangSchedulingStyle": "Medium",
-        "executionTimeoutMilliSeconds": -MOST,
-    }
-    script = Script("partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]")
-    request = AddApplicationRequest(**fields)
-    assert script.send(ApplicationRequest(rmID="rm", new=[request]))[0].startswith("rejected app")
-    assert script.scheduler.partition().applications == {}

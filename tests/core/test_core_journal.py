@@ -1,18 +1,19 @@
-"""The journal and the timers: what happened, in order, and what is to happen later."""
+"""The journal and the timers: what happened, in order, what is to happen later, and what no longer (V8)."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
+from core_steps import later, on_nodes, partitions, serve, submit
 
+from quadriga import si
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
-from quadriga.si import NodeInfo, TerminationType
-from quadriga.sim.script import Script, lines
+from quadriga.si import NodeInfo, NodeRequest
+from quadriga.sim.script import Script, lines, resource
 
 
 class Thing:
@@ -24,17 +25,18 @@ class Thing:
         self.entries = 0
 
 
+NODE_REQUEST = NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
+
+
 def fill(journal: Journal, *keys: str) -> None:
     for at, key in enumerate(keys):
         journal.add(at, Thing(key), Edge("thing", "Here", "go", "There"), "a test")
 
 
-def run(script: Script) -> Script:
+def lived(script: Script) -> Script:
     script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.advance(1)
-    script.schedule()
+    submit(script, "app", "a", vcore=1000)
+    later(script, 1)
     script.advance(1)
     script.release("app", "a-0")
     script.advance(30)
@@ -46,9 +48,8 @@ def run(script: Script) -> Script:
 
 def test_who_observes_the_tables_changes_no_record() -> None:
     def asked_twice() -> list[Record]:
-        script = run(Script())
-        script.app("more")
-        script.ask("more", "a", vcore=9000)
+        script = lived(Script())
+        submit(script, "more", "a", vcore=9000)
         script.ask("more", "a", vcore=8000)  # an update, which changes no state
         return list(script.scheduler.journal)
 
@@ -65,7 +66,7 @@ def test_who_observes_the_tables_changes_no_record() -> None:
 
 
 def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
-    script = run(Script())
+    script = lived(Script())
     story = script.scheduler.story("application/app")
     assert [(r.time // 10**9, r.source, r.trigger, r.target, r.cause) for r in story] == [
         (0, "New", "ask", "Accepted", "AllocationRequest.asks"),
@@ -74,23 +75,19 @@ def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
         (32, "Waiting", "complete", "Completed", "timer application.Waiting"),
     ]
     assert {r.key for r in story} == {"application/app"}
+    text = str(story[0])
+    assert "New --ask--> Accepted" in text and "0.000s" in text
+    assert text.endswith("because of AllocationRequest.asks")
     assert script.scheduler.story("application/nobody") == ()
 
 
 def test_i9_the_story_of_an_id_that_several_use() -> None:
     """Ids are unique within a partition; the others' stories are told apart."""
-    two = (
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: "
-        "default}]}]}, {name: other, queues: [{name: root, submitacl: '*', queues: [{name: "
-        "default}]}]}]"
-    )
-    one = Script(two, rm_id="one")
-    run(one)
-    one.app("app", partition="other")
-    one.ask("app", "a", partition="other", vcore=1000)
+    one = Script(partitions("default", "other"), rm_id="one")
+    lived(one)
+    submit(one, "app", "a", partition="other", vcore=1000)
     second = Script(rm_id="two", scheduler=one.scheduler)
-    second.app("app")
-    second.ask("app", "a", vcore=1000)
+    submit(second, "app", "a", vcore=1000)
     story = one.scheduler.story
 
     def states(key: str, **whose: str) -> list[str]:
@@ -123,7 +120,7 @@ def test_the_notes_of_a_bug_tell_the_story_of_that_entity_alone() -> None:
 
 
 def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
-    records = list(run(Script()).scheduler.journal)
+    records = list(lived(Script()).scheduler.journal)
     assert [r.seq for r in records] == list(range(len(records)))
     assert [r.time for r in records] == sorted(r.time for r in records)
     keys = [(r.key, r.target) for r in records]
@@ -131,21 +128,6 @@ def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
     # the cause before its effect: the ask is allocated, then its allocation, then the application
     chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
     assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
-
-
-def test_the_text_of_a_record() -> None:
-    (record, *_) = run(Script()).scheduler.story("application/app")
-    text = str(record)
-    assert "New --ask--> Accepted" in text
-    assert "0.000s" in text
-    assert text.endswith("because of AllocationRequest.asks")
-
-
-def test_a_complete_journal_keeps_everything() -> None:
-    journal = Journal(None)
-    fill(journal, *("ab" * 1000))
-    assert (len(journal), journal.count) == (2000, 2000)
-    assert len(journal.story("thing/a")) == 1000
 
 
 def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
@@ -157,11 +139,11 @@ def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
 
 
 def test_a_journal_of_size_zero_keeps_nothing_and_the_scheduler_works() -> None:
-    script = run(Script(options=Options(journal_size=0)))
+    script = lived(Script(options=Options(journal_size=0)))
     assert script.scheduler.application("app").state == "Completed"
     journal = script.scheduler.journal
     assert (list(journal), len(journal)) == ([], 0)
-    assert journal.count == len(run(Script()).scheduler.journal)
+    assert journal.count == len(lived(Script()).scheduler.journal)
     assert script.scheduler.story("application/app") == ()
 
 
@@ -178,18 +160,15 @@ def test_a_journal_in_which_nothing_has_happened_can_be_read(size: int | None) -
 
 
 def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
-    one, two = run(Script()), run(Script())
+    one, two = lived(Script()), lived(Script())
     texts = [[m.SerializeToString(deterministic=True) for _, m in s.messages] for s in (one, two)]
     assert texts[0] == texts[1]
     assert list(one.scheduler.journal) == list(two.scheduler.journal)
 
 
 def test_a_row_that_stays_and_has_effects_is_recorded_one_without_is_not() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000, apps=["app"])
+    serve(script, "app", "a", timeout_ms=1000, vcore=1000)
     script.advance(1)
     script.node("n1", NodeInfo.UPDATE, vcore=1000)
     assert len(script.scheduler.story("node/n1")) == 1
@@ -223,31 +202,22 @@ def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
     assert (timers.next(), len(timers)) == (None, 0)
 
 
-def test_a_cancelled_timer_never_fires() -> None:
+def test_a_timer_that_is_cancelled_or_whose_state_was_left_never_fires() -> None:
     timers, thing = Timers(), Thing("x")
     first = timers.start(0, 1, "first", thing)
+    timers.start(0, 1, "state", thing, entries=thing.entries)
     timers.start(0, 2, "second", thing)
     first.cancel()
+    thing.entries += 1
     assert first.dead
     assert timers.next() == 2
     assert rings(timers, 5) == ["second"]
 
 
-def test_the_timer_of_a_state_that_was_left_is_stale() -> None:
-    timers, thing = Timers(), Thing("x")
-    timers.start(0, 1, "state", thing, entries=thing.entries)
-    timers.start(0, 1, "other", thing)
-    thing.entries += 1
-    assert rings(timers, 1) == ["other"]
-
-
 def test_a_state_that_is_entered_again_has_its_full_time() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
+    script = on_nodes(n1=1000, apps=["app"])
     for key in "ab":
-        script.ask("app", key, vcore=1000)
-        script.schedule()
+        serve(script, "app", key, vcore=1000)
         script.release("app")
         script.advance(20)
     # 20 s after the first Waiting it was called back, 20 s after the second it is still there
@@ -257,12 +227,10 @@ def test_a_state_that_is_entered_again_has_its_full_time() -> None:
 
 
 def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
-    script = Script()
-    script.node("n1", vcore=2000)
+    script = on_nodes(n1=2000)
     for app, wait in (("one", 3), ("two", 0)):
         script.app(app)
-        script.ask(app, "a", vcore=1000)
-        script.schedule()
+        serve(script, app, "a", vcore=1000)
         script.release(app)
         script.advance(wait)
     script.advance(10_000)
@@ -272,62 +240,18 @@ def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
 
 
 def test_next_deadline_is_the_next_timer_that_lives() -> None:
-    script = Script(extra={"event.trackingEnabled": "false"})
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=1000)
+    submit(script, "app", "a", vcore=1000)
     script.release_ask("app", "a")
     assert script.scheduler.next_deadline() == 30 * 10**9
-    script.ask("app", "b", vcore=1000)
-    script.schedule()
+    serve(script, "app", "b", vcore=1000)
     assert script.scheduler.next_deadline() is None
-
-
-def test_s4_an_unconfirmed_release_is_sent_again_at_growing_intervals() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
-    times = []
-    for _ in range(7200):
-        heard = script.advance(1)
-        assert heard in ([], ["released app/a-0 TIMEOUT"])
-        if heard:
-            times.append(script.now // 10**9)
-    steps = [b - a for a, b in itertools.pairwise(times)]
-    assert times[0] == 1
-    assert steps[:6] == [60, 120, 240, 480, 600, 600]
-    assert set(steps[4:]) == {600}
-    assert len(script.scheduler.overdue) == len(steps)
-    assert {key for _, key, _ in script.scheduler.overdue} == {"allocation/app/a-0"}
-    # one confirmation ends it, the other copies are confirmations of nothing
-    assert script.confirm(most=1) == ["app Waiting (wait)"]
-    assert script.confirm() == []
-    assert script.advance(29) == []
-
-
-def test_s4_the_interval_is_the_managers_choice() -> None:
-    script = Script(extra={"release.resend": "5s"})
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
-    assert script.advance(1) == ["released app/a-0 TIMEOUT"]
-    assert script.advance(4.999) == []
-    assert script.advance(0.001) == ["released app/a-0 TIMEOUT"]
-    assert script.advance(10) == ["released app/a-0 TIMEOUT"]
-
-
-# -- time ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
 def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    script = on_nodes(n1=1000)
+    submit(script, "app", "a", vcore=1000)
     script.release_ask("app", "a")
     script.advance(20)
     scheduler = script.scheduler
@@ -335,7 +259,7 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     scheduler.schedule(30 * 10**9)
     before = list(scheduler.journal)
     actions: dict[str, Any] = {
-        "apply": lambda now: scheduler.apply(_node_request(), now),
+        "apply": lambda now: scheduler.apply(NODE_REQUEST, now),
         "schedule": scheduler.schedule,
         "advance": scheduler.advance,
         "disconnect": lambda now: scheduler.disconnect("rm", now),
@@ -350,38 +274,49 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     assert output.message.updated[0].state == "Completed"
 
 
-def _node_request() -> Any:
-    from quadriga.si import NodeRequest
-
-    return NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
-
-
-def test_the_same_instant_twice_is_fine() -> None:
-    scheduler = Scheduler()
-    for _ in range(3):
-        assert scheduler.advance(5) == []
-        assert scheduler.schedule(5) == []
-
-
-def test_an_unmarked_release_type_is_not_confirmed_twice() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
-    heard = script.release("app", "a-0", TerminationType.UNKNOWN_TERMINATION_TYPE)
-    assert heard[0] == "released app/a-0 STOPPED_BY_RM"
-    assert script.release("app", "a-0") == []
-
-
 def test_what_was_due_before_a_message_happens_before_it() -> None:
     script = Script(extra={"event.trackingEnabled": "false"})
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    submit(script, "app", "a", vcore=1000)
     script.release_ask("app", "a")
     # 40 s later, without anybody having called advance(): the 30 s of Waiting are over
-    outputs = script.scheduler.apply(_node_request(), 40 * 10**9)
+    outputs = script.scheduler.apply(NODE_REQUEST, 40 * 10**9)
     said = [line for output in outputs for line in lines(output.message)]
     assert said[0] == "app Completed (complete)"
     update = outputs[0].message.updated[0]
     assert update.stateTransitionTimestamp == 30 * 10**9
+
+
+def test_v8_the_run_limit_of_an_ended_application_is_cancelled() -> None:
+    script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=1000)
+    script.app("app", timeout_ms=3_600_000)
+    serve(script, "app", "a", vcore=1000)
+    script.remove_app("app")
+    # what is left is the expiry of the record, 72 hours away
+    assert script.scheduler.next_deadline() == 72 * 3600 * 10**9
+
+
+def test_v8_the_run_limit_of_an_ended_allocation_is_cancelled() -> None:
+    script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=2000)
+    submit(script, "app", "long", vcore=1000)
+    serve(script, "app", "a", vcore=1000, timeout_ms=3_600_000)
+    assert script.scheduler.next_deadline() == 3600 * 10**9
+    script.release("app", "a-0")
+    assert script.scheduler.next_deadline() is None
+
+
+def test_x25_a_placeholder_recovered_after_the_soft_timeout_is_given_back() -> None:
+    script = on_nodes(n1=1000)
+    script.app("gang", gang={"vcore": 2000}, timeout_ms=1000)
+    serve(script, "gang", "p0", "p1", vcore=1000, group="g", placeholder=True)
+    script.advance(1)
+    assert script.scheduler.application("gang").state == "Resuming"
+    late = si.Allocation(
+        allocationKey="p9",
+        applicationID="gang",
+        taskGroupName="g",
+        placeholder=True,
+        resourcePerAlloc=resource({"vcore": 1000}),
+    )
+    heard = script.node("n2", vcore=1000, existing=[late])
+    assert heard == ["released gang/p9-0 TIMEOUT", "accepted node n2"]
+    assert script.confirm()[-1] == "gang Accepted (resumed)"

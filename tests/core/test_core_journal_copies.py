@@ -4,6 +4,7 @@ explanation for which nobody outside is asked."""
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run
 
 from quadriga.core import Journal, Options, Scheduler
 from quadriga.fsm.table import Edge
@@ -17,8 +18,7 @@ class Thing:
 
 
 def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     journal = script.scheduler.journal
     copy, before = journal.copy(), tuple(journal)
     script.node("n2", vcore=4000)
@@ -48,11 +48,8 @@ def test_times_and_causes_are_those_of_each_record_however_it_is_read(size: int 
 
 
 def test_stories_of_several_come_newest_first() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("app-1")
-    script.ask("app-1", "pod", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=4000)
+    run(script, "app-1", "pod", vcore=1000)
     found = list(script.scheduler.journal.stories(lambda name, _: name in ("application", "ask")))
     assert [(record.key, record.trigger) for record in found] == [
         ("application/app-1", "run"),
@@ -76,8 +73,7 @@ def test_edges_are_counted_among_what_is_remembered() -> None:
 
 
 def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     asked: list[str] = []
 
     def refuse(key: str, node: str, allocate: bool) -> str:
@@ -85,23 +81,10 @@ def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> No
         return "taint"
 
     script.scheduler.set_predicate("rm", refuse)
-    script.app("app-1")
-    script.ask("app-1", "pod", vcore=1000)
-    script.schedule()
+    run(script, "app-1", "pod", vcore=1000)
     asked.clear()
     silent = script.scheduler.explain("app-1", "pod", predicates=False)
     assert asked == []
     assert silent.reasons == ("the resource manager refused it on every node (I36)",)
     assert "1 node: taint" in script.scheduler.explain("app-1", "pod").reasons
     assert asked == ["n1"]
-
-
-def test_checks_of_quotas_have_their_numbers() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("app-1")
-    script.ask("app-1", "pod", vcore=5000)
-    check = next(c for c in script.scheduler.explain("app-1", "pod").checks if c.about == "quota")
-    assert (check.subject, check.type) == ("queue root", "vcore")
-    assert dict(check.numbers) == {"limit": 4000, "used": 0, "asked": 5000, "headroom": 4000}
-    assert check.remedy == "1000 more vcore in root"

@@ -1,10 +1,12 @@
-"""Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9)."""
+"""Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9), also under load."""
 
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
+from core_steps import serve
 
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.si import RequestError
@@ -33,7 +35,8 @@ NAMESPACES = """\
 """
 
 
-def cluster() -> Script:
+@pytest.fixture
+def script() -> Script:
     return Script(RULES + NAMESPACES)
 
 
@@ -52,19 +55,13 @@ def paths(script: Script) -> list[str]:
 
 
 def story(script: Script, path: str) -> list[str]:
-    records = script.scheduler.story(f"queue/{queue_key(script, path)}")
-    return [record.trigger for record in records]
-
-
-def queue_key(script: Script, path: str) -> str:
-    return f"{script.scheduler.partition().key}/{path}"
+    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
 
 
 # -- templates -------------------------------------------------------------------------------------
 
 
-def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent() -> None:
-    script = cluster()
+def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent(script: Script) -> None:
     place(script, "app", "dev")
     leaf = queue(script, "root.ns.dev")
     assert isinstance(leaf, LeafQueue)
@@ -72,25 +69,20 @@ def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent() -> None:
     assert leaf.max == {"memory": 50, "vcore": 2000}
     assert leaf.guaranteed == {"memory": 10}
     assert leaf.max_applications == 3
-    assert leaf.fair
     assert leaf.template is None
-
-
-def test_properties_come_down_with_the_template_over_them() -> None:
-    script = cluster()
-    place(script, "app", "dev")
-    leaf = queue(script, "root.ns.dev")
+    # properties come down with the template over them
     assert leaf.raw_properties == {
         "application.sort.priority": "disabled",
         "application.sort.policy": "fair",
         "own": "yes",
     }
-    assert not leaf.sorts_priority
-    assert leaf.properties.priority_offset == 0
+    assert (leaf.fair, leaf.sorts_priority, leaf.properties.priority_offset) == (True, False, 0)
+    script.app("more", "root.made")
+    leaf = queue(script, "root.made")  # there is no template for it
+    assert (leaf.max, leaf.guaranteed, leaf.max_applications) == (None, None, 0)
 
 
-def test_a_template_reaches_leafs_below_dynamic_parents_but_not_those_parents() -> None:
-    script = cluster()
+def test_a_template_reaches_leafs_below_dynamic_parents_only(script: Script) -> None:
     script.app("app", "root.ns.deep.er")
     parent, leaf = queue(script, "root.ns.deep"), queue(script, "root.ns.deep.er")
     assert (parent.managed, leaf.managed) == (False, False)
@@ -99,15 +91,7 @@ def test_a_template_reaches_leafs_below_dynamic_parents_but_not_those_parents() 
     assert leaf.max == {"memory": 50, "vcore": 2000}
 
 
-def test_without_a_template_a_dynamic_leaf_is_unlimited() -> None:
-    script = cluster()
-    script.app("app", "root.made")
-    leaf = queue(script, "root.made")
-    assert (leaf.max, leaf.guaranteed, leaf.max_applications) == (None, None, 0)
-
-
-def test_the_quota_of_a_dynamic_leaf_is_kept() -> None:
-    script = cluster()
+def test_the_quota_of_a_dynamic_leaf_is_kept(script: Script) -> None:
     script.node("n", memory=100, vcore=10000)
     place(script, "app", "dev")
     script.ask("app", *(f"k{n}" for n in range(6)), memory=10)
@@ -116,11 +100,12 @@ def test_the_quota_of_a_dynamic_leaf_is_kept() -> None:
     assert reasons == ("queue root.ns.dev: memory limit 50, used 50, asked 10, headroom 0",)
 
 
-def test_a_new_template_is_for_queues_made_later() -> None:
-    script = cluster()
+def test_a_new_template_is_for_queues_made_later(script: Script) -> None:
     place(script, "old", "old")
     script.app("deep", "root.ns.deep.one")
     script.configure(RULES + NAMESPACES.replace("memory: 50", "memory: 70"))
+    old = queue(script, "root.ns.old")
+    assert (old.state, old.managed) == ("Active", False)
     place(script, "new", "new")
     script.app("deeper", "root.ns.deep.two")
     assert [
@@ -136,15 +121,11 @@ def resource_tag(**quantities: int) -> str:
     return json.dumps({"resources": {n: {"value": v} for n, v in quantities.items()}})
 
 
-QUOTA, GUARANTEED, MAX_APPS = (
-    "namespace.resourcequota",
-    "namespace.resourceguaranteed",
-    "namespace.resourcemaxapps",
-)
+QUOTA, MAX_APPS = "namespace.resourcequota", "namespace.resourcemaxapps"
+GUARANTEED = "namespace.resourceguaranteed"
 
 
-def test_tags_of_a_namespace_set_the_quotas_of_a_dynamic_queue() -> None:
-    script = cluster()
+def test_tags_of_a_namespace_set_the_quotas_of_a_dynamic_queue(script: Script) -> None:
     quotas = {
         QUOTA: resource_tag(memory=20, pods=3),
         GUARANTEED: resource_tag(memory=5),
@@ -157,8 +138,7 @@ def test_tags_of_a_namespace_set_the_quotas_of_a_dynamic_queue() -> None:
     assert leaf.max_applications == 2
 
 
-def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays() -> None:
-    script = cluster()
+def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays(script: Script) -> None:
     script.node("n", memory=100)
     place(script, "one", "dev", **{QUOTA: resource_tag(memory=20), MAX_APPS: "1"})
     script.ask("one", *(f"k{n}" for n in range(4)), memory=10)
@@ -167,50 +147,36 @@ def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays() -> No
     assert sum(line.startswith("new") for line in script.schedule()) == 2
     leaf = queue(script, "root.ns.dev")
     assert (leaf.max, leaf.guaranteed) == ({"memory": 40}, {"memory": 10})
-    script.ask("two", "k", memory=1)
-    assert script.schedule() == []
+    assert serve(script, "two", "k", memory=1) == []
     place(script, "three", "dev", **{QUOTA: resource_tag(memory=41), MAX_APPS: "2"})
     assert any(line.startswith("new two/k") for line in script.schedule())
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "readable"),
     [
-        "",
-        "{",
-        "[]",
-        '{"resources": {"memory": {"value": "many"}}}',
-        resource_tag(memory=0),
-        resource_tag(memory=-1, vcore=5),
-        resource_tag(),
+        *[("", True), ("{", False), ("[]", True)],
+        ('{"resources": {"memory": {"value": "many"}}}', False),
+        (resource_tag(memory=0), True),
+        (resource_tag(memory=-1, vcore=5), True),
+        (resource_tag(), True),
     ],
 )
-def test_a_quota_that_is_not_more_than_zero_is_ignored(value: str) -> None:
-    script = cluster()
-    place(script, "app", "dev", **{QUOTA: value, MAX_APPS: "-1"})
+def test_a_quota_that_is_not_more_than_zero_is_ignored(
+    script: Script, value: str, readable: bool
+) -> None:
+    """One that cannot be read is noted."""
+    place(script, "app", "dev", **{QUOTA: value, MAX_APPS: "-1" if readable else "few"})
     leaf = queue(script, "root.ns.dev")
     assert leaf.max == {"memory": 50, "vcore": 2000}
     assert leaf.max_applications == 3
+    unread = () if readable else ("namespace.resourcequota", "namespace.resourcemaxapps")
+    assert {text for _, text in script.scheduler.notes} >= {
+        f"tag {tag} of application app cannot be read: ignored" for tag in unread
+    }
 
 
-def test_what_cannot_be_read_is_noted() -> None:
-    script = cluster()
-    place(script, "app", "dev", **{QUOTA: "{", MAX_APPS: "few"})
-    assert [text for _, text in script.scheduler.notes] == [
-        "tag namespace.resourcequota of application app cannot be read: ignored",
-        "tag namespace.resourcemaxapps of application app cannot be read: ignored",
-    ]
-
-
-def test_a_configured_queue_takes_no_quota_from_tags() -> None:
-    script = cluster()
-    script.app("app", "root.a", tags={QUOTA: resource_tag(memory=1), MAX_APPS: "1"})
-    leaf = queue(script, "root.a")
-    assert (leaf.max, leaf.max_applications) == (None, 0)
-
-
-def test_g6_a_gang_is_checked_against_the_quota_that_it_brings() -> None:
-    script = cluster()
+def test_g6_a_gang_is_checked_against_the_quota_that_it_brings(script: Script) -> None:
     said = script.app(
         "gang",
         "root.made",
@@ -223,68 +189,39 @@ def test_g6_a_gang_is_checked_against_the_quota_that_it_brings() -> None:
     assert "root.made" not in paths(script)
 
 
-# -- the cleaner -----------------------------------------------------------------------------------
-
-
-def test_an_empty_dynamic_queue_goes_at_the_next_tenth_second() -> None:
-    script = cluster()
+def test_an_empty_dynamic_queue_goes_at_the_next_tenth_second(script: Script) -> None:
+    partition = script.scheduler.partition()
     script.advance(3)
-    script.app("app", "root.made.here")
-    assert script.scheduler.partition().clean_timer is None
+    quota = {QUOTA: resource_tag(memory=1)}
+    script.app("app", "root.made.here", tags=quota)
+    assert partition.clean_timer is None
     script.remove_app("app")
+    assert partition.clean_timer is not None
     script.advance(6.9)
     assert "root.made.here" in paths(script)
     script.advance(0.1)
     assert paths(script) == ["root", "root.a", "root.ns"]
     assert story(script, "root.made") == ["remove", "removed"]
+    assert partition.clean_timer is None  # there is nothing for the cleaner
+    script.app("app", "root.made.here")
+    assert queue(script, "root.made.here").max is None  # it is a new one
 
 
-def test_a_dynamic_queue_that_is_in_use_again_stays() -> None:
-    script = cluster()
+def test_a_dynamic_queue_that_is_in_use_again_stays(script: Script) -> None:
     place(script, "one", "dev")
     script.remove_app("one")
     place(script, "two", "dev")
     script.advance(30)
     assert "root.ns.dev" in paths(script)
     script.remove_app("two")
-    script.advance(10)
-    assert "root.ns.dev" not in paths(script)
-
-
-def test_the_cleaner_can_be_sent_at_once() -> None:
-    script = cluster()
-    place(script, "one", "dev")
-    script.app("two", "root.made.here")
-    for app in ("one", "two"):
-        script.remove_app(app)
-    script.app("three", "root.made.there")
-    script.scheduler.clean_queues(script.now)
-    assert paths(script) == ["root", "root.a", "root.made", "root.made.there", "root.ns"]
-
-
-def test_the_cleaner_sleeps_while_there_is_nothing_for_it() -> None:
-    script = cluster()
-    place(script, "one", "dev")
-    script.remove_app("one")
-    assert script.scheduler.partition().clean_timer is not None
-    script.advance(10)
-    assert script.scheduler.partition().clean_timer is None
-
-
-def test_a_queue_made_again_is_a_new_one() -> None:
-    script = cluster()
-    place(script, "one", "dev", **{QUOTA: resource_tag(memory=1)})
-    script.remove_app("one")
-    script.advance(10)
-    place(script, "two", "dev")
-    assert queue(script, "root.ns.dev").max == {"memory": 50, "vcore": 2000}
+    script.scheduler.clean_queues(script.now)  # the cleaner can be sent at once
+    assert paths(script) == ["root", "root.a", "root.ns"]
 
 
 # -- the configuration changes ---------------------------------------------------------------------
 
 
-def test_a_dynamic_queue_that_is_configured_becomes_managed() -> None:
-    script = cluster()
+def test_a_dynamic_queue_that_is_configured_becomes_managed(script: Script) -> None:
     place(script, "app", "dev")
     configured = NAMESPACES + (
         "            queues:\n              - {name: dev, resources: {max: {memory: 7}}}\n"
@@ -298,19 +235,7 @@ def test_a_dynamic_queue_that_is_configured_becomes_managed() -> None:
     assert "root.ns.dev" in paths(script)
 
 
-def test_dynamic_queues_are_left_alone_by_a_reload() -> None:
-    script = cluster()
-    place(script, "app", "dev")
-    script.app("other", "root.made")
-    script.configure(RULES + NAMESPACES.replace("maxapplications: 3", "maxapplications: 4"))
-    for path in ("root.ns.dev", "root.made"):
-        assert queue(script, path).state == "Active"
-        assert not queue(script, path).managed
-    assert queue(script, "root.ns.dev").max_applications == 3
-
-
-def test_a_queue_that_is_configured_no_longer_drains_and_goes_when_empty() -> None:
-    script = cluster()
+def test_a_queue_that_is_configured_no_longer_drains_and_goes_when_empty(script: Script) -> None:
     place(script, "app", "dev")
     script.configure(RULES)
     assert queue(script, "root.ns").state == "Draining"
@@ -323,29 +248,7 @@ def test_a_queue_that_is_configured_no_longer_drains_and_goes_when_empty() -> No
     assert story(script, "root.ns") == ["remove", "removed"]
 
 
-def test_an_empty_queue_that_is_configured_no_longer_drains_until_the_cleaner_comes() -> None:
-    script = cluster()
-    script.advance(1)
-    script.configure(RULES)
-    assert queue(script, "root.ns").state == "Draining"
-    script.advance(8.9)
-    assert "root.ns" in paths(script)
-    script.advance(0.1)
-    assert "root.ns" not in paths(script)
-
-
-def test_a_draining_queue_that_is_configured_again_is_restored() -> None:
-    script = cluster()
-    script.configure(RULES)
-    script.configure(RULES + NAMESPACES)
-    script.advance(20)
-    assert queue(script, "root.ns").state == "Active"
-    place(script, "app", "dev")
-    assert story(script, "root.ns") == ["remove", "restore"]
-
-
-def test_s27_the_branch_of_a_removed_queue_takes_no_new_application() -> None:
-    script = cluster()
+def test_s27_the_branch_of_a_removed_queue_takes_no_new_application(script: Script) -> None:
     place(script, "app", "dev")
     script.configure(RULES.replace("      - {name: provided, create: true}\n", ""))
     (said,) = script.app("late", tags={"namespace": "dev"})
@@ -354,17 +257,7 @@ def test_s27_the_branch_of_a_removed_queue_takes_no_new_application() -> None:
     assert "queue root.ns is Draining (X33)" in said
 
 
-def test_a_queue_may_become_a_parent_when_it_is_idle() -> None:
-    script = cluster()
-    configured = RULES + "            parent: true\n"
-    script.configure(configured)
-    script.app("app", "root.a.b")
-    assert not queue(script, "root.a.b").managed
-    assert story(script, "root.a") == ["remove", "removed"]
-
-
-def test_a_queue_of_placement_in_use_cannot_change_its_kind() -> None:
-    script = cluster()
+def test_a_queue_of_placement_in_use_cannot_change_its_kind(script: Script) -> None:
     script.app("app", "root.made.dev")
     before = paths(script)
     leaf = RULES + NAMESPACES + "          - name: made\n"
@@ -384,14 +277,102 @@ def test_a_removed_partition_is_not_cleaned_any_more() -> None:
     assert other.clean_timer is None
 
 
-def test_a_made_queue_has_a_hundred_levels_at_most() -> None:
+def test_a_made_queue_has_a_hundred_levels_at_most(script: Script) -> None:
     """Every answer goes through all of them, and one resource manager's path is not to end that."""
-    script = cluster()
     script.node("n1", vcore=9)
     deep = "root." + ".".join(["q"] * 99)
     (refused,) = script.app("deeper", f"{deep}.q")
     assert "a queue path with 101 levels; at most 100 are allowed" in refused
     assert script.app("deep", deep) == ["accepted deep"]
-    script.ask("deep", "a", vcore=1)
-    assert script.schedule() == ["deep Running (run)", "new deep/a-0 on n1"]
+    assert serve(script, "deep", "a", vcore=1) == ["deep Running (run)", "new deep/a-0 on n1"]
     assert script.scheduler.check() == []
+
+
+HEAD = """\
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+        filter: {users: ['^u']}
+        parent: {name: user, create: true, parent: {name: fixed, value: root.ns}}
+      - {name: provided, create: true}
+    queues:
+      - name: root
+        submitacl: '*'
+        limits:
+          - {limit: each, users: ['*'], maxresources: {memory: 60}, maxapplications: 4}
+        queues:
+          - name: ns
+            parent: true
+            maxapplications: 9
+"""
+TEMPLATES = (
+    "            childtemplate: {maxapplications: 2, resources: {max: {memory: 30}}}\n",
+    "            childtemplate: {maxapplications: 9, resources: {guaranteed: {memory: 5}}}\n",
+    "            childtemplate: {maxapplications: 1, properties: {application.sort.policy: fair}}\n",
+)
+MORE = (
+    "",
+    "          - {name: made}\n",
+    "          - {name: made, parent: true}\n",
+    "          - {name: made, queues: [{name: x, resources: {max: {memory: 20}}}, {name: y}]}\n",
+)
+
+
+def storm(seed: int, steps: int = 120) -> list[str]:
+    """The queues at the end."""
+    chance = random.Random(seed)
+    script = Script(HEAD + TEMPLATES[0])
+    for number in range(3):
+        script.node(f"n{number}", memory=40, pods=20)
+    apps: list[str] = []
+    for step in range(steps):
+        what = chance.random()
+        if what < 0.3:
+            app = f"app{step:03}"
+            tags = {}
+            if chance.random() < 0.6:
+                tags["namespace"] = chance.choice(["a", "b", "c.d"])
+            if chance.random() < 0.3:
+                quota = {"resources": {"memory": {"value": chance.randint(0, 40)}}}
+                tags["namespace.resourcequota"] = json.dumps(quota)
+                tags["namespace.resourcemaxapps"] = str(chance.randint(0, 3))
+            queue = chance.choice(["root.made.x", "root.made", "root.made.y", "other", ""])
+            gang = {"memory": chance.randint(1, 40)} if chance.random() < 0.2 else None
+            user = chance.choice(["u1", "u2", "joe"])
+            if f"accepted {app}" in script.app(app, queue, user=user, tags=tags, gang=gang):
+                apps.append(app)
+                if gang:
+                    script.ask(app, f"{app}-p", group="g", placeholder=True, **gang)
+                for key in range(chance.randint(0, 4)):
+                    script.ask(app, f"{app}-{key}", memory=chance.randint(1, 15))
+        elif what < 0.5:
+            script.schedule(chance.randint(1, 8))
+        elif what < 0.65 and apps:
+            script.remove_app(apps.pop(chance.randrange(len(apps))))
+        elif what < 0.75 and apps:
+            script.release(chance.choice(apps))
+        elif what < 0.8:
+            script.confirm()
+        elif what < 0.9:
+            script.advance(chance.choice([1, 4, 10, 35]))
+        elif what < 0.95:
+            script.scheduler.clean_queues(script.now)
+        else:
+            try:
+                script.configure(HEAD + chance.choice(TEMPLATES) + chance.choice(MORE))
+            except ValueError as refused:  # a busy queue cannot change its kind
+                assert "applications" in str(refused)
+    for app in apps:
+        script.remove_app(app)
+    script.confirm()
+    script.configure(HEAD + TEMPLATES[0])
+    script.advance(60)
+    return [queue.path for queue in script.scheduler.partition().queues()]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_v1_to_v9_queues_that_come_and_go(seed: int) -> None:
+    assert storm(seed) == ["root", "root.ns"]

@@ -1,11 +1,18 @@
-"""Placement rules: which queue an application goes to, and what it is told if none (2.3)."""
+"""Placement rules: which queue an application goes to, and what it is told if none (2.3); users and their
+groups (I24, 2.4, 2.10)."""
 
 from __future__ import annotations
 
+import getpass
+import os
 from typing import Any
 
 import pytest
 
+from quadriga import si
+from quadriga.core import Scheduler
+from quadriga.core.driver.os_groups import OsGroups, groups_of_system
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
     ApplicationRequest,
@@ -13,23 +20,25 @@ from quadriga.si import (
 )
 from quadriga.sim.script import Script
 
-QUEUES = """\
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-          - name: team
-            queues:
-              - name: x
-"""
+
+def tree(*more: str, root: str = "submitacl: '*'") -> str:
+    """Root with the queues a and team.x, and more, each a YAML flow mapping."""
+    return f"{{name: root, {root}, queues: [{', '.join(['{name: a}', TEAM, *more])}]}}"
+
+
+TEAM = "{name: team, queues: [{name: x}]}"
+QUEUES = tree()
+
+
+def configuration(rules: str, queues: str = QUEUES) -> str:
+    """With these placement rules, each a YAML flow mapping on a line of its own."""
+    lines = ", ".join(rules.strip().splitlines())
+    placement = f"placementrules: [{lines}], " if lines else ""
+    return f"partitions: [{{name: default, {placement}queues: [{queues}]}}]"
 
 
 def cluster(rules: str, queues: str = QUEUES) -> Script:
-    """A scheduler with these placement rules, each a YAML flow mapping on a line of its own."""
-    lines = "".join(f"      - {line.strip()}\n" for line in rules.strip().splitlines() if line)
-    text = "partitions:\n  - name: default\n"
-    return Script(text + (f"    placementrules:\n{lines}" if lines else "") + queues)
+    return Script(configuration(rules, queues))
 
 
 def add(script: Script, queue: str = "", *, groups: tuple[str, ...] = (), **given: Any) -> str:
@@ -54,9 +63,6 @@ def paths(script: Script) -> list[str]:
 NO_MATCH = "application rejected: no placement rule matched"
 
 
-# -- provided --------------------------------------------------------------------------------------
-
-
 def test_without_rules_the_queue_must_be_named_and_exist() -> None:
     script = cluster("")
     assert add(script, "root.a") == "root.a"
@@ -66,58 +72,63 @@ def test_without_rules_the_queue_must_be_named_and_exist() -> None:
         assert NO_MATCH in add(script, queue)
 
 
-def test_provided_makes_the_queue_where_it_may() -> None:
-    script = cluster("{name: provided, create: true}")
-    assert add(script, "root.team.new.deep") == "root.team.new.deep"
-    assert add(script, "Plain") == "root.plain"
-
-
-def test_a_name_that_is_not_a_path_is_one_level() -> None:
-    script = cluster("{name: provided, create: true}")
-    assert add(script, "b.c.d") == "root.b_dot_c_dot_d"
-
-
-def test_the_parent_rule_says_where_an_unqualified_queue_is() -> None:
-    script = cluster("{name: provided, create: true, parent: {name: user, create: true}}")
-    assert add(script, "b") == "root.joe.b"
-    assert add(script, "root.a") == "root.a"
-
-
 # -- fixed, user, tag ------------------------------------------------------------------------------
 
 
-def test_fixed_is_for_everybody() -> None:
-    script = cluster("{name: fixed, value: root.team.x}")
-    assert add(script, "root.a") == "root.team.x"
+BY_TAG = "{name: user, create: true, parent: {name: tag, value: namespace, create: true}}"
+NESTED = (
+    "{name: provided, create: true, parent: {name: user, create: true, "
+    "filter: {users: [joe]}, parent: {name: fixed, value: root.team}}}"
+)
 
 
-def test_fixed_keeps_the_levels_of_its_value_below_the_parent_rule() -> None:
-    script = cluster(
-        "{name: fixed, value: in.out, create: true, parent: {name: fixed, value: team}}"
-    )
-    assert add(script) == "root.team.in.out"
+# fmt: off
+PLACED: list[tuple[str, dict[str, Any], str]] = [
+    # rules, what is given, the queue or why there is none
+    # provided: it makes the queue where it may, and a name that is no path is one level
+    ("{name: provided, create: true}", {"queue": "root.team.new.deep"}, "root.team.new.deep"),
+    ("{name: provided, create: true}", {"queue": "Plain"}, "root.plain"),
+    ("{name: provided, create: true}", {"queue": "b.c.d"}, "root.b_dot_c_dot_d"),
+    ("{name: provided, create: true}", {"queue": "root.a.b"}, "root.a.b cannot be created: root.a is a leaf"),
+    # the parent rule says where an unqualified queue is
+    ("{name: provided, create: true, parent: {name: user, create: true}}", {"queue": "b"}, "root.joe.b"),
+    ("{name: provided, create: true, parent: {name: user, create: true}}", {"queue": "root.a"}, "root.a"),
+    # fixed is for everybody, and keeps the levels of its value below the parent rule
+    ("{name: fixed, value: root.team.x}", {"queue": "root.a"}, "root.team.x"),
+    ("{name: fixed, value: in.out, create: true, parent: {name: fixed, value: team}}", {}, "root.team.in.out"),
+    # user makes a queue for each user
+    ("{name: user, create: true, parent: {name: fixed, value: root.team}}", {"user": "joe"}, "root.team.joe"),
+    ("{name: user, create: true, parent: {name: fixed, value: root.team}}",
+     {"user": "j.doe@example.org"}, "root.team.j_dot_doe@example_dot_org"),
+    ("{name: user, create: true, parent: {name: fixed, value: root.team}}", {"user": "root"}, "root.team.root"),
+    # tag takes the value of an application's tag, whatever its case; a qualified one skips the parent rule
+    ("{name: tag, value: NameSpace, create: true}", {"tags": {"Namespace": "dev"}}, "root.dev"),
+    ("{name: tag, value: NameSpace, create: true}", {"tags": {"namespace": "v1.2"}}, "root.v1_dot_2"),
+    ("{name: tag, value: NameSpace, create: true}", {"tags": {"name": "dev"}},
+     "tag NameSpace): the application has no such tag"),
+    ("{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}",
+     {"tags": {"namespace": "root.a"}}, "root.a"),
+    ("{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}",
+     {"tags": {"namespace": "n"}}, "root.team.n"),
+    # a parent rule without an answer is no match; one that answers a leaf is the end
+    (BY_TAG + "\n{name: provided}", {"queue": "root.a"}, "root.a"),
+    (BY_TAG + "\n{name: provided}", {"queue": "root.a", "tags": {"namespace": "n"}}, "root.n.joe"),
+    (BY_TAG + "\n{name: provided}", {"queue": "root.a", "tags": {"namespace": "a"}},
+     "parent rule tag namespace returned a leaf queue: root.a"),
+    # parent rules nest and have filters of their own
+    (NESTED, {"queue": "b"}, "root.team.joe.b"),
+    (NESTED, {"queue": "b", "user": "ann"}, "parent rule user: its filter keeps user ann out"),
+    # no user may submit to the recovery queue
+    ("{name: provided, create: true}", {"queue": "root.@recovery@"}, "no user may submit to root.@recovery@"),
+    ("{name: provided, create: true}", {"queue": "root.@recovery@.x"}, "no user may submit"),
+]
+# fmt: on
 
 
-def test_user_makes_a_queue_for_each_user() -> None:
-    script = cluster("{name: user, create: true, parent: {name: fixed, value: root.team}}")
-    assert add(script, user="joe") == "root.team.joe"
-    assert add(script, user="j.doe@example.org") == "root.team.j_dot_doe@example_dot_org"
-    assert add(script, user="root") == "root.team.root"
-
-
-def test_tag_takes_the_value_of_an_application_tag_whatever_its_case() -> None:
-    script = cluster("{name: tag, value: NameSpace, create: true}")
-    assert add(script, tags={"Namespace": "dev"}) == "root.dev"
-    assert add(script, tags={"namespace": "v1.2"}) == "root.v1_dot_2"
-    assert "tag NameSpace): the application has no such tag" in add(script, tags={"name": "dev"})
-
-
-def test_a_qualified_tag_skips_the_parent_rule() -> None:
-    script = cluster(
-        "{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}"
-    )
-    assert add(script, tags={"namespace": "root.a"}) == "root.a"
-    assert add(script, tags={"namespace": "n"}) == "root.team.n"
+@pytest.mark.parametrize(("rules", "given", "said"), PLACED)
+def test_where_a_rule_places(rules: str, given: dict[str, Any], said: str) -> None:
+    found = add(cluster(rules), **given)
+    assert found == said if said.startswith("root.") and " " not in said else said in found
 
 
 def test_rules_are_asked_in_order_until_one_answers() -> None:
@@ -153,43 +164,6 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
     )
 
 
-# -- parent rules ----------------------------------------------------------------------------------
-
-
-def test_a_parent_rule_without_answer_is_no_match() -> None:
-    script = cluster(
-        """
-        {name: user, create: true, parent: {name: tag, value: namespace, create: true}}
-        {name: provided}
-        """
-    )
-    assert add(script, "root.a") == "root.a"
-    assert add(script, "root.a", tags={"namespace": "n"}) == "root.n.joe"
-
-
-def test_a_parent_rule_that_answers_a_leaf_is_the_end() -> None:
-    script = cluster(
-        """
-        {name: user, create: true, parent: {name: tag, value: namespace, create: true}}
-        {name: provided}
-        """
-    )
-    said = add(script, "root.a", tags={"namespace": "a"})
-    assert "parent rule tag namespace returned a leaf queue: root.a" in said
-
-
-def test_parent_rules_nest_and_have_filters_of_their_own() -> None:
-    script = cluster(
-        "{name: provided, create: true, parent: {name: user, create: true, "
-        "filter: {users: [joe]}, parent: {name: fixed, value: root.team}}}"
-    )
-    assert add(script, "b") == "root.team.joe.b"
-    assert "parent rule user: its filter keeps user ann out" in add(script, "b", user="ann")
-
-
-# -- filters ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("rule", "user", "groups", "passes"),
     [
@@ -221,19 +195,14 @@ def test_a_filter_says_whom_a_rule_is_for(
 
 # -- what can be used ------------------------------------------------------------------------------
 
-GUARDED = """\
-    queues:
-      - name: root
-        queues:
-          - name: open
-            submitacl: '*'
-          - name: team
-            parent: true
-            submitacl: 'joe dev'
-            adminacl: 'boss'
-            queues:
-              - name: x
-"""
+
+def guarded(*more: str) -> str:
+    team = "{name: team, parent: true, submitacl: joe dev, adminacl: boss, queues: [{name: x}]}"
+    anyone = "{name: open, submitacl: '*'}"
+    return f"{{name: root, queues: [{', '.join([anyone, team, *more])}]}}"
+
+
+GUARDED = guarded()
 
 
 @pytest.mark.parametrize(
@@ -260,11 +229,6 @@ def test_for_a_new_queue_the_nearest_that_exists_says_who_may() -> None:
     assert paths(script)[-2:] == ["root.team.new.deep", "root.team.x"]
 
 
-def test_nothing_is_made_below_a_leaf() -> None:
-    script = cluster("{name: provided, create: true}\n{name: fixed, value: root.team.x}")
-    assert "root.a.b cannot be created: root.a is a leaf" in add(script, "root.a.b")
-
-
 @pytest.mark.parametrize("queue", ["root.b!", "root..b", "root.b.", "b c", "root." + "b" * 65])
 def test_what_is_no_queue_name_is_refused(queue: str) -> None:
     script = cluster("{name: provided, create: true}\n{name: fixed, value: root.a}")
@@ -275,11 +239,10 @@ def test_what_is_no_queue_name_is_refused(queue: str) -> None:
 
 
 def test_x33_a_draining_queue_is_skipped_and_so_is_all_below_it() -> None:
-    rules = "    placementrules:\n      - {name: provided, create: true}\n      - {name: fixed, value: root.a}\n"
-    script = Script("partitions:\n  - name: default\n" + rules + QUEUES)
+    rules = "{name: provided, create: true}\n{name: fixed, value: root.a}"
+    script = cluster(rules)
     assert add(script, "root.team.made") == "root.team.made"
-    without = QUEUES.split("          - name: team")[0]
-    script.configure("partitions:\n  - name: default\n" + rules + without)
+    script.configure(configuration(rules, "{name: root, submitacl: '*', queues: [{name: a}]}"))
     for queue in ("root.team.x", "root.team.made", "root.team.new"):
         assert add(script, queue) == "root.a"
 
@@ -295,24 +258,16 @@ def test_what_runs_already_is_taken_in_whatever_the_rules_say() -> None:
     assert add(script, "root.a", tags=FORCE) == "root.a"
     assert add(script, "root.a!", tags={"Application.Create.Force": "TRUE"}) == "root.@recovery@"
     assert NO_MATCH in add(script, "root.nope", tags={"application.create.force": "no"})
+    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
     recovery = script.scheduler.partition().queue("root.@recovery@")
     assert recovery is not None
     assert not recovery.managed
 
 
-def test_no_user_may_submit_to_the_recovery_queue() -> None:
-    script = cluster("{name: provided, create: true}")
-    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
-    assert add(script, "root.!", tags=FORCE) == "root.@recovery@"
-    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
-    assert "no user may submit" in add(script, "root.@recovery@.x")
-
-
 def test_the_recovery_queue_has_no_template_and_takes_no_quota() -> None:
-    queues = QUEUES + (
-        "        properties: {application.sort.policy: fair}\n"
-        "        childtemplate: {maxapplications: 2, resources: {max: {memory: 10}}}\n"
-    )
+    template = "{maxapplications: 2, resources: {max: {memory: 10}}}"
+    fair = "{application.sort.policy: fair}"
+    queues = tree(root=f"submitacl: '*', properties: {fair}, childtemplate: {template}")
     script = cluster("", queues)
     quota = '{"resources": {"memory": {"value": 5}}}'
     assert add(script, "nope", tags={**FORCE, "namespace.resourcequota": quota})
@@ -332,7 +287,7 @@ def test_without_a_user_only_what_runs_already_is_taken_in() -> None:
 
 
 def test_root_default_takes_whom_no_rule_placed() -> None:
-    queues = QUEUES + "          - name: default\n"
+    queues = tree("{name: default}")
     script = cluster("{name: tag, value: namespace, create: true}", queues)
     assert add(script, tags={"namespace": "n"}) == "root.n"
     assert add(script, "root.a") == "root.default"
@@ -340,21 +295,14 @@ def test_root_default_takes_whom_no_rule_placed() -> None:
 
 
 def test_root_default_too_has_to_be_a_leaf_and_open_to_the_user() -> None:
-    guarded = GUARDED + "          - name: default\n            submitacl: ann\n"
-    script = cluster("", guarded)
+    script = cluster("", guarded("{name: default, submitacl: ann}"))
     assert add(script, "root.nope", user="ann") == "root.default"
     assert "root.default: user joe may not submit to root.default" in add(script, "root.nope")
-    parent = QUEUES + "          - name: default\n            parent: true\n"
+    parent = tree("{name: default, parent: true}")
     assert "root.default: queue root.default is a parent" in add(cluster("", parent))
 
 
 # -- configurations --------------------------------------------------------------------------------
-
-
-def test_without_a_configuration_a_namespace_is_a_queue() -> None:
-    script = Script("")
-    assert add(script, tags={"namespace": "dev"}) == "root.dev"
-    assert NO_MATCH in add(script, "root.dev")
 
 
 def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
@@ -373,12 +321,11 @@ def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
 
 def test_rules_are_taken_over_from_a_new_configuration() -> None:
     script = cluster("{name: provided}")
-    assert add(script, "root.a") == "root.a"
-    text = "partitions:\n  - name: default\n    placementrules:\n"
-    script.configure(text + "      - {name: fixed, value: root.team.x}\n" + QUEUES)
-    assert add(script, "root.a") == "root.team.x"
-    script.configure("partitions:\n  - name: default\n" + QUEUES)
-    assert add(script, "root.a") == "root.a"
+    for rules, queue in (("", "root.a"), ("{name: fixed, value: root.team.x}", "root.team.x")):
+        assert add(script, "root.a") == "root.a"
+        script.configure(configuration(rules))
+        assert add(script, "root.a") == queue
+        script.configure(configuration(""))
 
 
 def test_placement_is_part_of_the_explanation() -> None:
@@ -405,17 +352,141 @@ def test_a_rejected_application_is_kept_with_the_reason() -> None:
     assert script.scheduler.application("app-3").state == "New"
 
 
-def test_an_unregistered_partition_is_named_in_the_rejection() -> None:
-    script = cluster("")
-    assert "does not exist" in script.app("x", "root.a", partition="nope")[0]
-    with pytest.raises(KeyError):
-        script.scheduler.application("x")
-
-
 def test_two_resource_managers_place_by_their_own_rules() -> None:
+    """Without a configuration a namespace is a queue."""
     one = cluster("{name: user, create: true}")
     other = Script("", rm_id="other", scheduler=one.scheduler)
     assert add(one) == "root.joe"
-    other.app("n", tags={"namespace": "n"})
-    found = other.scheduler.application("n", rm_id="other")
-    assert found.queue.path == "root.n"
+    assert add(other, tags={"namespace": "n"}) == "root.n"
+    assert NO_MATCH in add(other, "root.n")
+
+
+DEV_ONLY = (
+    "partitions: [{name: default, queues: [{name: root, queues: [{name: a, submitacl: ' dev'}]}]}]"
+)
+
+SECOND = 10**9
+
+
+def submit(script: Script, app_id: str, user: str, *groups: str) -> list[str]:
+    return script.app(app_id, "root.a", user=user, groups=groups)
+
+
+def test_i24_groups_that_are_not_named_are_looked_up() -> None:
+    script = Script(DEV_ONLY)
+    asked: list[str] = []
+
+    def groups_of(user: str) -> tuple[str, ...]:
+        asked.append(user)
+        return ("dev", "ops") if user == "joe" else ()
+
+    script.scheduler.set_group_resolver(groups_of)
+    assert submit(script, "one", "joe") == ["accepted one"]
+    assert script.scheduler.application("one").groups_of_user == ("dev", "ops")
+    (said,) = submit(script, "two", "ann")
+    assert "user ann may not submit to root.a" in said
+    assert submit(script, "three", "ann", "dev") == ["accepted three"]
+    assert asked == ["joe", "ann"]
+
+
+def test_i24_without_a_resolver_there_are_no_groups() -> None:
+    script = Script(DEV_ONLY)
+    assert submit(script, "one", "joe")[0].startswith("rejected one")
+    script.scheduler.set_group_resolver(lambda user: ("dev",))
+    assert submit(script, "two", "joe") == ["accepted two"]
+    assert submit(script, "named", "joe", "web")[0].startswith("rejected named")  # is believed
+    script.scheduler.set_group_resolver(None)
+    assert submit(script, "three", "joe")[0].startswith("rejected three")
+
+
+# -- the resolver of the service -------------------------------------------------------------------
+
+
+class System:
+    """A user database that counts the questions, and a clock."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.asked: list[str] = []
+        self.groups = {"joe": ("dev",)}
+
+    def look_up(self, user: str) -> tuple[str, ...]:
+        self.asked.append(user)
+        return self.groups[user]
+
+    def resolver(self) -> OsGroups:
+        return OsGroups(lambda: self.now, self.look_up)
+
+
+@pytest.mark.parametrize(("user", "groups", "kept"), [("joe", ("dev",), 300), ("ann", (), 30)])
+def test_2_10_an_answer_is_kept_for_a_while(user: str, groups: Any, kept: int) -> None:
+    """Five minutes; that there is none for half a minute."""
+    system = System()
+    resolver = system.resolver()
+    assert resolver(user) == groups
+    system.groups[user] = ("ops",)
+    system.now = kept * SECOND - 1
+    assert resolver(user) == groups
+    system.now += 1
+    assert resolver(user) == ("ops",)
+    assert system.asked == [user, user]
+
+
+def test_answers_that_are_over_are_forgotten() -> None:
+    system = System()
+    resolver = system.resolver()
+    for number in range(3000):
+        system.now += SECOND
+        resolver(f"user-{number}")
+    assert len(resolver._answers) <= 1024
+
+
+@pytest.mark.parametrize("failure", [KeyError("joe"), OSError("database is away"), ValueError()])
+def test_a_failure_to_look_up_is_no_groups(failure: Exception) -> None:
+    def look_up(user: str) -> tuple[str, ...]:
+        raise failure
+
+    assert OsGroups(lambda: 0, look_up)("joe") == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the user database of POSIX")
+def test_the_system_knows_the_groups_of_its_users() -> None:
+    import grp
+    import pwd
+
+    me = pwd.getpwuid(os.getuid())
+    groups = groups_of_system(me.pw_name)
+    assert groups[0] == grp.getgrgid(me.pw_gid).gr_name
+    assert list(groups[1:]) == sorted(set(groups[1:]) - {groups[0]})
+    with pytest.raises(LookupError):
+        groups_of_system("no such user: 7")
+    assert OsGroups(lambda: 0)("no such user: 7") == ()
+
+
+def service_says(service: SchedulerService, user: str) -> str:
+    """The queue of an application that a user submits in-process."""
+    service.register_resource_manager(
+        si.RegisterResourceManagerRequest(rmID="rm", config=DEV_ONLY), si.NullCallback()
+    )
+    request = si.AddApplicationRequest(
+        applicationID="app", queueName="root.a", ugi=si.UserGroupInformation(user=user)
+    )
+    service.update_application(si.ApplicationRequest(rmID="rm", new=[request]))
+
+    def groups(core: Scheduler) -> tuple[str, ...]:
+        return core.application("app").groups_of_user
+
+    found: tuple[str, ...] = service.read(groups)
+    return " ".join(found)
+
+
+def test_the_service_asks_whom_it_is_told_to_ask() -> None:
+    with SchedulerService(manual=True, groups_of=lambda user: ("dev",)) as service:
+        assert service_says(service, "joe") == "dev"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the user database of POSIX")
+def test_the_service_asks_the_operating_system_otherwise() -> None:
+    user = getpass.getuser()
+    with SchedulerService(manual=True, clock=lambda: SECOND) as service:
+        assert service_says(service, user) == " ".join(OsGroups(lambda: 0)(user))

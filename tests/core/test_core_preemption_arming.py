@@ -5,40 +5,22 @@ from __future__ import annotations
 import pytest
 from event_lines import RecordReader
 
-from quadriga.si import Allocation, AllocationRequest, TerminationType
+from quadriga.si import Allocation, AllocationRequest
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script, resource
 
-from .preemption_side import preempted
-
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
-
-QUEUES = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: p
-            parent: true
-            properties: {quota.preemption.delay: PARENTs}
-            resources: {PMAX}
-            queues:
-              - name: a
-                properties: {quota.preemption.delay: LEAFs}
-                resources: {AMAX}
-              - name: b
-                properties: {quota.preemption.delay: 0s}
-"""
+from .preemption_side import ENFORCED, PREEMPTED, preempted
+from .tree_side import below, most, tree
 
 
 def config(*, p: int = 0, a: int = 0, parent: int = 20, leaf: int = 10) -> str:
-    text = QUEUES.replace("PARENT", str(parent)).replace("LEAF", str(leaf))
-    for word, most in (("PMAX", p), ("AMAX", a)):
-        text = text.replace(word, f"max: {{vcore: {most}m}}" if most else "")
-    return text
+    """``root.p`` with the leaves ``a`` and ``b``, their delays and those with a max."""
+    leaves = (
+        f"a, properties: {{quota.preemption.delay: {leaf}s}}{most(a)}",
+        "b, properties: {quota.preemption.delay: 0s}",
+    )
+    above = f"p, properties: {{quota.preemption.delay: {parent}s}}{most(p)}, {below(*leaves)}"
+    return tree(above, partition=ENFORCED)
 
 
 def ran(key: str, *, app: str = "a", vcore: int = 1) -> Allocation:
@@ -51,12 +33,11 @@ def ran(key: str, *, app: str = "a", vcore: int = 1) -> Allocation:
     )
 
 
-def restarted(text: str, number: int = 6) -> Script:
-    """The scheduler is new; application ``a`` has run in root.p.a for a while."""
+def restarted(text: str, queue: str = "root.p.a") -> Script:
+    """The scheduler is new; application ``a`` holds six vcores in this queue since before."""
     script = Script(text)
-    script.app("a", "root.p.a")
-    script.app("b", "root.p.b")
-    script.node("n1", existing=[ran(f"a{n}") for n in range(number)], vcore=16)
+    script.app("a", queue)
+    script.node("n1", existing=[ran(f"a{n}") for n in range(6)], vcore=16)
     return script
 
 
@@ -64,34 +45,33 @@ def report(script: Script, *allocations: Allocation) -> list[str]:
     return script.send(AllocationRequest(rmID=script.rm_id, allocations=allocations))
 
 
-def using(text: str, number: int) -> Script:
+def using(text: str, number: int, lowered: str = "") -> Script:
+    """Application ``a`` uses this much, and then the configuration changes."""
     script = Script(text)
     script.node("n1", vcore=16)
     script.app("a", "root.p.a")
     script.ask("a", *(f"a{n}" for n in range(number)), vcore=1)
     script.schedule()
+    if lowered:
+        script.configure(lowered)
     return script
 
 
 # -- what arms it ----------------------------------------------------------------------------------
 
 
-def test_2_21_a_restart_starts_the_whole_delay() -> None:
-    script = restarted(config(a=4))
-    assert script.advance(9.9) == []
-    assert preempted(script.advance(0.1)) == ["a/a5-0", "a/a4-0"]
-    script.confirm(PREEMPTED)
-    assert script.advance(100) == []
-
-
 def test_2_21_a_restart_starts_the_delay_of_every_queue_on_the_path() -> None:
     """The parent has more time; its other leaf has no delay and no max."""
     script = restarted(config(p=5, a=4))
+    script.app("b", "root.p.b")
     report(script, ran("b0", app="b"), ran("b1", app="b"))
-    assert preempted(script.advance(10)) == ["a/a5-0", "a/a4-0"]
+    assert script.advance(9.9) == []
+    assert preempted(script.advance(0.1)) == ["a/a5-0", "a/a4-0"]
     script.confirm(PREEMPTED)
     assert preempted(script.advance(9.9)) == []
     assert len(preempted(script.advance(0.1))) == 1
+    script.confirm(PREEMPTED)
+    assert script.advance(100) == []
 
 
 @pytest.mark.parametrize(
@@ -101,53 +81,44 @@ def test_2_21_a_restart_starts_the_delay_of_every_queue_on_the_path() -> None:
         config(a=4, leaf=0),
         config(a=4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
     ],
+    ids=["at its max", "no delay", "not enabled"],
 )
 def test_2_21_a_restart_starts_only_delays_of_queues_above_their_max(text: str) -> None:
     assert restarted(text).advance(1000) == []
 
 
 def test_2_21_a_dynamic_queue_is_not_enforced() -> None:
-    text = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    placementrules: [{name: provided, create: true}]
-    queues:
-      - name: root
-        submitacl: '*'
-        childtemplate:
-          properties: {quota.preemption.delay: 10s}
-          resources: {max: {vcore: 4m}}
-"""
-    script = Script(text)
-    script.app("a", "root.made")
-    script.node("n1", existing=[ran(f"a{n}") for n in range(6)], vcore=16)
+    template = "properties: {quota.preemption.delay: 10s}, resources: {max: {vcore: 4m}}"
+    script = restarted(
+        tree(
+            root=f"submitacl: '*', childtemplate: {{{template}}}",
+            partition=f"{ENFORCED}, placementrules: [{{name: provided, create: true}}]",
+        ),
+        "root.made",
+    )
     queue = script.scheduler.partition().queue("root.made")
     assert queue is not None
     assert queue.max == {"vcore": 4}
     assert script.advance(1000) == []
 
 
-def test_2_21_a_reported_allocation_starts_the_delay() -> None:
-    script = using(config(a=4), 4)
-    report(script, ran("more"))
-    assert script.advance(9.9) == []
-    assert len(preempted(script.advance(0.1))) == 1
-
-
-def test_2_21_an_ask_placed_by_the_resource_manager_starts_the_delay() -> None:
-    script = using(config(a=4), 5)  # the fifth waits
+@pytest.mark.parametrize(
+    ("number", "reported", "victims"),
+    [
+        (4, ran("more"), ["a/more-0"]),
+        (5, ran("a4"), ["a/a4-0"]),  # an ask that waits, placed by the resource manager
+        (4, ran("a0", vcore=2), ["a/a3-0"]),  # growth in place
+        (3, ran("a0", vcore=2), []),  # within the max
+    ],
+)
+def test_2_21_what_the_resource_manager_reports_starts_the_delay(
+    number: int, reported: Allocation, victims: list[str]
+) -> None:
+    script = using(config(a=4), number)
     script.advance(100)
-    report(script, ran("a4"))
+    report(script, reported)
     assert script.advance(9.9) == []
-    assert preempted(script.advance(0.1)) == ["a/a4-0"]
-
-
-def test_2_21_growth_in_place_starts_the_delay() -> None:
-    script = using(config(a=4), 4)
-    report(script, ran("a0", vcore=2))
-    assert script.advance(9.9) == []
-    assert preempted(script.advance(0.1)) == ["a/a3-0"]
+    assert preempted(script.advance(0.1)) == victims
 
 
 def test_2_21_more_growth_does_not_restart_the_delay() -> None:
@@ -159,19 +130,12 @@ def test_2_21_more_growth_does_not_restart_the_delay() -> None:
     assert len(preempted(script.advance(0.1))) == 2
 
 
-def test_2_21_growth_within_the_max_starts_no_delay() -> None:
-    script = using(config(a=4), 3)
-    report(script, ran("a0", vcore=2))
-    assert script.advance(1000) == []
-
-
 # -- another delay ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("delay", "left"), [(30, 24), (12, 6), (7, 1)])
 def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int, left: int) -> None:
-    script = using(config(a=8), 6)
-    script.configure(config(a=4))
+    script = using(config(a=8), 6, config(a=4))
     script.advance(6)
     script.configure(config(a=4, leaf=delay))
     assert script.advance(left - 0.1) == []
@@ -179,16 +143,14 @@ def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int,
 
 
 def test_2_21_a_new_delay_that_has_passed_already_ends_at_once() -> None:
-    script = using(config(a=8), 6)
-    script.configure(config(a=4))
+    script = using(config(a=8), 6, config(a=4))
     script.advance(6)
     assert preempted(script.configure(config(a=4, leaf=5))) == []
     assert len(preempted(script.advance(0))) == 2
 
 
 def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes() -> None:
-    script = using(config(a=8), 6)
-    script.configure(config(a=4))
+    script = using(config(a=8), 6, config(a=4))
     script.advance(6)
     script.configure(config(a=4, leaf=5))
     script.configure(config(a=4, leaf=15))  # before anybody has looked
@@ -199,8 +161,7 @@ def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes()
 
 
 def test_2_21_removing_the_delay_ends_the_wait() -> None:
-    script = using(config(a=8), 6)
-    script.configure(config(a=4))
+    script = using(config(a=8), 6, config(a=4))
     script.advance(6)
     script.configure(config(a=4, leaf=0))
     assert script.advance(1000) == []
@@ -212,35 +173,35 @@ def test_2_21_removing_the_delay_ends_the_wait() -> None:
 # -- the record ------------------------------------------------------------------------------------
 
 
+def of_run(queue: str, limit: int, preemptable: int, claimed: str, selected: int) -> str:
+    """The event of one run that evicts everything it claims."""
+    return (
+        f"QUEUE SET QUEUE_PREEMPTION {queue} vcore={limit} (Quota preemption: "
+        f"preemptable map[vcore:{preemptable}], claimed map[{claimed}], "
+        f"selected {selected}, preempted {claimed.removeprefix('vcore:') or 0})"
+    )
+
+
 def test_2_21_each_run_in_a_leaf_is_one_event() -> None:
-    script = using(config(a=8), 6)
-    script.configure(config(a=4))
+    script = using(config(a=8), 6, config(a=4))
     reader = RecordReader(script)
     script.advance(10)
-    assert reader.new_lines("QUEUE") == [
-        "QUEUE SET QUEUE_PREEMPTION root.p.a vcore=4 (Quota preemption: preemptable map[vcore:2], "
-        "claimed map[vcore:2], selected 6, preempted 2)"
-    ]
+    assert reader.new_lines("QUEUE") == [of_run("root.p.a", 4, 2, "vcore:2", 6)]
     script.advance(100)
     assert reader.new_lines("QUEUE") == []  # nothing is above the max that has not been asked for
 
 
 def test_2_21_each_run_of_a_parent_is_one_event_for_all_below_it() -> None:
     script = restarted(config(p=5))
-    script.ask("b", "b0", "b1", vcore=1)
+    script.app("b", "root.p.b")
     report(script, ran("b0", app="b"), ran("b1", app="b"))
     reader = RecordReader(script)
     assert len(preempted(script.advance(20))) == 3
-    assert reader.new_lines("QUEUE") == [
-        "QUEUE SET QUEUE_PREEMPTION root.p vcore=5 (Quota preemption: preemptable map[vcore:3], "
-        "claimed map[vcore:3], selected 8, preempted 3)"
-    ]
+    assert reader.new_lines("QUEUE") == [of_run("root.p", 5, 3, "vcore:3", 8)]
 
 
 def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> None:
-    script = Script(config(a=8))
-    script.node("n1", vcore=16)
-    script.app("a", "root.p.a")
+    script = using(config(a=8), 0)
     script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
     script.schedule()
     reader = RecordReader(script)
@@ -250,15 +211,11 @@ def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> N
     script.configure(config(p=2))
     reader.new_lines()
     script.advance(20)
-    assert reader.new_lines("QUEUE") == [
-        "QUEUE SET QUEUE_PREEMPTION root.p vcore=2 (Quota preemption: preemptable map[vcore:2], "
-        "claimed map[], selected 0, preempted 0)"
-    ]
+    assert reader.new_lines("QUEUE") == [of_run("root.p", 2, 2, "", 0)]
 
 
 def test_2_21_a_queue_that_is_within_its_max_in_time_records_nothing() -> None:
-    script = using(config(a=8), 6)
-    script.configure(config(a=4))
+    script = using(config(a=8), 6, config(a=4))
     script.release("a", "a0-0")
     script.release("a", "a1-0")
     reader = RecordReader(script)

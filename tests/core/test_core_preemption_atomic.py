@@ -2,94 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import nullcontext
+from typing import Any
 
 from event_lines import RecordReader
 
-from quadriga.si import NodeInfo, TerminationType
+from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, preempting, reserved
-
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
+from .preemption_side import (
+    NEVER,
+    PREEMPTED,
+    TWO_QUEUES,
+    after,
+    ask,
+    explained,
+    filled,
+    news,
+    preempted,
+    preempting,
+    reserved,
+)
+from .tree_side import below, limits, tree
 
 ATOMIC = TWO_QUEUES.replace(
-    "submitacl: '*'\n",
-    "submitacl: '*'\n        properties: {gang.admission: atomic, gang.gather.after: 1m}\n",
+    "submitacl: '*'", "submitacl: '*', properties: {gang.admission: atomic, gang.gather.after: 1m}"
 )
 
-PARENT = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {gang.admission: atomic}
-        queues:
-          - name: parent
-            resources: {max: {vcore: 4m}}
-            queues:
-              - name: low
-                resources: {guaranteed: {vcore: 1m}}
-              - name: high
-                properties: {preemption.delay: 1s}
-                resources: {guaranteed: {vcore: 3m}}
-"""
+
+def parent(limit: str = "") -> str:
+    """A parent with room for four vcores, and perhaps a limit in the queue of the gang."""
+    leaves = (
+        "low, resources: {guaranteed: {vcore: 1m}}",
+        "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 3m}}" + limit,
+    )
+    return tree(
+        "parent, resources: {max: {vcore: 4m}}, " + below(*leaves),
+        root="submitacl: '*', properties: {gang.admission: atomic}",
+    )
 
 
 def gang(
-    script: Script,
-    members: int,
-    vcore: int = 1,
-    *,
-    name: str = "g",
-    queue: str = "root.high",
-    others: bool = True,
-    priority: int = 0,
-    tags: Mapping[str, str] | None = None,
+    script: Script, members: int, vcore: int = 1, *, name: str = "g", queue: str = "root.high"
 ) -> list[str]:
     """All placeholder asks of a gang, and the round that tries it."""
     script.app(name, queue, gang={"vcore": members * vcore})
     keys = [f"{name}{at}" for at in range(members)]
-    more = {"others": others, "priority": priority, "tags": tags}
-    ask(script, name, *keys, group="g", placeholder=True, vcore=vcore, **more)  # type: ignore[arg-type]
+    ask(script, name, *keys, group="g", placeholder=True, vcore=vcore)
     return script.schedule()
 
 
-def after(script: Script, seconds: float = 1) -> list[str]:
-    """The victims of the rounds after that time."""
-    script.advance(seconds)
-    return preempted(script.schedule())
+def pair(script: Script, **second: Any) -> None:
+    """A gang of two asks for one vcore each; the second one has something of its own."""
+    script.app("g", "root.high", gang={"vcore": 2})
+    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
+    ask(script, "g", "g1", group="g", placeholder=True, vcore=1, **second)
 
 
-def story(script: Script, key: str = "g0", app: str = "g") -> str:
-    checks = script.scheduler.explain(app, key).checks
-    return next(check.text for check in checks if check.about == "preemption")
+def story(script: Script) -> str:
+    return explained(script, "g", "g0")
+
+
+def started(script: Script) -> int:
+    """How many allocations there are when all victims are gone."""
+    script.confirm(PREEMPTED)
+    return len(news(script.schedule()))
 
 
 def test_g3_a_gang_preempts_exactly_enough_for_all_its_members() -> None:
     script = filled(ATOMIC, nodes=2)
     assert preempted(gang(script, 3)) == []
-    victims = after(script)
-    assert len(victims) == 3
+    assert len(after(script)) == 3
     assert set(reserved(script).values()) <= {"g/g0", "g/g1", "g/g2"}
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
+    assert "preempted, to run all members of its gang" in story(script)
+    assert after(script, 60) == []  # once
+    assert started(script) == 3
     assert script.scheduler.application("g").state == "Running"
     assert reserved(script) == {}
     assert preempting(script, "root") == {}
     assert after(script, 20) == []
 
 
-def test_g3_free_room_is_used_before_anybody_goes() -> None:
+def test_g3_free_room_is_used_before_anybody_goes_and_kept_for_the_gang() -> None:
     script = filled(ATOMIC, nodes=2)
     script.release("low", "n2-0-0")
     gang(script, 3)
     assert len(after(script)) == 2
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
+    ask(script, "low", "more", others=False, vcore=1)
+    assert news(script.schedule()) == []
+    assert started(script) == 3
 
 
 def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
@@ -102,6 +104,15 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
     script.remove_app("g")
     gang(script, 3, name="h")
     assert len(after(script)) == 3
+
+
+def test_g3_a_failed_attempt_is_repeated_after_a_change() -> None:
+    script = filled(ATOMIC.replace("vcore: 2m", "vcore: 5m"), nodes=2)
+    gang(script, 4)
+    assert after(script) == []
+    script.node("n3", vcore=1)
+    assert after(script, 0) == after(script, 5) == []
+    assert len(after(script, 10)) == 3
 
 
 def test_g3_nobody_goes_if_the_gang_exceeds_the_guarantee_of_its_queue() -> None:
@@ -118,10 +129,8 @@ def test_g3_large_members_get_whole_nodes() -> None:
     """Two members of two vcores each: victims are chosen node by node."""
     script = filled(ATOMIC, nodes=2)
     gang(script, 2, 2)
-    victims = after(script)
-    assert len(victims) == 4
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 2
+    assert len(after(script)) == 4
+    assert started(script) == 2
 
 
 def test_g3_members_of_several_sizes() -> None:
@@ -131,8 +140,7 @@ def test_g3_members_of_several_sizes() -> None:
     ask(script, "g", "large", group="large", placeholder=True, vcore=3)
     script.schedule()
     assert len(after(script)) == 5
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
+    assert started(script) == 3
 
 
 def test_g3_the_room_of_the_victims_is_for_the_gang_alone() -> None:
@@ -150,24 +158,13 @@ def test_g3_the_room_of_the_victims_is_for_the_gang_alone() -> None:
     assert [line.split("-")[0] for line in started] == ["g/g0", "g/g1", "g/g2", "g/g3"]
 
 
-def test_g3_free_room_that_the_plan_uses_is_kept_as_well() -> None:
-    script = filled(ATOMIC, nodes=2)
-    script.release("low", "n2-0-0")
-    gang(script, 3)
-    assert len(after(script)) == 2
-    ask(script, "low", "more", others=False, vcore=1)
-    assert news(script.schedule()) == []
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
-
-
 def test_g3_the_delay_counts_from_the_last_member() -> None:
     script = filled(ATOMIC, nodes=2)
     script.app("g", "root.high", gang={"vcore": 2})
     ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
     assert after(script, 5) == []
     ask(script, "g", "g1", group="g", placeholder=True, vcore=1)
-    assert preempted(script.schedule()) == []
+    assert after(script, 0) == []
     assert story(script) == "may preempt in 1 s"
     assert after(script, 0.5) == []
     assert len(after(script, 0.5)) == 2
@@ -175,58 +172,29 @@ def test_g3_the_delay_counts_from_the_last_member() -> None:
 
 def test_g3_every_member_must_be_allowed_to_preempt() -> None:
     script = filled(ATOMIC, nodes=2)
-    script.app("g", "root.high", gang={"vcore": 2})
-    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
-    ask(script, "g", "g1", group="g", placeholder=True, others=False, vcore=1)
+    pair(script, others=False)
     assert after(script, 5) == []
     assert story(script) == "the preemption policy of a member does not let it preempt others"
 
 
 def test_g3_victims_have_no_higher_priority_than_any_member() -> None:
     script = filled(ATOMIC, nodes=2)
-    script.app("g", "root.high", gang={"vcore": 2})
-    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
-    ask(script, "g", "g1", group="g", placeholder=True, priority=-1, vcore=1)
+    pair(script, priority=-1)
     assert after(script, 5) == []
 
 
 def test_g3_a_gang_does_not_preempt_where_that_is_disabled() -> None:
-    disabled = ATOMIC.replace("    queues:\n      - name: root", DISABLED, 1)
-    script = filled(disabled, nodes=2)
+    script = filled(ATOMIC.replace("name: default", f"name: default, {NEVER}"), nodes=2)
     gang(script, 2)
     assert after(script, 60) == []
     assert story(script) == "preemption is disabled in this partition"
     script.configure(ATOMIC)
-    assert len(preempted(script.schedule())) == 2
-
-
-DISABLED = "    preemption: {enabled: false}\n    queues:\n      - name: root"
+    assert len(after(script, 0)) == 2
 
 
 def test_g3_a_fence_keeps_victims_outside() -> None:
-    fenced = ATOMIC.replace(
-        "preemption.delay: 1s", "preemption.delay: 1s, preemption.policy: fence"
-    )
-    script = filled(fenced, nodes=2)
+    script = filled(ATOMIC.replace("delay: 1s", "delay: 1s, preemption.policy: fence"), nodes=2)
     gang(script, 2)
-    assert after(script, 60) == []
-
-
-def test_g3_a_failed_attempt_is_repeated_after_a_change() -> None:
-    script = filled(ATOMIC.replace("vcore: 2m", "vcore: 5m"), nodes=2)
-    gang(script, 4)
-    assert after(script) == []
-    script.node("n3", vcore=1)
-    assert preempted(script.schedule()) == []
-    assert after(script, 5) == []
-    assert len(after(script, 10)) == 3
-
-
-def test_g3_a_gang_preempts_once() -> None:
-    script = filled(ATOMIC, nodes=2)
-    gang(script, 2)
-    assert len(after(script)) == 2
-    assert "preempted, to run all members of its gang" in story(script)
     assert after(script, 60) == []
 
 
@@ -240,8 +208,7 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
     script.node("n1", NodeInfo.DECOMISSION)
     assert news(script.schedule()) == []
     assert sorted(reserved(script)) == ["n2"]
-    script.confirm(PREEMPTED)
-    script.schedule()
+    assert started(script) == 0
     assert reserved(script) == {}
     assert reader.new_lines("APP NONE g (Gang gives") == [
         "APP NONE g (Gang gives its reserved nodes back (1): "
@@ -253,32 +220,27 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
 def test_g3_a_gathering_gang_preempts_as_well() -> None:
     script = filled(ATOMIC.replace("preemption.delay: 1s", "preemption.delay: 2m"), nodes=2)
     gang(script, 3)
-    script.advance(60)
-    script.schedule()
+    assert after(script, 60) == []
     assert [record.target for record in script.scheduler.story("gang/g")] == ["Gathering"]
-    victims = after(script, 60)
-    assert len(victims) == 3
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
+    assert len(after(script, 60)) == 3
+    assert started(script) == 3
     assert reserved(script) == {}
 
 
 def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
     """Nodes have room, but the quota of the parent has none."""
-    script = filled(PARENT, nodes=1)
+    script = filled(parent(), nodes=1)
     script.node("n2", vcore=8)
     gang(script, 3, queue="root.parent.high")
     assert script.scheduler.application("g").gang.lacks == "quota"
     assert len(after(script)) == 3
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
+    assert started(script) == 3
 
 
 def test_g3_a_gang_waits_for_a_quota_that_no_victim_can_free() -> None:
     """The quota of the parent could be freed, but not the limit of the user."""
-    limit = "limits: [{limit: '', users: ['*'], maxresources: {vcore: 2m}}]"
-    indent = "                "
-    script = filled(f"{PARENT}{indent}{limit}\n", nodes=1)
+    limit = limits("users: ['*'], maxresources: {vcore: 2m}")
+    script = filled(parent(f", {limit}"), nodes=1)
     script.node("n2", vcore=8)
     gang(script, 3, queue="root.parent.high")
     assert script.scheduler.application("g").gang.lacks == "quota"
@@ -295,24 +257,22 @@ def test_g3_after_a_soft_timeout_the_members_preempt_together() -> None:
     ask(script, "g", "r0", "r1", group="g", vcore=1)
     script.schedule()
     assert len(after(script)) == 2
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 2
+    assert started(script) == 2
 
 
 # -- required nodes --------------------------------------------------------------------------------
 
 
-def daemons(script: Script, *nodes: str, priority: int = 0) -> list[str]:
-    """A gang with one member for each of these nodes, in a queue without any guarantee."""
+def daemons(script: Script, *nodes: str) -> list[str]:
+    """The victims of a gang with one member for each of these nodes, in a queue without guarantee."""
     script.app("g", "root.other", gang={"vcore": len(nodes)})
     for node in nodes:
         tags = {TAG_REQUIRED_NODE: node}
-        more = {"placeholder": True, "priority": priority, "tags": tags}
-        ask(script, "g", f"on-{node}", group="g", vcore=1, **more)  # type: ignore[arg-type]
+        ask(script, "g", f"on-{node}", group="g", placeholder=True, tags=tags, vcore=1)
     return preempted(script.schedule())
 
 
-WITH_OTHER = ATOMIC + "          - name: other\n"
+WITH_OTHER = ATOMIC.replace("{name: low", "{name: other}, {name: low")
 
 
 def test_g3_members_that_require_their_nodes_preempt_there_at_once() -> None:
@@ -344,13 +304,12 @@ def test_g3_required_nodes_and_others_in_one_gang() -> None:
     tags = {TAG_REQUIRED_NODE: "n2"}
     ask(script, "g", "on-n2", group="b", placeholder=True, vcore=1, tags=tags)
     assert preempted(script.schedule()) == []  # the others have not waited for the delay
-    victims = after(script)
-    assert len(victims) == 3
+    assert len(after(script)) == 3
     script.confirm(PREEMPTED)
     assert "g/on-n2-0 on n2 placeholder of b" in news(script.schedule())
 
 
-# -- predicates and bounds ---------------------------------------------------------------------------
+# -- predicates and bounds -------------------------------------------------------------------------
 
 
 def test_g3_predicates_choose_the_nodes_of_the_members() -> None:
@@ -365,8 +324,7 @@ def test_g3_predicates_choose_the_nodes_of_the_members() -> None:
     victims = after(script)
     assert len(victims) == 3
     assert not any(victim.startswith("low/n1") for victim in victims)
-    script.confirm(PREEMPTED)
-    assert len(news(script.schedule())) == 3
+    assert started(script) == 3
 
 
 def test_g3_at_most_ten_gangs_of_a_leaf_search_for_victims_at_once() -> None:
@@ -380,9 +338,6 @@ def test_g3_at_most_ten_gangs_of_a_leaf_search_for_victims_at_once() -> None:
     script.scheduler.set_measure(measure)
     for number in range(14):
         gang(script, 3, name=f"g{number}")
-    assert after(script) == []
-    assert searches.count("preemption") == 10
-    assert after(script) == []
-    assert searches.count("preemption") == 14
-    assert after(script) == []
-    assert searches.count("preemption") == 14
+    for count in (10, 14, 14):
+        assert after(script) == []
+        assert searches.count("preemption") == count

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import ask, filled, news, preempted, reserved
-
-FENCE = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: low
-            resources: {guaranteed: {vcore: 1m}}
-          - name: top
-            parent: true
-            resources: {TOPMAX}
-            queues:
-              - name: mid
-                parent: true
-                resources: {MIDMAX}
-                queues:
-                  - name: high
-                    properties: {preemption.delay: 1s}
-                    resources: {guaranteed: {vcore: 2m}}
-                  - name: near
-                    resources: {guaranteed: {vcore: 1m}}
-              - name: side
-                resources: {guaranteed: {vcore: 1m}}
-"""
+from .preemption_side import (
+    ENFORCED,
+    after,
+    ask,
+    filled,
+    news,
+    preempted,
+    reserved,
+    victims,
+)
+from .tree_side import below, tree
 
 
 def fenced(*, top: str = "", mid: str = "") -> str:
-    text = FENCE
-    for word, most in (("TOPMAX", top), ("MIDMAX", mid)):
-        text = text.replace(word, f"max: {{{most}}}" if most else "")
-    return text
+    """A max of ``root.top``, and of ``root.top.mid``."""
+    leaves = (
+        "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 2m}}",
+        "near, resources: {guaranteed: {vcore: 1m}}",
+    )
+    inside = (
+        f"mid, resources: {{max: {{{mid}}}}}, {below(*leaves)}",
+        "side, resources: {guaranteed: {vcore: 1m}}",
+    )
+    text = tree(
+        "low, resources: {guaranteed: {vcore: 1m}}",
+        f"top, resources: {{max: {{{top}}}}}, {below(*inside)}",
+        partition=ENFORCED,
+    )
+    return text.replace("max: {}", "")
 
 
 def cluster(config: str) -> Script:
@@ -58,12 +54,6 @@ def cluster(config: str) -> Script:
         script.schedule()
     script.app("high", "root.top.mid.high")
     return script
-
-
-def victims(script: Script, **quantities: int) -> list[str]:
-    ask(script, "high", "h", **(quantities or {"vcore": 1, "memory": 1}))
-    script.advance(1)
-    return preempted(script.schedule())
 
 
 @pytest.mark.parametrize(
@@ -86,158 +76,131 @@ def test_2_21_a_queue_without_room_for_the_ask_under_its_max_is_a_fence(
 ) -> None:
     """Without the fence an allocation outside would be evicted too, for nothing: the newest are there."""
     script = cluster(config)
-    assert victims(script) == chosen
+    assert victims(script, memory=1) == chosen
     script.confirm()
     assert news(script.schedule()) == ["high/h-0 on n1"]
 
 
-def test_2_21_a_queue_with_some_room_is_a_fence_for_a_larger_ask() -> None:
-    script = cluster(fenced(top="vcore: 6m"))
-    assert victims(script, vcore=2) == ["side/side2-0", "near/near3-0"]
-
-
-def test_2_21_a_queue_above_its_max_is_a_fence() -> None:
-    script = cluster(fenced(top="vcore: 7m"))
-    script.configure(fenced(top="vcore: 4m"))
-    assert victims(script, vcore=1) == ["side/side2-0", "near/near3-0"]
-
-
-def test_2_21_a_type_above_its_max_that_is_not_asked_for_makes_a_fence() -> None:
-    script = cluster(fenced(mid="memory: 3"))
-    script.configure(fenced(mid="memory: 2"))
-    assert victims(script, vcore=1) == ["near/near3-0"]
-
-
-LEAF = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: low
-            resources: {guaranteed: {vcore: 1m}}
-          - name: high
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 4m}, max: {vcore: 9m, memory: MEMORY}}
-"""
+@pytest.mark.parametrize(
+    ("before", "now", "vcore", "chosen"),
+    [
+        # some room is not enough for a larger ask
+        (fenced(top="vcore: 6m"), "", 2, ["side/side2-0", "near/near3-0"]),
+        # above its max
+        (fenced(top="vcore: 7m"), fenced(top="vcore: 4m"), 1, ["side/side2-0", "near/near3-0"]),
+        # a type that is not asked for
+        (fenced(mid="memory: 3"), fenced(mid="memory: 2"), 1, ["near/near3-0"]),
+    ],
+)
+def test_2_21_so_is_a_queue_with_some_room_and_one_above_its_max(
+    before: str, now: str, vcore: int, chosen: list[str]
+) -> None:
+    script = cluster(before)
+    script.configure(now)
+    assert victims(script, vcore=vcore) == chosen
 
 
 def leaf(memory: int) -> Script:
-    script = filled(LEAF.replace("MEMORY", "2"))
+    """``high`` uses two of memory, and this is its max; its ask has waited for the delay."""
+
+    def config(memory: int) -> str:
+        resources = f"guaranteed: {{vcore: 4m}}, max: {{vcore: 9m, memory: {memory}}}"
+        return tree(
+            "low, resources: {guaranteed: {vcore: 1m}}",
+            f"high, properties: {{preemption.delay: 1s}}, resources: {{{resources}}}",
+        )
+
+    script = filled(config(2))
     script.node("n2", memory=4)
     script.ask("high", "kept1", "kept2", memory=1)
     script.schedule()
-    script.configure(LEAF.replace("MEMORY", str(memory)))
+    script.configure(config(memory))
     ask(script, "high", "h", vcore=1)
     script.advance(1)
     return script
 
 
-def test_2_21_no_victims_if_the_leaf_is_the_fence() -> None:
+def test_2_21_no_victims_while_the_leaf_is_the_fence() -> None:
     """It uses more memory than its max; evicting vcores elsewhere cannot change that."""
+    assert preempted(leaf(memory=2).schedule()) == ["low/n1-3-0"]
     script = leaf(memory=1)
     assert preempted(script.schedule()) == []
     assert reserved(script) == {}
     (check,) = [c for c in script.scheduler.explain("high", "h").checks if c.about == "preemption"]
     assert not check.passed
     assert "max" in check.text
-
-
-def test_2_21_a_leaf_with_room_again_may_preempt_again() -> None:
-    script = leaf(memory=1)
-    script.schedule()
     script.release("high", "kept1-0")
-    script.advance(15)
-    assert preempted(script.schedule()) == ["low/n1-3-0"]
-    assert preempted(leaf(memory=2).schedule()) == ["low/n1-3-0"]
+    assert after(script, 15) == ["low/n1-3-0"]
 
 
 # -- opting out ------------------------------------------------------------------------------------
 
-STRICT = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {ROOT}
-        queues:
-          - name: low
-            properties: {quota.preemption.delay: 10sLOW}
-            resources: {guaranteed: {vcore: 1m}, MAX}
-          - name: high
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 4m}}
-"""
 
-
-def opted_out(*, low: str = "", root: str = "") -> Script:
-    """``low`` holds a whole node with one regular allocation and three that opted out."""
+def opted_out(*, low: str = "", root: str = "", most: int = 8) -> str:
     low = low and f", preemption.optout: {low}"
     root = root and f"preemption.optout: {root}"
-    text = STRICT.replace("LOW", low).replace("ROOT", root)
-    script = Script(text.replace("MAX", "max: {vcore: 8m}"))
+    return tree(
+        f"low, properties: {{quota.preemption.delay: 10s{low}}},"
+        f" resources: {{guaranteed: {{vcore: 1m}}, max: {{vcore: {most}m}}}}",
+        "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4m}}",
+        root=f"submitacl: '*', properties: {{{root}}}",
+        partition=ENFORCED,
+    )
+
+
+def with_opted_out(**said: str) -> Script:
+    """``low`` holds a whole node with one regular allocation and three that opted out."""
+    script = Script(opted_out(**said))
     script.node("n1", vcore=4)
     script.app("low", "root.low")
     ask(script, "low", "agrees", vcore=1)
     ask(script, "low", "out1", "out2", "out3", itself=False, vcore=1)
     script.schedule()
     script.app("high", "root.high")
-    script.text = text
     return script
 
 
-CASES = pytest.mark.parametrize(
-    ("low", "root", "strict"),
-    [
-        ("", "", False),
-        ("default", "", False),
-        ("strict", "", True),
-        ("", "strict", True),
-        ("default", "strict", False),
-        ("sometimes", "", False),
-    ],
-)
+def for_a_guarantee(script: Script, said: dict[str, str]) -> list[str]:
+    return victims(script, vcore=2)
 
 
-@CASES
-def test_x40_an_opted_out_allocation_is_evicted_last_for_a_guarantee_or_never(
-    low: str, root: str, strict: bool
-) -> None:
-    script = opted_out(low=low, root=root)
-    ask(script, "high", "large", vcore=2)
-    script.advance(1)
-    assert preempted(script.schedule()) == ([] if strict else ["low/agrees-0", "low/out3-0"])
-    ask(script, "high", "small", vcore=1)
-    script.advance(1)
-    assert preempted(script.schedule()) == (["low/agrees-0"] if strict else [])
-
-
-@CASES
-def test_x40_an_opted_out_allocation_is_evicted_last_for_a_required_node_or_never(
-    low: str, root: str, strict: bool
-) -> None:
-    script = opted_out(low=low, root=root)
+def for_a_required_node(script: Script, said: dict[str, str]) -> list[str]:
     script.node("n2", vcore=9)
-    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
-    assert preempted(script.schedule()) == ([] if strict else ["low/agrees-0", "low/out3-0"])
+    return victims(script, tags={TAG_REQUIRED_NODE: "n1"}, vcore=2, seconds=0)
 
 
-@CASES
-def test_x40_an_opted_out_allocation_is_evicted_last_for_a_quota_or_never(
-    low: str, root: str, strict: bool
+def for_a_quota(script: Script, said: dict[str, str]) -> list[str]:
+    script.configure(opted_out(**said, most=2))
+    return preempted(script.advance(10))
+
+
+@pytest.mark.parametrize(
+    ("said", "strict"),
+    [
+        ({}, False),
+        ({"low": "default"}, False),
+        ({"low": "strict"}, True),
+        ({"root": "strict"}, True),
+        ({"low": "default", "root": "strict"}, False),
+        ({"low": "sometimes"}, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("two", [for_a_guarantee, for_a_required_node, for_a_quota])
+def test_x40_an_opted_out_allocation_is_evicted_last_or_never(
+    said: dict[str, str], strict: bool, two: Callable[[Script, dict[str, str]], list[str]]
 ) -> None:
-    script = opted_out(low=low, root=root)
-    script.configure(script.text.replace("MAX", "max: {vcore: 2m}"))
-    heard = script.advance(10)
-    assert preempted(heard) == (["low/agrees-0"] if strict else ["low/agrees-0", "low/out3-0"])
+    """Only a quota is enforced in part where two vcores cannot be freed."""
+    script = with_opted_out(**said)
+    alone = ["low/agrees-0"]
+    in_part = alone if two is for_a_quota else []
+    assert two(script, said) == (in_part if strict else [*alone, "low/out3-0"])
+    if two is for_a_guarantee:
+        assert victims(script, "small") == (alone if strict else [])
 
 
 def test_x40_an_opted_out_gang_member_is_not_evicted() -> None:
-    script = opted_out(low="strict")
-    script.configure(script.text.replace("MAX", "max: {vcore: 8m}"))
+    script = with_opted_out(low="strict")
     script.node("n2", vcore=2)
     script.app("gang", "root.low", gang={"vcore": 2})
     ask(script, "gang", "p1", itself=False, group="g", placeholder=True, vcore=1)

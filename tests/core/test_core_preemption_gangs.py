@@ -6,9 +6,19 @@ from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import TWO_QUEUES, ask, news, preempted, reserved
+from .preemption_side import (
+    ENFORCED,
+    PREEMPTED,
+    TWO_QUEUES,
+    after,
+    ask,
+    news,
+    preempted,
+    reserved,
+    victims,
+)
+from .tree_side import tree
 
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 
 LOW_ONE = TWO_QUEUES.replace("vcore: 2m", "vcore: 1m")
@@ -37,35 +47,44 @@ def start(script: Script, name: str, members: int) -> None:
     script.confirm(REPLACED)
 
 
-def high_ask(script: Script, key: str = "h", vcore: int = 1) -> list[str]:
-    ask(script, "high", key, vcore=vcore)
-    script.advance(1)
-    return preempted(script.schedule())
+def plain(script: Script, *keys: str, priority: int = 0) -> None:
+    """Ordinary allocations in the queue of the gangs."""
+    script.app("plain", "root.low")
+    script.ask("plain", *(keys or ["p"]), priority=priority, vcore=1)
+    script.schedule()
+
+
+def daemon(script: Script, vcore: int = 1) -> list[str]:
+    """The victims of an ask that requires node n1; the cluster as a whole has room."""
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    tags = {TAG_REQUIRED_NODE: "n1"}
+    return victims(script, "daemon", tags=tags, vcore=vcore, seconds=0)
 
 
 def test_a_gathering_gang_loses_no_placeholder() -> None:
     """It has three of four placeholders: without one of them it would have to start again."""
     script = cluster()
     gang(script, "g", 3, whole=4)
-    script.app("old", "root.low")
-    script.ask("old", "o", vcore=1)
-    script.schedule()
-    assert high_ask(script) == ["old/o-0"]
+    plain(script)
+    assert victims(script) == ["plain/p-0"]
     script.confirm(PREEMPTED)
     script.schedule()
-    assert high_ask(script, "h2") == []  # nobody else may go
+    assert victims(script, "h2") == []  # nobody else may go
     assert script.scheduler.application("g").state == "Accepted"
 
 
-def test_placeholders_of_a_running_gang_may_be_evicted() -> None:
-    script = cluster()
-    gang(script, "g", 4)
-    assert script.scheduler.application("g").state == "Running"
-    assert high_ask(script) == ["g/g-p3-0"]
-    script.confirm(PREEMPTED)
-    assert news(script.schedule()) == ["high/h-0 on n1"]
-    group = script.scheduler.application("g").gang.task_groups["g"]
-    assert (group.allocated, group.timed_out) == (3, 1)  # V4
+def test_g45_placeholders_of_a_running_gang_may_be_evicted() -> None:
+    """A hard gang waits for its timer."""
+    for style in ("Soft", "Hard"):
+        script = cluster()
+        gang(script, "g", 4, style)
+        assert script.scheduler.application("g").state == "Running"
+        assert victims(script) == ["g/g-p3-0"]
+        script.confirm(PREEMPTED)
+        assert script.scheduler.application("g").state == "Running"
+        assert news(script.schedule()) == ["high/h-0 on n1"]
+        group = script.scheduler.application("g").gang.task_groups["g"]
+        assert (group.allocated, group.timed_out) == (3, 1)  # V4
 
 
 def test_the_surplus_of_a_gang_is_evicted_first() -> None:
@@ -75,34 +94,28 @@ def test_the_surplus_of_a_gang_is_evicted_first() -> None:
     script.ask("g", "more", vcore=1)
     script.schedule()
     start(script, "g", 2)
-    script.app("plain", "root.low")
-    script.ask("plain", "p", "q", vcore=1)
-    script.schedule()
-    assert high_ask(script) == ["g/more-0"]
+    plain(script, "p", "q")
+    assert victims(script) == ["g/more-0"]
 
 
 def test_ordinary_allocations_are_evicted_before_gang_members() -> None:
     script = cluster()
-    script.app("plain", "root.low")
-    script.ask("plain", "p", vcore=1)
-    script.schedule()
+    plain(script)
     gang(script, "g", 3)
     start(script, "g", 3)
-    assert high_ask(script) == ["plain/p-0"]
+    assert victims(script) == ["plain/p-0"]
 
 
 def test_one_gang_loses_two_members_rather_than_two_gangs_one_each() -> None:
     """Newest first would evict one of each; instead the gang that has lost a member loses the next."""
     script = cluster(size=4)
-    gang(script, "a", 2)
-    gang(script, "b", 2)
-    script.ask("a", "a-r0", group="g", vcore=1)
-    script.ask("b", "b-r0", group="g", vcore=1)
-    script.ask("b", "b-r1", group="g", vcore=1)
-    script.ask("a", "a-r1", group="g", vcore=1)
+    for name in "ab":
+        gang(script, name, 2)
+    for key in ("a-r0", "b-r0", "b-r1", "a-r1"):
+        script.ask(key[0], key, group="g", vcore=1)
     script.schedule()
     script.confirm(REPLACED)
-    assert high_ask(script, vcore=2) == ["b/b-r1-0", "b/b-r0-0"]
+    assert victims(script, vcore=2) == ["b/b-r1-0", "b/b-r0-0"]
 
 
 def test_further_members_of_a_broken_gang_are_evicted_next() -> None:
@@ -111,32 +124,20 @@ def test_further_members_of_a_broken_gang_are_evicted_next() -> None:
     gang(script, "b", 2)
     for name in ("a", "b"):
         start(script, name, 2)
-    assert len({n.node_id for n in script.scheduler.partition().nodes.values()}) == 2
-    first = high_ask(script, "h1")
-    assert first == ["b/b-r0-0"] or first == ["b/b-r1-0"]
-    second = high_ask(script, "h2")
-    assert len(second) == 1 and second[0].startswith("b/")
+    for key in ("h1", "h2"):
+        (victim,) = victims(script, key)
+        assert victim.startswith("b/")
 
 
 def test_among_equal_nodes_the_one_without_a_broken_gang_is_chosen() -> None:
     script = cluster(nodes=2, size=1)
     gang(script, "g", 1)
     start(script, "g", 1)
-    script.app("plain", "root.low")
-    script.ask("plain", "p", vcore=1)
-    script.schedule()
+    plain(script)
     assert reserved(script) == {}
     where = {a.node.node_id for a in script.scheduler.application("g").allocations.values()}
     assert where == {"n1"}  # the first by name, which would be chosen otherwise
-    assert high_ask(script) == ["plain/p-0"]
-
-
-def test_g45_a_hard_gang_that_lost_a_placeholder_waits_for_its_timer() -> None:
-    script = cluster()
-    gang(script, "g", 4, "Hard")
-    assert high_ask(script) == ["g/g-p3-0"]
-    script.confirm(PREEMPTED)
-    assert script.scheduler.application("g").state == "Running"
+    assert victims(script) == ["plain/p-0"]
 
 
 def test_a_placeholder_in_replacement_is_not_evicted() -> None:
@@ -145,13 +146,13 @@ def test_a_placeholder_in_replacement_is_not_evicted() -> None:
     script.ask("g", "g-r0", group="g", vcore=1)
     script.schedule()  # asked back, not confirmed
     (going,) = [r.allocationKey for r in script.outstanding]
-    assert high_ask(script) == [f"g/{key}-0" for key in ("g-p0", "g-p1") if key != going]
+    assert victims(script) == [f"g/{key}-0" for key in ("g-p0", "g-p1") if key != going]
 
 
 def test_a_placeholder_that_was_preempted_is_not_replaced() -> None:
     script = cluster(size=2)
     gang(script, "g", 2)
-    assert high_ask(script) == ["g/g-p1-0"]
+    assert victims(script) == ["g/g-p1-0"]
     script.ask("g", "g-r0", "g-r1", group="g", vcore=1)
     script.schedule()
     assert [r.allocationKey for r in script.outstanding] == ["g-p1", "g-p0"]
@@ -169,11 +170,11 @@ def test_after_a_soft_timeout_a_gang_is_an_ordinary_application() -> None:
     script.confirm()
     script.ask("g", "x", "y", "z", vcore=1)
     script.schedule()
-    assert high_ask(script) == ["g/z-0"]
+    assert victims(script) == ["g/z-0"]
 
 
 def test_after_a_restart_the_oldest_allocations_are_the_gang_members() -> None:
-    script = cluster(size=4, config=LOW_ONE)
+    script = cluster()
     script.app("g", "root.low", gang={"vcore": 2})
     ask(script, "g", "r0", "r1", others=False, group="g", vcore=1)
     ask(script, "g", "s", others=False, vcore=1)
@@ -182,68 +183,53 @@ def test_after_a_restart_the_oldest_allocations_are_the_gang_members() -> None:
     partition.waiting.refresh(partition.applications["g"])
     script.schedule()
     partition.applications["g"].gang.over = False
-    script.app("plain", "root.low")
-    script.ask("plain", "p", vcore=1)
-    script.schedule()
-    assert high_ask(script) == ["g/s-0"]
+    plain(script)
+    assert victims(script) == ["g/s-0"]
 
 
 def test_required_node_preemption_considers_gangs() -> None:
     script = cluster(size=3)
-    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     gang(script, "g", 2)
     start(script, "g", 2)
-    script.app("plain", "root.low")
-    script.ask("plain", "p", vcore=1)
-    script.schedule()
+    plain(script)
     gang(script, "starts", 1, whole=2)
-    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
-    assert preempted(script.schedule()) == ["plain/p-0", "g/g-r1-0"]
+    assert daemon(script, 2) == ["plain/p-0", "g/g-r1-0"]
 
 
 def test_quota_preemption_considers_gangs() -> None:
-    text = LOW_ONE.replace(
-        "    queues:\n      - name: root",
-        "    preemption: {quotapreemptionenabled: true}\n    queues:\n      - name: root",
-    ).replace(
-        "            resources: {guaranteed: {vcore: 1m}}",
-        "            properties: {preemption.quota.delay: 1s}\n"
-        "            resources: {guaranteed: {vcore: 1m}, max: {vcore: MAXm}}",
-    )
-    script = cluster(size=8, config=text.replace("MAX", "8"))
+    def config(most: int) -> str:
+        return tree(
+            "low, properties: {preemption.quota.delay: 1s},"
+            f" resources: {{guaranteed: {{vcore: 1m}}, max: {{vcore: {most}m}}}}",
+            "high",
+            partition=ENFORCED,
+        )
+
+    script = cluster(size=8, config=config(8))
     gang(script, "g", 2)
     script.ask("g", "more", vcore=1)
     script.schedule()
     start(script, "g", 2)
-    script.app("plain", "root.low")
-    script.ask("plain", "p", vcore=1)
-    script.schedule()
-    script.configure(text.replace("MAX", "1"))
+    plain(script)
+    script.configure(config(1))
     assert preempted(script.advance(1)) == ["g/more-0", "plain/p-0", "g/g-r1-0"]
 
 
 def test_a_daemon_tries_again_when_the_gang_on_its_node_has_started() -> None:
     script = cluster(size=2)
-    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     gang(script, "g", 2, whole=3)
-    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
-    assert preempted(script.schedule()) == []
+    assert daemon(script) == []
     assert reserved(script) == {"n1": "high/daemon"}
     script.node("n2", vcore=1)
     script.ask("g", "g-p2", group="g", placeholder=True, vcore=1)
     assert news(script.schedule()) == ["g/g-p2-0 on n2 placeholder of g"]
-    script.advance(15)
-    assert preempted(script.schedule()) == ["g/g-p1-0"]
+    assert after(script, 15) == ["g/g-p1-0"]
 
 
 def test_a_daemon_without_candidates_keeps_no_timer() -> None:
     script = cluster(size=1)
-    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
-    script.app("plain", "root.low")
-    script.ask("plain", "p", priority=9, vcore=1)
-    script.schedule()
-    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
-    script.schedule()
+    plain(script, priority=9)
+    daemon(script)
     script.advance(60)
     deadline = script.scheduler.next_deadline()
     assert deadline is None or deadline - script.now > 60 * 10**9

@@ -5,41 +5,27 @@ from __future__ import annotations
 import pytest
 
 from quadriga.core.preemption.quota import part_of
-from quadriga.si import TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import ask, news, preempted, preempting
+from .preemption_side import ENFORCED, PREEMPTED, ask, cluster, news, preempted, preempting
+from .tree_side import below, most, tree
 
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
-
-ONE = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            properties: {preemption.quota.delay: 10s}
-            resources: {max: {vcore: MAXm}GUARANTEED}
-          - name: b
-"""
+DELAY = "properties: {preemption.quota.delay: 10s}"
 
 
 def config(most: int, guaranteed: int = 0) -> str:
     said = f", guaranteed: {{vcore: {guaranteed}m}}" if guaranteed else ""
-    return ONE.replace("MAX", str(most)).replace("GUARANTEED", said)
+    return tree(
+        f"a, {DELAY}, resources: {{max: {{vcore: {most}m}}{said}}}", "b", partition=ENFORCED
+    )
 
 
-def using(text: str, *keys: str, **queues: int) -> Script:
+def using(text: str, **queues: int) -> Script:
     """A cluster of sixteen vcores; an application in each queue holds this number of single vcores."""
-    script = Script(text)
-    script.node("n1", vcore=16)
-    for name, number in (queues or {"a": len(keys)}).items():
-        script.app(name, f"root.{name.replace('_', '.')}")
-        script.ask(name, *(keys or [f"{name}{n}" for n in range(number)]), vcore=1)
+    script = cluster(text, 16)
+    for name, number in queues.items():
+        script.ask(name, *(f"{name}{n}" for n in range(number)), vcore=1)
         script.schedule()
     return script
 
@@ -48,26 +34,27 @@ def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     script = using(config(8), a=6)
     script.configure(config(4))
     assert script.advance(9.9) == []
-    heard = script.advance(0.1)
-    assert preempted(heard) == ["a/a5-0", "a/a4-0"]
+    assert preempted(script.advance(0.1)) == ["a/a5-0", "a/a4-0"]
     text = "preempting allocations to enforce new max quota for queue : root.a"
     assert {r.message for r in script.messages[-1].message.released} == {text}
     assert preempting(script, "root.a") == {"vcore": 2}
     script.confirm(PREEMPTED)
-    root = script.scheduler.partition().root
-    assert sum(root.allocated) == 4
+    assert sum(script.scheduler.partition().root.allocated) == 4
     assert preempting(script, "root.a") == {}
     assert script.advance(100) == []
 
 
-def test_2_8_only_if_partition_and_queue_enable_it() -> None:
-    for text in (
+@pytest.mark.parametrize(
+    "text",
+    [
         config(4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
         config(4).replace("delay: 10s", "delay: 0s"),
-    ):
-        script = using(config(8), a=6)
-        script.configure(text)
-        assert script.advance(100) == []
+    ],
+)
+def test_2_8_only_if_partition_and_queue_enable_it(text: str) -> None:
+    script = using(config(8), a=6)
+    script.configure(text)
+    assert script.advance(100) == []
 
 
 def test_2_8_a_max_raised_again_before_the_delay_ends() -> None:
@@ -87,9 +74,7 @@ def test_2_8_resources_released_meanwhile_are_not_evicted() -> None:
 
 def test_2_8_a_queue_still_above_its_max_is_checked_again() -> None:
     """All allocations require their node: none may be evicted."""
-    script = Script(config(8))
-    script.node("n1", vcore=16)
-    script.app("a", "root.a")
+    script = using(config(8))
     script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
     script.schedule()
     script.configure(config(2))
@@ -101,9 +86,7 @@ def test_2_8_a_queue_still_above_its_max_is_checked_again() -> None:
 
 
 def test_2_8_victims_by_kind() -> None:
-    script = Script(config(8))
-    script.node("n1", vcore=16)
-    script.app("a", "root.a")
+    script = using(config(8))
     ask(script, "a", "driver", originator=True, vcore=1)
     ask(script, "a", "opted", itself=False, vcore=1)
     ask(script, "a", "urgent", priority=5, vcore=1)
@@ -114,63 +97,41 @@ def test_2_8_victims_by_kind() -> None:
 
 
 def test_2_8_no_queue_falls_below_its_guarantee() -> None:
-    script = Script(config(8))
-    script.node("n1", vcore=16)
-    script.app("a", "root.a")
-    script.ask("a", "one", vcore=1)
-    script.ask("a", "big", vcore=4)
-    script.ask("a", "big2", vcore=3)
+    script = using(config(8))
+    for key, vcore in (("one", 1), ("big", 4), ("big2", 3)):
+        script.ask("a", key, vcore=vcore)
     script.schedule()
     script.configure(config(5, guaranteed=5))
     assert preempted(script.advance(10)) == ["a/big2-0"]
 
 
-PARENT = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: p
-            parent: true
-            properties: {preemption.quota.delay: 10s}
-            resources: {max: {vcore: MAXm}}
-            queues:
-              - name: x
-                resources: {guaranteed: {vcore: 2m}}
-              - name: y
-              - name: z
-                resources: {guaranteed: {vcore: 2m}}
-"""
+def parent(limit: int, y: int = 0) -> str:
+    """``x`` and ``z`` have guarantees; ``y`` may have a max of its own."""
+    leaves = (
+        "x, resources: {guaranteed: {vcore: 2m}}",
+        f"y, {DELAY}{most(y)}",
+        "z, resources: {guaranteed: {vcore: 2m}}",
+    )
+    return tree(f"p, {DELAY}{most(limit)}, {below(*leaves)}", partition=ENFORCED)
 
 
 def test_2_8_a_parent_divides_the_excess_by_usage_above_the_guarantee() -> None:
-    script = using(PARENT.replace("MAX", "16"), p_x=6, p_y=4, p_z=2)
-    script.configure(PARENT.replace("MAX", "8"))
-    heard = preempted(script.advance(10))
+    script = using(parent(16), x=6, y=4, z=2)
+    script.configure(parent(8))
     # x and y are four above what is guaranteed to them, z is at its guarantee
-    assert heard == ["p_x/p_x5-0", "p_x/p_x4-0", "p_y/p_y3-0", "p_y/p_y2-0"]
+    assert preempted(script.advance(10)) == ["x/x5-0", "x/x4-0", "y/y3-0", "y/y2-0"]
 
 
 def test_2_8_the_rest_left_by_rounding_is_evicted_too() -> None:
-    script = using(PARENT.replace("MAX", "16"), p_x=3, p_y=1, p_z=3)
-    script.configure(PARENT.replace("MAX", "6"))
+    script = using(parent(16), x=3, y=1, z=3)
+    script.configure(parent(6))
     assert len(preempted(script.advance(10))) == 1
 
 
 def test_2_8_the_parent_is_enforced_before_its_children() -> None:
-    both = PARENT.replace(
-        "              - name: y\n",
-        "              - name: y\n"
-        "                properties: {preemption.quota.delay: 10s}\n"
-        "                resources: {max: {vcore: YMAXm}}\n",
-    )
-    script = using(both.replace("YMAX", "8").replace("MAX", "16"), p_x=2, p_y=6, p_z=2)
-    script.configure(both.replace("YMAX", "3").replace("MAX", "8"))
-    heard = script.advance(10)
-    assert preempted(heard) == ["p_y/p_y5-0", "p_y/p_y4-0", "p_y/p_y3-0"]
+    script = using(parent(16, 8), x=2, y=6, z=2)
+    script.configure(parent(8, 3))
+    assert preempted(script.advance(10)) == ["y/y5-0", "y/y4-0", "y/y3-0"]
     released = [r for _, message in script.messages for r in getattr(message, "released", ())]
     texts = [release.message.rpartition(" ")[2] for release in released]
     assert texts == ["root.p", "root.p", "root.p.y"]

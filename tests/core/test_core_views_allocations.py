@@ -1,19 +1,21 @@
-"""What views say of asks, allocations, gangs and victims, field by field (2.14)."""
+"""What views say of asks, allocations, gangs and victims, field by field (2.14), and what is kept from
+others (Q8)."""
 
 from __future__ import annotations
 
-from views_side import TREE, app_of, ask_of, log_of, views_of
+from core_steps import later, on_nodes, run, serve, submit
+from core_world import queues, scripted
+from views_side import TREE, app_of, ask_of, has, log_of, views_of
 
-from quadriga.si import AllocationAsk, AllocationRequest, PreemptionPolicy
+from quadriga.core.views import Holdings, holdings_of
 from quadriga.si.constants import TAG_REQUIRED_NODE
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script
 
 # -- asks ------------------------------------------------------------------------------------------
 
 
 def test_2_14_an_ask_says_what_was_asked() -> None:
-    script = Script()
-    script.app("app")
+    script = scripted(ONE_QUEUE, "app")
     script.ask(
         "app",
         "k",
@@ -47,9 +49,7 @@ def test_2_14_an_ask_says_what_was_asked() -> None:
 
 
 def test_2_14_the_log_of_an_ask_says_what_is_in_its_way_now() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=100)
-    script.node("n2", vcore=8000, memory=100)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 100}, n2={"vcore": 8000, "memory": 100})
     script.app("app", "root.prod.web")
     script.app("dev", "root.dev")
     script.ask("app", "big", vcore=1000, memory=41)
@@ -68,27 +68,18 @@ def test_2_14_the_log_of_an_ask_says_what_is_in_its_way_now() -> None:
     script.node("n3", vcore=9000, memory=10)
     script.schedule()
     assert app_of(script, "dev")["requests"] == []
-
-
-def test_2_14_an_ask_that_predicates_refuse() -> None:
-    script = Script()
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "no")
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "k", vcore=1000)
-    script.schedule()
-    assert log_of(script, "app", "k") == ["Predicate failed on every node"]
+    serve(script, "dev", "k", vcore=1000)
+    assert log_of(script, "dev", "k") == ["Predicate failed on every node"]
 
 
 def test_x9_x16_g29_the_log_knows_the_gang() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
     script.app("first", "root.prod.batch", gang={"vcore": 4000})
     script.ask("first", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
     script.ask("first", "real", group="tg", vcore=1000)
     script.app("second", "root.prod.batch", gang={"vcore": 4000})
-    script.ask("second", "q1", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "second", "q1", group="tg", placeholder=True, vcore=1000)
     assert log_of(script, "first", "real") == ["Held until the gang is complete"]
     assert log_of(script, "second", "q1") == ["Not enough queue quota for the whole gang"]
     script.ask("first", "p4", group="tg", placeholder=True, vcore=1000)
@@ -100,38 +91,21 @@ def test_x9_x16_g29_the_log_knows_the_gang() -> None:
     assert (parked["pendingCount"], parked["schedulingAttempted"]) == (0, True)
 
 
-PREEMPTING = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - {name: low, resources: {guaranteed: {vcore: 500m}}}
-          - {name: high, resources: {guaranteed: {vcore: 2}}}
-"""
+PREEMPTING = queues(
+    "low",
+    "high",
+    low="resources: {guaranteed: {vcore: 500m}}",
+    high="resources: {guaranteed: {vcore: 2}}",
+)
 
 
 def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
-    script = Script(PREEMPTING)
-    script.node("n1", vcore=2000)
-    script.app("low", "root.low")
-    script.ask("low", "v", repeat=2, vcore=1000)
-    script.schedule()
+    script = on_nodes(PREEMPTING, n1=2000)
+    run(script, "low", "v", queue="root.low", repeat=2, vcore=1000)
     script.app("high", "root.high")
-    wish = AllocationAsk(
-        allocationKey="h",
-        applicationID="high",
-        partitionName="default",
-        resourceAsk=resource({"vcore": 1000}),
-        maxAllocations=1,
-        preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
-    )
-    script.send(AllocationRequest(rmID="rm", asks=[wish]))
-    script.schedule()
+    serve(script, "high", "h", preempt=(True, True), vcore=1000)
     assert not ask_of(script, "high", "h")["triggeredPreemption"]
-    script.advance(31)
-    script.schedule()
+    later(script, 31)
     assert ask_of(script, "high", "h")["triggeredPreemption"]
     preempted = [a["uuid"] for a in app_of(script, "low")["allocations"] if a["preempted"]]
     assert len(preempted) == 1
@@ -152,8 +126,7 @@ def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
         "application.unschedasks.backoff.delay: 10s}}]}]}]"
     )
     script.node("n1", vcore=1000)
-    script.app("app", "root.a")
-    script.ask("app", "k", "l", vcore=600)
+    submit(script, "app", "k", "l", queue="root.a", vcore=600)
     assert "backoffDeadline" not in app_of(script, "app")
     script.schedule()
     assert app_of(script, "app")["backoffDeadline"] == 10 * 10**9
@@ -166,13 +139,10 @@ def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
 
 
 def test_2_14_an_allocation_says_where_and_when() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("app")
+    script = on_nodes(n1=4000, apps=["app"])
     script.advance(1)
     script.ask("app", "k", priority=3, originator=True, tags={"a": "b"}, vcore=1000)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     (allocation,) = app_of(script, "app")["allocations"]
     assert allocation == {
         "allocationKey": "k",
@@ -197,15 +167,11 @@ def test_2_14_an_allocation_says_where_and_when() -> None:
 
 
 def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("g", gang={"vcore": 2000})
-    script.ask("g", "p1", "p2", group="tg", placeholder=True, vcore=1000)
+    script = on_nodes(n1=4000)
+    submit(script, "g", "p1", "p2", gang={"vcore": 2000}, group="tg", placeholder=True, vcore=1000)
+    later(script, 1)
     script.advance(1)
-    script.schedule()
-    script.advance(1)
-    script.ask("g", "r1", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "r1", group="tg", vcore=1000)
     placed = {a["uuid"]: a for a in app_of(script, "g")["allocations"]}
     assert set(placed) == {"p1-0", "p2-0"}  # the real one is announced on confirmation (G33)
     script.advance(3)
@@ -220,14 +186,11 @@ def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed()
 
 
 def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
-    script = Script()
-    script.node("n1", vcore=8000)
+    script = on_nodes(n1=8000)
     script.app("g", gang={"vcore": 5000}, timeout_ms=10_000)
     script.ask("g", "b1", "b2", group="beta", placeholder=True, vcore=1000)
-    script.ask("g", "a1", "a2", "a3", group="alpha", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("g", "r1", group="alpha", vcore=1000)
-    script.schedule()
+    serve(script, "g", "a1", "a2", "a3", group="alpha", placeholder=True, vcore=1000)
+    serve(script, "g", "r1", group="alpha", vcore=1000)
     script.confirm()
 
     def data() -> list[tuple[str, int, int, int]]:
@@ -244,18 +207,41 @@ def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
     assert alpha["minResource"] == {"vcore": 1000}
 
 
-def test_2_7_reservations_are_named_on_both_sides() -> None:
-    script = Script()
-    for name in ("n1", "n2"):
-        script.node(name, vcore=2000)
-    script.app("small")
-    script.ask("small", "s", repeat=2, vcore=1000)
+INCREMENTAL = ONE_QUEUE.replace(
+    "submitacl: '*'", "submitacl: '*'\n        properties: {gang.admission: incremental}"
+)
+
+
+def held(script: Script, app: str) -> Holdings:
+    return holdings_of(script.scheduler.application(app))
+
+
+def test_a_gang_gathers_from_its_first_placeholder_to_its_last() -> None:
+    script = Script(INCREMENTAL)
+    run(script, "gang", "p-0", "p-1", gang={"vcore": 2000}, group="g", placeholder=True, vcore=1000)
+    assert held(script, "gang") == Holdings(gathers=False)  # it holds nothing yet
+    script.node("n1", vcore=1000)
     script.schedule()
-    script.app("big")
-    script.ask("big", "b", vcore=2000)
-    script.advance(3)
+    assert held(script, "gang") == Holdings(gathers=True)
+    script.node("n2", vcore=1000)
     script.schedule()
-    big, node = app_of(script, "big"), views_of(script).node("default", "n1")
-    assert (big["hasReserved"], big["reservations"]) == (True, ["n1|b"])
-    assert (node["isReserved"], node["reservations"]) == (True, ["big|b"])
-    assert not app_of(script, "small")["hasReserved"]
+    assert held(script, "gang") == Holdings(gathers=False)
+
+
+def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None:
+    script = on_nodes(n1=4000)
+    run(script, "small", "s", vcore=2000)
+    script.node("n2", vcore=3000)
+    submit(script, "large", "l", vcore=4000)
+    later(script, 3)
+    assert held(script, "large") == Holdings(reservations=(("n1", "l"),))
+    # and named on both sides (2.7)
+    has(app_of(script, "large"), hasReserved=True, reservations=["n1|l"])
+    has(views_of(script).node("default", "n1"), isReserved=True, reservations=["large|l"])
+    has(app_of(script, "small"), hasReserved=False)
+    assert held(script, "small") == Holdings()
+
+
+def test_an_application_that_has_ended_holds_nothing() -> None:
+    script = scripted(ONE_QUEUE, "rejected:root.nowhere")
+    assert held(script, "rejected") == Holdings()

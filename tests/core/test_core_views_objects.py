@@ -1,12 +1,18 @@
-"""What views say of queues, applications, nodes and partitions, field by field (2.14)."""
+"""What views say of queues, applications, nodes and partitions, field by field, and who asks for what is
+not there gets YuniKorn's answer (2.14)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
-from views_side import TREE, app_of, views_of
+from core_steps import later, on_nodes, partitions, run, serve, submit
+from core_world import queues, scripted
+from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
-from quadriga.core.views import Views
+from quadriga.core.views import BadRequest, NotFound, ViewError, Views
 from quadriga.core.views.quantities import percent, percentages
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, RegisterResourceManagerRequest
 from quadriga.si.constants import FOREIGN_STATIC, TAG_FOREIGN
@@ -16,53 +22,39 @@ from quadriga.sim.script import Script, resource
 
 
 def test_2_14_a_queue_says_what_is_configured() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
-    assert web["queuename"] == "root.prod.web"
-    assert web["parent"] == "root.prod"
-    assert (web["isLeaf"], web["isManaged"], web["status"]) == (True, True, "Active")
-    assert web["partition"] == ""
-    assert web["maxResource"] == {"memory": 40}
-    assert web["guaranteedResource"] == {}
-    assert web["maxRunningApps"] == 3
-    assert web["sortingPolicy"] == "fifo"
-    assert web["prioritySorting"] is False
-    assert web["preemptionDelay"] == "1m30s"
-    assert web["quotaPreemptionDelay"] == "0s"
+    has(web, queuename="root.prod.web", parent="root.prod", partition="", status="Active")
+    has(web, isLeaf=True, isManaged=True, sortingPolicy="fifo", prioritySorting=False)
+    has(web, maxResource={"memory": 40}, guaranteedResource={}, maxRunningApps=3, template=None)
+    has(web, preemptionDelay="1m30s", quotaPreemptionDelay="0s")
     assert web["properties"] == {
         "application.sort.policy": "fifo",
         "application.sort.priority": "disabled",
         "colour": "blue",
         "preemption.delay": "90s",
     }
-    assert "template" not in web
     prod = views.queue("default", "ROOT.Prod")
-    assert prod["guaranteedResource"] == {"memory": 20, "vcore": 2000}
-    assert (prod["isLeaf"], prod["sortingPolicy"]) == (False, "fair")
-    assert (prod["isPreemptionFence"], prod["preemptionEnabled"]) == (True, True)
-    assert (prod["isPriorityFence"], prod["priorityOffset"]) == (False, 10)
+    has(prod, guaranteedResource={"memory": 20, "vcore": 2000}, isLeaf=False, sortingPolicy="fair")
+    has(prod, isPreemptionFence=True, preemptionEnabled=True)
+    has(prod, isPriorityFence=False, priorityOffset=10)
     assert prod["template"] == {
         "maxApplications": 2,
         "maxResource": {"vcore": 1000},
         "guaranteedResource": {},
         "properties": {"application.sort.policy": "fair"},
     }
-    assert views.queue("default", "root.prod.batch")["isPriorityFence"] is True
+    has(views.queue("default", "root.prod.batch"), isPriorityFence=True)
 
 
 def test_2_14_root_has_what_the_nodes_have_and_names_its_partition() -> None:
     script = Script(TREE)
-    views = views_of(script)
-    assert views.queues("default")["maxResource"] == {}
-    assert views.queues("default")["headroom"] == {}
+    has(views_of(script).queues("default"), maxResource={}, headroom={})
     script.node("n1", vcore=8000, memory=80)
     script.node("n2", vcore=2000, gpu=2)
-    root = views.queues("default")
-    assert root["maxResource"] == {"gpu": 2, "memory": 80, "vcore": 10000}
-    assert root["partition"] == "default"
-    assert root["parent"] == ""
+    most = {"gpu": 2, "memory": 80, "vcore": 10000}
+    has(views_of(script).queues("default"), maxResource=most, partition="default", parent="")
 
 
 def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> None:
@@ -79,18 +71,14 @@ def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> 
 
 
 def test_5_3_headroom_is_the_least_that_any_queue_above_leaves() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=8000, memory=80)
-    script.app("app", "root.prod.web")
-    script.ask("app", "k", repeat=3, vcore=1000, memory=10)
-    script.schedule()
+    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
+    run(script, "app", "k", queue="root.prod.web", repeat=3, vcore=1000, memory=10)
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
-    assert web["allocatedResource"] == {"memory": 30, "vcore": 3000}
-    assert web["headroom"] == {"memory": 10, "vcore": 3000}  # its own memory, prod's vcore
-    assert web["absUsedCapacity"] == {"memory": 75}
-    assert views.queue("default", "root.dev")["headroom"] == {"memory": 50, "vcore": 5000}
-    assert views.queue("default", "root.prod")["absUsedCapacity"] == {"memory": 50, "vcore": 50}
+    has(web, allocatedResource={"memory": 30, "vcore": 3000}, absUsedCapacity={"memory": 75})
+    has(web, headroom={"memory": 10, "vcore": 3000})  # its own memory, prod's vcore
+    has(views.queue("default", "root.dev"), headroom={"memory": 50, "vcore": 5000})
+    has(views.queue("default", "root.prod"), absUsedCapacity={"memory": 50, "vcore": 50})
 
 
 def test_5_4_the_priority_of_a_queue_is_the_one_its_parent_knows() -> None:
@@ -108,13 +96,10 @@ def test_5_4_the_priority_of_a_queue_is_the_one_its_parent_knows() -> None:
 
 
 def test_2_9_running_and_gathering_applications_are_counted() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=2000, memory=80)
+    script = on_nodes(TREE, n1={"vcore": 2000, "memory": 80})
     script.app("gang", "root.prod.batch", gang={"vcore": 3000})
     script.ask("gang", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
-    script.app("plain", "root.dev")
-    script.ask("plain", "k", memory=1)
-    script.schedule()
+    run(script, "plain", "k", queue="root.dev", memory=1)
     views = views_of(script)
     batch = views.queue("default", "root.prod.batch")
     assert batch["allocatingAcceptedApps"] == ["gang"]
@@ -122,14 +107,8 @@ def test_2_9_running_and_gathering_applications_are_counted() -> None:
     assert batch["pendingResource"] == {"memory": 0, "vcore": 1000}
     assert views.queues("default")["runningApps"] == 1
     assert views.queues("default")["allocatingAcceptedApps"] == ["gang"]
-
-
-def test_2_2_a_queue_that_is_not_configured_any_more_drains() -> None:
-    script = Script(TREE)
-    script.app("app", "root.dev")
-    script.ask("app", "k", vcore=1)
     script.configure(TREE.replace("          - name: dev\n", ""))
-    assert views_of(script).queue("default", "root.dev")["status"] == "Draining"
+    assert views.queue("default", "root.dev")["status"] == "Draining"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +116,7 @@ def test_2_2_a_queue_that_is_not_configured_any_more_drains() -> None:
 )
 def test_5_13_abs_used_capacity(used: int, whole: int, expected: int) -> None:
     assert percent(used, whole) == expected
-
-
-def test_2_14_abs_used_leaves_out_types_that_one_side_lacks() -> None:
+    # types that one side lacks are left out
     assert percentages({"a": 1, "b": 1}, {"b": 2, "c": 2}) == {"b": 50}
 
 
@@ -158,52 +135,36 @@ def test_2_9_a_queue_that_placement_made_is_not_managed() -> None:
     assert app_of(script, "app")["queueName"] == "root.ann"
 
 
-# -- applications ----------------------------------------------------------------------------------
-
-
 def test_2_14_an_application_from_submission_to_its_end() -> None:
-    script = Script(extra={"si.stateNames": "quadriga"})
-    script.node("n1", vcore=4000)
+    script = on_nodes(extra={"si.stateNames": "quadriga"}, n1=4000)
     script.advance(5)
     script.app("app", tags={"kind": "x"})
     new = app_of(script, "app")
-    assert new["applicationState"] == "New"
-    assert new["submissionTime"] == 5 * 10**9
-    assert (new["stateLog"], new["requests"], new["allocations"]) == ([], [], [])
-    assert new["maxRequestPriority"] == -(2**31)
-    assert "startTime" not in new
-    assert "finishedTime" not in new
+    has(new, applicationState="New", submissionTime=5 * 10**9, startTime=None, finishedTime=None)
+    has(new, stateLog=[], requests=[], allocations=[], maxRequestPriority=-(2**31))
     script.ask("app", "k", repeat=2, priority=7, vcore=3000)
-    script.advance(1)
-    script.schedule()
+    later(script, 1)
+    size = {"vcore": 3000}
     running = app_of(script, "app")
-    assert running["usedResource"] == running["maxUsedResource"] == {"vcore": 3000}
-    assert running["pendingResource"] == {"vcore": 3000}
-    assert running["startTime"] == 6 * 10**9
-    assert running["maxRequestPriority"] == 7
+    has(running, usedResource=size, maxUsedResource=size, pendingResource=size)
+    has(running, startTime=6 * 10**9, maxRequestPriority=7)
     script.release_ask("app", "k")
     script.advance(2)
     script.release("app", "k-0")
     waiting = app_of(script, "app")
-    assert waiting["applicationState"] == "Completing"
-    assert (waiting["usedResource"], waiting["maxUsedResource"]) == ({}, {"vcore": 3000})
+    has(waiting, applicationState="Completing", usedResource={}, maxUsedResource=size)
     script.advance(31)
     ended = app_of(script, "app")
-    assert ended["finishedTime"] == 38 * 10**9
-    assert ended["stateLog"] == [
-        {"time": 5 * 10**9, "applicationState": "Accepted"},
-        {"time": 6 * 10**9, "applicationState": "Running"},
-        {"time": 8 * 10**9, "applicationState": "Completing"},
-        {"time": 38 * 10**9, "applicationState": "Completed"},
+    has(ended, finishedTime=38 * 10**9, queueName="root.default")
+    assert [(each["time"] // 10**9, each["applicationState"]) for each in ended["stateLog"]] == [
+        *[(5, "Accepted"), (6, "Running"), (8, "Completing"), (38, "Completed")]
     ]
-    assert ended["queueName"] == "root.default"
     assert ended["resourceHistory"]["resourceUsage"] == {"UNKNOWN": {"vcore": 6000}}
 
 
 def test_x1_the_dialect_names_the_states() -> None:
     script = Script()
-    script.app("app")
-    script.ask("app", "k", vcore=1)
+    submit(script, "app", "k", vcore=1)
     script.release_ask("app", "k")
     ours = Views(script.scheduler, Dialect.QUADRIGA)
     assert ours.application("default", "app")["applicationState"] == "Waiting"
@@ -215,14 +176,11 @@ def test_x1_the_dialect_names_the_states() -> None:
 
 
 def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> None:
-    script = Script(TREE)
-    script.app("app", "root.nowhere")
+    script = scripted(TREE, "app:root.nowhere")
     found = app_of(script, "app")
-    assert found["applicationState"] == "Rejected"
+    has(found, applicationState="Rejected", queueName="root.nowhere", finishedTime=0)
+    has(found, stateLog=[{"time": 0, "applicationState": "Rejected"}])
     assert "no placement rule matched" in found["rejectedMessage"]
-    assert found["queueName"] == "root.nowhere"
-    assert found["finishedTime"] == 0
-    assert found["stateLog"] == [{"time": 0, "applicationState": "Rejected"}]
 
 
 # -- nodes -----------------------------------------------------------------------------------------
@@ -230,27 +188,16 @@ def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> Non
 
 def test_2_14_a_node_with_what_others_use() -> None:
     script = Script()
-    script.node(
-        "n1",
-        attributes={"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"},
-        occupied={"vcore": 500},
-        vcore=4000,
-        memory=100,
-    )
-    script.app("app")
-    script.ask("app", "k", vcore=1390)
-    script.schedule()
+    named = {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
+    script.node("n1", attributes=named, occupied={"vcore": 500}, vcore=4000, memory=100)
+    run(script, "app", "k", vcore=1390)
     node = views_of(script).node("default", "n1")
-    assert (node["hostName"], node["rackName"]) == ("host-1", "rack-1")
-    assert node["attributes"] == {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
-    assert node["capacity"] == {"memory": 100, "vcore": 4000}
-    assert node["allocated"] == {"memory": 0, "vcore": 1390}
-    assert node["occupied"] == {"memory": 0, "vcore": 500}
-    assert node["available"] == {"memory": 100, "vcore": 2110}
-    assert node["utilized"] == {"memory": 0, "vcore": 34}
-    assert (node["schedulable"], node["isReserved"]) == (True, False)
+    has(node, hostName="host-1", rackName="rack-1", attributes=named, isReserved=False)
+    has(node, schedulable=True, capacity={"memory": 100, "vcore": 4000})
+    has(node, allocated={"memory": 0, "vcore": 1390}, occupied={"memory": 0, "vcore": 500})
+    has(node, available={"memory": 100, "vcore": 2110}, utilized={"memory": 0, "vcore": 34})
     script.node("n1", NodeInfo.DRAIN_NODE)
-    assert views_of(script).node("default", "n1")["schedulable"] is False
+    has(views_of(script).node("default", "n1"), schedulable=False)
 
 
 def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
@@ -260,35 +207,14 @@ def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
         "rm", lambda key, node, allocate: "no" if (key, node) == ("r", "n1") else None
     )
     script.node("n1", vcore=1000)
-    script.app("g", gang={"vcore": 1000})
-    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
     script.node("n2", vcore=1000)
-    script.ask("g", "r", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "r", group="tg", vcore=1000)
     views = views_of(script)
     assert [a["uuid"] for a in views.node("default", "n2")["allocations"]] == ["r-0"]
     assert views.node("default", "n2")["allocated"] == {"vcore": 1000}
     assert [a["uuid"] for a in app_of(script, "g")["allocations"]] == ["p-0"]
     assert views.queues("default")["allocatedResource"] == {"vcore": 1000}
-
-
-def test_2_14_recovered_allocations_look_like_all_others() -> None:
-    script = Script()
-    script.app("app")
-    running = Allocation(
-        allocationKey="k",
-        UUID="some-uuid",
-        applicationID="app",
-        partitionName="default",
-        resourcePerAlloc=resource({"vcore": 1000}),
-        priority=2,
-        nodeID="n1",
-    )
-    script.node("n1", vcore=4000, existing=[running])
-    (allocation,) = app_of(script, "app")["allocations"]
-    assert (allocation["uuid"], allocation["priority"]) == ("some-uuid", "2")
-    assert app_of(script, "app")["applicationState"] == "Running"
 
 
 def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
@@ -323,11 +249,8 @@ def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
 
 
 def test_2_14_a_partition_in_numbers() -> None:
-    script = Script(TREE)
-    script.node("n1", vcore=4000, memory=30)
-    script.node("n2", vcore=2000)
-    script.app("app", "root.dev")
-    script.ask("app", "k", repeat=2, vcore=1000, memory=5)
+    script = on_nodes(TREE, n1={"vcore": 4000, "memory": 30}, n2=2000)
+    submit(script, "app", "k", queue="root.dev", repeat=2, vcore=1000, memory=5)
     script.app("idle", "root.dev")
     script.app("bad", "root.nowhere")
     script.schedule()
@@ -340,10 +263,7 @@ def test_2_14_a_partition_in_numbers() -> None:
             "usedCapacity": {"memory": 10, "vcore": 2000},
             "utilization": {"memory": 33, "vcore": 33},
         },
-        "nodeSortingPolicy": {
-            "type": "binpacking",
-            "resourceWeights": {"gpu": 1.0, "vcore": 2.5},
-        },
+        "nodeSortingPolicy": {"type": "binpacking", "resourceWeights": {"gpu": 1.0, "vcore": 2.5}},
         "totalNodes": 2,
         "applications": {"New": 1, "Rejected": 1, "Running": 1, "total": 3},
         "totalContainers": 2,
@@ -355,51 +275,169 @@ def test_2_14_a_partition_in_numbers() -> None:
 
 
 def test_2_14_a_partition_knows_when_it_last_changed_its_state() -> None:
-    script = Script("partitions: [{name: default, queues: [{name: a}]}, {name: gpu, queues: []}]")
+    script = Script(partitions("default", "gpu"))
     script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
     script.advance(7)
-    script.configure("partitions: [{name: default, queues: [{name: a}]}]")
+    script.configure(partitions("default"))
     script.advance(1)
-    states = {p["name"]: p for p in views_of(script).partitions()}
-    assert (states["gpu"]["state"], states["gpu"]["lastStateTransitionTime"]) == (
-        "Draining",
-        7 * 10**9,
-    )
-    assert states["default"]["lastStateTransitionTime"] == 0
+    default, gpu = views_of(script).partitions()
+    has(gpu, name="gpu", state="Draining", lastStateTransitionTime=7 * 10**9)
+    has(default, lastStateTransitionTime=0)
 
 
 def test_2_14_clusters_say_who_the_resource_manager_is() -> None:
     script = Script()
-    script.send(
-        RegisterResourceManagerRequest(
-            rmID="rm-2", buildInfo={"buildVersion": "1.5", "buildDate": "today", "rmId": "rm-2"}
-        )
-    )
-    views = Views(script.scheduler, start_time=77)
-    assert (
-        views.clusters()
-        == [
-            {
-                "partition": "default",
-                "clusterName": "kubernetes",
-                "startTime": 77,
-                # the web UI reads these of each, whatever it has said of itself
-                "rmBuildInformation": [
-                    {
-                        "buildDate": "",
-                        "buildVersion": "",
-                        "isPluginVersion": "false",
-                        "rmId": "rm",
-                    },
-                    {
-                        "buildDate": "today",
-                        "buildVersion": "1.5",
-                        "isPluginVersion": "false",
-                        "rmId": "rm-2",
-                    },
-                ],
-            }
-        ]
-        * 2
-    )
+    info = {"buildVersion": "1.5", "buildDate": "today", "rmId": "rm-2"}
+    script.send(RegisterResourceManagerRequest(rmID="rm-2", buildInfo=info))
+    # the web UI reads these of each, whatever it has said of itself
+    silent = {"buildDate": "", "buildVersion": "", "isPluginVersion": "false", "rmId": "rm"}
+    cluster = {
+        "partition": "default",
+        "clusterName": "kubernetes",
+        "startTime": 77,
+        "rmBuildInformation": [silent, {**silent, **info}],
+    }
+    assert Views(script.scheduler, start_time=77).clusters() == [cluster, cluster]
     assert "startTime" not in views_of(Script()).clusters()[0]
+
+
+@pytest.fixture(scope="module")
+def script() -> Script:
+    """One application in every state that can be asked for, some of them twice by one id."""
+    script = on_nodes(queues("a", "b"), n1=10_000)
+    for name in "done again killed waiting running accepted killing resuming".split():
+        queue = "root.b" if name == "running" else "root.a"
+        gang = {"vcore": 2000} if name in ("killed", "killing", "resuming") else None
+        style = "Soft" if name == "resuming" else "Hard"
+        script.app(name, queue, gang=gang, style=style, timeout_ms=1000 if gang else 0)
+    for name in ("done", "again", "waiting", "running"):
+        script.ask(name, "k", vcore=100)
+    serve(script, "killed", "p", group="g", placeholder=True, vcore=100)
+    for name in ("done", "again"):
+        script.release(name, "k-0")
+    script.advance(32)
+    script.confirm()
+    script.app("again", "root.b")
+    for name in ("killing", "resuming"):
+        script.ask(name, "p", group="g", placeholder=True, vcore=100)
+    script.schedule()
+    script.release("waiting", "k-0")
+    script.ask("accepted", "k", vcore=20_000)
+    script.advance(2)
+    script.app("bad", "root.c")
+    return script
+
+
+@pytest.fixture
+def views(script: Script) -> Views:
+    return Views(script.scheduler)
+
+
+def ids(applications: list[Any]) -> list[str]:
+    return [app["applicationID"] for app in applications]
+
+
+STATES = "Only following application states are allowed: active"
+STATUSES = (
+    "Only following active statuses are allowed: "
+    "new, accepted, starting, running, completing, failing, resuming"
+)
+
+
+@pytest.mark.parametrize(
+    ("look", "status", "text"),
+    [
+        (lambda v: v.queues("nope"), 404, "Partition not found"),
+        (lambda v: v.nodes("nope"), 404, "Partition not found"),
+        (lambda v: v.users("nope"), 404, "Partition not found"),
+        (lambda v: v.queue("default", "root.nope"), 404, "Queue not found"),
+        (lambda v: v.queue("default", "a"), 404, "Queue not found"),
+        (lambda v: v.queue_applications("default", "root.nope"), 404, "Queue not found"),
+        (lambda v: v.application("default", "x", "root.nope"), 404, "Queue not found"),
+        (lambda v: v.application("default", "x"), 404, "Application not found"),
+        (lambda v: v.application("default", "running", "root.a"), 404, "Application not found"),
+        (lambda v: v.node("default", "n9"), 404, "Node not found"),
+        (lambda v: v.user("default", "nobody-known"), 404, "User not found"),
+        (lambda v: v.group("default", "nobody-known"), 404, "Group not found"),
+        (lambda v: v.health(), 404, "Health check is not available"),
+        (lambda v: v.queues(""), 400, "Missing parameters"),
+        (lambda v: v.queue("default", ""), 400, "Missing parameters"),
+        (lambda v: v.application("default", ""), 400, "Missing parameters"),
+        (lambda v: v.user("default", ""), 400, "User name is missing"),
+        (lambda v: v.group("default", ""), 400, "Group name is missing"),
+        (lambda v: v.applications("default", "running"), 400, STATES + ", rejected, completed"),
+        (lambda v: v.queue_applications("default", "root.a", "completed"), 400, STATES),
+        (lambda v: v.applications("default", "active", "completed"), 400, STATUSES),
+    ],
+)
+def test_2_14_what_is_not_there(
+    views: Views, look: Callable[[Views], Any], status: int, text: str
+) -> None:
+    with pytest.raises(ViewError) as caught:
+        look(views)
+    assert (caught.value.status, caught.value.text) == (status, text)
+    assert str(caught.value) == text
+    assert isinstance(caught.value, NotFound if status == 404 else BadRequest)
+
+
+def test_2_14_active_applications_by_their_state(views: Views) -> None:
+    assert ids(views.applications("default", "active")) == [
+        "waiting",
+        "running",
+        "accepted",
+        "killing",
+        "resuming",
+        "again",
+    ]
+    for status, expected in (
+        ("new", ["again"]),
+        ("ACCEPTED", ["accepted"]),
+        ("running", ["running"]),
+        ("starting", []),
+        ("completing", ["waiting"]),
+        ("waiting", ["waiting"]),
+        ("Failing", ["killing"]),
+        ("killing", ["killing"]),
+        ("resuming", ["resuming"]),
+    ):
+        assert ids(views.applications("default", "Active", status)) == expected, status
+
+
+def test_2_14_ended_applications(views: Views) -> None:
+    """A status is a question about living ones only."""
+    assert sorted(ids(views.applications("default", "completed"))) == ["again", "done", "killed"]
+    assert ids(views.applications("default", "REJECTED", "whatever")) == ["bad"]
+
+
+def test_p_2_14_one_application_is_looked_for_everywhere(views: Views) -> None:
+    """YuniKorn answers 404 for ended ones; the living one of an id comes first (G55)."""
+    assert views.application("default", "done")["applicationState"] == "Completed"
+    assert views.application("default", "bad")["applicationState"] == "Rejected"
+    assert views.application("default", "again")["applicationState"] == "New"
+    assert views.application("default", "again", "root.a")["applicationState"] == "Completed"
+
+
+def test_2_14_the_applications_of_a_queue(views: Views) -> None:
+    assert ids(views.queue_applications("default", "root.b")) == ["running", "again"]
+    assert ids(views.queue_applications("default", "root.b", status="new")) == ["again"]
+    assert views.queue_applications("default", "root") == []
+
+
+def test_2_14_the_status_in_the_words_of_the_dialect(script: Script) -> None:
+    ours = Views(script.scheduler, Dialect.QUADRIGA)
+    assert ids(ours.applications("default", "active", "completing")) == ["waiting"]
+    with pytest.raises(BadRequest, match="running, waiting, killing, resuming"):
+        ours.applications("default", "active", "odd")
+
+
+def test_i9_two_resource_managers_with_partitions_alike() -> None:
+    """The name alone is the first one's, with [rmID] before it either can be asked for."""
+    first = Script(rm_id="rm:1")
+    second = Script(rm_id="rm:2", scheduler=first.scheduler)
+    second.app("theirs")
+    views = Views(first.scheduler)
+    assert views.applications("default", "active") == []
+    assert ids(views.applications("[rm:2]default", "active")) == ["theirs"]
+    assert [p["clusterId"] for p in views.partitions()] == ["rm:1", "rm:2"]
+    assert {p["name"] for p in views.partitions()} == {"default"}
+    assert views.configuration("rm:2")["checksum"] == views.configuration()["checksum"]

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from service_side import PATIENCE, Heard, apps, asks, nodes, register, send
+from service_side import PATIENCE, Heard, apps, asks, begin, nodes, register, send
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
@@ -196,15 +196,12 @@ def _flat(messages: list[Any]) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_m3_the_rejected_asks_of_one_request_are_told_in_one_response() -> None:
+def test_m3_m5_rejected_asks_are_told_in_one_response_and_applications_by_chunk() -> None:
     request = asks("nobody", *(f"k{at}" for at in range(25)))
     said, sizes = chunked(scheduler_with(), request, 10)
     assert sizes == [10, 10, 5]
     [response] = said
     assert [each.allocationKey for each in response.rejected] == [f"k{at}" for at in range(25)]
-
-
-def test_m5_applications_are_answered_chunk_by_chunk() -> None:
     said, _ = chunked(scheduler_with(), apps(*(f"a{at}" for at in range(25))), 10)
     assert [len(response.accepted) for response in said] == [10, 10, 5]
 
@@ -331,13 +328,19 @@ def test_i7_a_registration_comes_after_the_requests_of_its_own_resource_manager(
 
 
 def test_m3_the_service_tells_the_rejected_asks_of_a_large_request_together() -> None:
+    """One that is refused raises at the caller and leaves nothing."""
     with SchedulerService(slice_size=TURN) as service:
         heard = Heard()
-        service.register_resource_manager(register(), heard)
-        service.update_allocation(asks("nobody", *(f"k{at}" for at in range(95))))
+        begin(service, heard, asks("nobody", *(f"k{at}" for at in range(95))))
         heard.wait_for(lambda messages: bool(messages))
-    [response] = heard.messages
-    assert len(response.rejected) == 95
+        [response] = heard.messages
+        assert len(response.rejected) == 95
+        send(service, apps("app"))
+        request = bulk(0, 95)
+        request.releases.allocationsToRelease.add(partitionName="default", UUID="u")
+        with pytest.raises(RequestError, match="R6"):
+            service.update_allocation(request)
+        assert asked(service) == 0
 
 
 def test_the_outcome_of_a_large_request_is_told_when_all_of_it_was_taken_up(held: Any) -> None:
@@ -348,14 +351,3 @@ def test_the_outcome_of_a_large_request_is_told_when_all_of_it_was_taken_up(held
     go.set()
     assert done.result(PATIENCE) is None
     assert seen == [95]
-
-
-def test_a_large_request_that_is_refused_raises_at_the_caller_and_leaves_nothing() -> None:
-    with SchedulerService(slice_size=TURN) as service:
-        service.register_resource_manager(register(), Heard())
-        send(service, apps("app"))
-        request = bulk(0, 95)
-        request.releases.allocationsToRelease.add(partitionName="default", UUID="u")
-        with pytest.raises(RequestError, match="R6"):
-            service.update_allocation(request)
-        assert asked(service) == 0

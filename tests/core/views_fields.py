@@ -13,163 +13,88 @@ from typing import Any
 __all__ = ["FIELDS", "flaws"]
 
 
-def _fields(**named: str) -> dict[str, str]:
-    """From ``type="name name? name"``."""
-    return {name: kind for kind, names in named.items() for name in names.split()}
+def _fields(said: str) -> dict[str, str]:
+    """From ``type: name name?; type: name``."""
+    kinds = (each.split(": ") for each in said.split("; "))
+    return {name: kind for kind, names in kinds for name in names.split()}
 
 
-FIELDS: dict[str, dict[str, str]] = {
-    "Cluster": {
-        "startTime?": "int",
-        "rmBuildInformation": "[texts]",
-        "partition": "str",
-        "clusterName": "str",
-    },
-    "Partition": {
-        "clusterId": "str",
-        "name": "str",
-        "capacity": "Capacity",
-        "nodeSortingPolicy": "NodeSortingPolicy",
-        "totalNodes": "int",
-        "applications": "amounts",
-        "totalContainers": "int",
-        "state": "str",
-        "lastStateTransitionTime": "int",
-        "preemptionEnabled": "bool",
-        "quotaPreemptionEnabled": "bool",
-    },
-    "Capacity": _fields(amounts="capacity usedCapacity utilization"),
-    "NodeSortingPolicy": {"type": "str", "resourceWeights": "weights"},
-    "Queue": {
-        **_fields(
-            str="queuename status partition parent sortingPolicy preemptionDelay "
-            "quotaPreemptionDelay",
-            amounts="pendingResource maxResource guaranteedResource allocatedResource "
-            "preemptingResource headroom absUsedCapacity",
-            bool="isLeaf isManaged prioritySorting preemptionEnabled isPreemptionFence "
-            "isPriorityFence",
-            int="maxRunningApps runningApps currentPriority priorityOffset",
-            texts="properties",
-            Template="template?",
-        ),
-        "children": "[Queue]",
-        "childrenNames": "[str]",
-        "childNames": "[str]",
-        "allocatingAcceptedApps": "[str]",
-    },
-    "Template": {
-        **_fields(int="maxApplications", amounts="maxResource guaranteedResource"),
-        "properties": "texts",
-    },
-    "Application": {
-        **_fields(
-            str="applicationID partition queueName applicationState user rejectedMessage",
-            amounts="usedResource maxUsedResource pendingResource",
-            int="submissionTime startTime? finishedTime? maxRequestPriority backoffDeadline?",
-            bool="hasReserved",
-            ResourceHistory="resourceHistory",
-        ),
-        "requests": "[Ask]",
-        "allocations": "[Allocation]",
-        "groups": "[str]",
-        "stateLog": "[State]",
-        "placeholderData": "[Placeholder]",
-        "reservations": "[str]",
-    },
-    "State": {"time": "int", "applicationState": "str"},
-    "Placeholder": {
-        **_fields(str="taskGroupName", int="count replaced timedout", amounts="minResource")
-    },
-    "ResourceHistory": _fields(usage="resourceUsage preemptedResource placeholderResource"),
-    "Ask": {
-        **_fields(
-            str="allocationKey priority requiredNodeId applicationId partition taskGroupName",
-            texts="allocationTags",
-            int="requestTime pendingCount placeholderTimeout",
-            amounts="resource",
-            bool="placeholder triggeredPreemption originator schedulingAttempted triggeredScaleUp",
-        ),
-        "allocationLog": "[AskLog]",
-    },
-    "AskLog": {"message": "str", "lastOccurrence": "int", "count": "int"},
-    "Allocation": _fields(
-        str="allocationKey uuid allocationID priority nodeId applicationId partition taskGroupName",
-        texts="allocationTags",
-        int="requestTime allocationTime allocationDelay",
-        amounts="resource",
-        bool="placeholder placeholderUsed preempted originator",
+_SAID = {
+    "Cluster": "int: startTime?; [texts]: rmBuildInformation; str: partition clusterName",
+    "Partition": (
+        "str: clusterId name state; Capacity: capacity; NodeSortingPolicy: nodeSortingPolicy; "
+        "int: totalNodes totalContainers lastStateTransitionTime; amounts: applications; bool: "
+        "preemptionEnabled quotaPreemptionEnabled"
     ),
-    "Node": {
-        **_fields(
-            str="nodeID hostName rackName partition",
-            texts="attributes",
-            amounts="capacity allocated occupied available utilized",
-            bool="schedulable isReserved",
-        ),
-        "allocations": "[Allocation]",
-        "foreignAllocations": "[Foreign]",
-        "reservations": "[str]",
-    },
-    "Foreign": _fields(
-        str="allocationKey priority nodeId",
-        texts="allocationTags",
-        int="allocationTime",
-        amounts="resource",
-        bool="preemptable",
+    "Capacity": "amounts: capacity usedCapacity utilization",
+    "NodeSortingPolicy": "str: type; weights: resourceWeights",
+    "Queue": (
+        "str: queuename status partition parent sortingPolicy preemptionDelay "
+        "quotaPreemptionDelay; amounts: pendingResource maxResource guaranteedResource "
+        "allocatedResource preemptingResource headroom absUsedCapacity; bool: isLeaf isManaged "
+        "prioritySorting preemptionEnabled isPreemptionFence isPriorityFence; int: "
+        "maxRunningApps runningApps currentPriority priorityOffset; texts: properties; "
+        "Template: template?; [Queue]: children; [str]: childrenNames childNames "
+        "allocatingAcceptedApps"
     ),
-    "PartitionNodes": {"partitionName": "str", "nodesInfo": "[Node]"},
-    "PartitionUtilisation": {
-        "clusterId": "str",
-        "partition": "str",
-        "utilizations": "[TypeUtilisation]",
-    },
-    "TypeUtilisation": {"type": "str", "utilization": "[Bucket]"},
-    "Bucket": {"bucketName": "str", "numOfNodes": "int", "nodeNames": "[str]"},
-    "User": {"userName": "str", "groups": "texts", "queues": "QueueUsage"},
-    "Group": {"groupName": "str", "applications": "[str]", "queues": "QueueUsage"},
-    "QueueUsage": {
-        "queuePath": "str",
-        "resourceUsage": "amounts",
-        "runningApplications": "[str]",
-        "maxResources?": "amounts",
-        "maxApplications?": "int",
-        "children": "[QueueUsage]",
-    },
-    "Placement": {"partition": "str", "rules": "[Rule]"},
-    "Rule": {
-        "name": "str",
-        "parameters": "texts",
-        "filter?": "Filter",
-        "parentRule?": "Rule",
-    },
-    "Filter": {
-        "type": "str",
-        "userList": "[str]",
-        "groupList": "[str]",
-        "userExp": "str",
-        "groupExp": "str",
-    },
-    "Health": {"Healthy": "bool", "HealthChecks": "[Check]"},
-    "Check": _fields(str="Name Description DiagnosisMessage", bool="Succeeded"),
-    "ApplicationSample": {"timestamp": "int", "totalApplications": "str"},
-    "ContainerSample": {"timestamp": "int", "totalContainers": "str"},
-    "Configuration": {"partitions": "[any]", "checksum": "str", "extra": "texts"},
-    "StateDump": {
-        "timestamp": "int",
-        "partitions": "[Partition]",
-        "applications": "[Application]",
-        "appHistory": "[ApplicationSample]",
-        "nodes": "[PartitionNodes]",
-        "clusterInfo": "[Cluster]",
-        "containerHistory": "[ContainerSample]",
-        "queues": "[Queue]",
-        "placementRules": "[Placement]",
-        "rmDiagnostics": "any",
-        "logLevel": "str",
-        "config": "Configuration",
-        "eventStreams": "[any]",
-    },
+    "Template": "int: maxApplications; amounts: maxResource guaranteedResource; texts: properties",
+    "Application": (
+        "str: applicationID partition queueName applicationState user rejectedMessage; amounts: "
+        "usedResource maxUsedResource pendingResource; int: submissionTime startTime? "
+        "finishedTime? maxRequestPriority backoffDeadline?; bool: hasReserved; ResourceHistory: "
+        "resourceHistory; [Ask]: requests; [Allocation]: allocations; [str]: groups "
+        "reservations; [State]: stateLog; [Placeholder]: placeholderData"
+    ),
+    "State": "int: time; str: applicationState",
+    "Placeholder": "str: taskGroupName; int: count replaced timedout; amounts: minResource",
+    "ResourceHistory": "usage: resourceUsage preemptedResource placeholderResource",
+    "Ask": (
+        "str: allocationKey priority requiredNodeId applicationId partition taskGroupName; "
+        "texts: allocationTags; int: requestTime pendingCount placeholderTimeout; amounts: "
+        "resource; bool: placeholder triggeredPreemption originator schedulingAttempted "
+        "triggeredScaleUp; [AskLog]: allocationLog"
+    ),
+    "AskLog": "str: message; int: lastOccurrence count",
+    "Allocation": (
+        "str: allocationKey uuid allocationID priority nodeId applicationId partition "
+        "taskGroupName; texts: allocationTags; int: requestTime allocationTime allocationDelay; "
+        "amounts: resource; bool: placeholder placeholderUsed preempted originator"
+    ),
+    "Node": (
+        "str: nodeID hostName rackName partition; texts: attributes; amounts: capacity "
+        "allocated occupied available utilized; bool: schedulable isReserved; [Allocation]: "
+        "allocations; [Foreign]: foreignAllocations; [str]: reservations"
+    ),
+    "Foreign": (
+        "str: allocationKey priority nodeId; texts: allocationTags; int: allocationTime; "
+        "amounts: resource; bool: preemptable"
+    ),
+    "PartitionNodes": "str: partitionName; [Node]: nodesInfo",
+    "PartitionUtilisation": "str: clusterId partition; [TypeUtilisation]: utilizations",
+    "TypeUtilisation": "str: type; [Bucket]: utilization",
+    "Bucket": "str: bucketName; int: numOfNodes; [str]: nodeNames",
+    "User": "str: userName; texts: groups; QueueUsage: queues",
+    "Group": "str: groupName; [str]: applications; QueueUsage: queues",
+    "QueueUsage": (
+        "str: queuePath; amounts: resourceUsage maxResources?; [str]: runningApplications; int: "
+        "maxApplications?; [QueueUsage]: children"
+    ),
+    "Placement": "str: partition; [Rule]: rules",
+    "Rule": "str: name; texts: parameters; Filter: filter?; Rule: parentRule?",
+    "Filter": "str: type userExp groupExp; [str]: userList groupList",
+    "Health": "bool: Healthy; [Check]: HealthChecks",
+    "Check": "str: Name Description DiagnosisMessage; bool: Succeeded",
+    "ApplicationSample": "int: timestamp; str: totalApplications",
+    "ContainerSample": "int: timestamp; str: totalContainers",
+    "Configuration": "[any]: partitions; str: checksum; texts: extra",
+    "StateDump": (
+        "int: timestamp; [Partition]: partitions; [Application]: applications; "
+        "[ApplicationSample]: appHistory; [PartitionNodes]: nodes; [Cluster]: clusterInfo; "
+        "[ContainerSample]: containerHistory; [Queue]: queues; [Placement]: placementRules; "
+        "any: rmDiagnostics; str: logLevel; Configuration: config; [any]: eventStreams"
+    ),
 }
+FIELDS: dict[str, dict[str, str]] = {name: _fields(said) for name, said in _SAID.items()}
 
 
 def _is_number(value: object) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views
 from quadriga.sim.script import Script
 
-__all__ = ["TREE", "app_of", "ask_of", "log_of", "views_of"]
+__all__ = ["TREE", "app_of", "ask_of", "has", "log_of", "views_of"]
 
 TREE = """\
 partitions:
@@ -23,9 +24,7 @@ partitions:
           - name: prod
             parent: true
             maxapplications: 4
-            resources:
-              guaranteed: {vcore: 2, memory: 20}
-              max: {vcore: 6, memory: 60}
+            resources: {guaranteed: {vcore: 2, memory: 20}, max: {vcore: 6, memory: 60}}
             properties: {priority.offset: "10", preemption.policy: fence}
             childtemplate:
               maxapplications: 2
@@ -48,6 +47,11 @@ partitions:
 
 def views_of(script: Script, dialect: Dialect = Dialect.YUNIKORN) -> Views:
     return Views(script.scheduler, dialect)
+
+
+def has(found: Mapping[str, Any], **fields: Any) -> None:
+    """These fields are there and say this; ``None`` stands for one that is not there."""
+    assert {name: found.get(name) for name in fields} == fields
 
 
 def app_of(script: Script, name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fsm_entities import switch
 
 from quadriga.diagrams import FORMATS, IMAGES, render, render_path
 from quadriga.fsm import Effect, Fired, Lifecycle, row, unbounded, within
@@ -102,23 +103,9 @@ def test_a_row_is_drawn_with_its_own_effects_only() -> None:
 
 
 def test_a_composite_has_what_it_does_in_its_border() -> None:
-    inner = Lifecycle(
-        "burner",
-        initial="Cold",
-        final=(),
-        lasts={"Cold": unbounded("warm"), "Hot": unbounded("cool")},
-        rows=(row("warm", "Cold", "Hot"), row("cool", "Hot", "Cold")),
-        on_exit={"Hot": thank},
-    )
-    heater = Lifecycle(
-        "heater",
-        initial="Off",
-        final=(),
-        lasts={"Off": unbounded("start"), "On": unbounded("stop")},
-        rows=(row("start", "Off", "On"), row("stop", "On", "Off")),
-        inside={"On": inner},
-        on_enter={"On": arm},
-    )
+    inner = switch("burner", "Cold", "warm", "Hot", "cool", on_exit={"Hot": thank})
+    made = {"inside": {"On": inner}, "on_enter": {"On": arm}}
+    heater = switch("heater", "Off", "start", "On", "stop", **made)
     assert "On : entry / arm\n" in str(render(heater, "plantuml"))
     assert "On_Hot : exit / thank\n" in str(render(heater, "plantuml"))
     assert "<br/>entry / arm" in str(render(heater, "mermaid"))

@@ -122,22 +122,15 @@ def test_effects_of_entering_and_leaving_stay_with_the_state(format: str) -> Non
     assert again.own_rows == lifecycle.own_rows
     assert render(again, format) == text
     if format == "scxml":
-        entry = (
-            '<onentry><raise event="effect.ring"/><raise event="effect.hum"/><send id="loud.limit"'
-        )
-        assert entry in str(text)
-        assert (
-            str(text).count('<raise event="effect.hum"/>') == 3
-        )  # once for each time it is written
+        hums = '<raise event="effect.hum"/>'
+        assert f'<onentry><raise event="effect.ring"/>{hums}<send id="loud.limit"' in str(text)
+        assert str(text).count(hums) == 3  # once for each time it is written
 
 
-def test_an_edited_document_is_another_lifecycle() -> None:
+def test_json_is_edited_and_may_have_the_counts_of_a_coverage() -> None:
     document = json.loads(str(render(ASK, "json")))
     document["rows"] = [each for each in document["rows"] if each["trigger"] != "update"]
     assert "update" not in read_json(json.dumps(document), functions_of(ASK)).triggers()
-
-
-def test_json_with_the_counts_of_a_coverage_is_read_too() -> None:
     text = render(ASK, "json", coverage={"ask": {"rows": []}})
     assert same(read_json(str(text), functions_of(ASK)), ASK)
 
@@ -204,17 +197,19 @@ def test_json_of_another_form_is_refused_with_the_place(
         read_json(json.dumps(document), functions_of(ASK))
 
 
-def test_what_is_neither_json_nor_scxml_is_refused() -> None:
-    with pytest.raises(DiagramError, match="not JSON: "):
-        read_json("{")
-    with pytest.raises(DiagramError, match="the document is not an object"):
-        read_json("[]")
-    with pytest.raises(DiagramError, match="not XML: "):
-        read_scxml("<scxml")
-    with pytest.raises(DiagramError, match="not SCXML: the root is svg"):
-        read_scxml("<svg/>")
-    with pytest.raises(DiagramError, match="has a DOCTYPE"):
-        read_scxml("<!DOCTYPE x><scxml/>")
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_json, "{", "not JSON: "),
+        (read_json, "[]", "the document is not an object"),
+        (read_scxml, "<scxml", "not XML: "),
+        (read_scxml, "<svg/>", "not SCXML: the root is svg"),
+        (read_scxml, "<!DOCTYPE x><scxml/>", "has a DOCTYPE"),
+    ],
+)
+def test_what_is_neither_json_nor_scxml_is_refused(read: Any, text: str, message: str) -> None:
+    with pytest.raises(DiagramError, match=message):
+        read(text)
 
 
 def test_a_document_that_is_no_lifecycle_is_a_definition_error() -> None:

@@ -23,48 +23,50 @@ FLOW = (
 )
 
 
-def test_mermaid() -> None:
-    assert sequence(FLOW, "mermaid").splitlines() == [
-        "sequenceDiagram",
-        "    participant p0 as RM",
-        "    participant p1 as core",
-        "    participant p2 as node #34;1#34;",
-        "    p0->>p1: update#58; 2 asks#59; gang",
-        "    Note right of p1: placeholders #35;2",
-        "    p1->>p1: plan",
-        "    p1->>p0: allocated ph-1",
-        "    Note over p0,p2: after 30 s",
-        "    p0->>p2: start #60;pod#62;",
-        "    p2->>p0: running",
-    ]
+# fmt: off
+DRAWN = {
+    "mermaid": """\
+sequenceDiagram
+    participant p0 as RM
+    participant p1 as core
+    participant p2 as node #34;1#34;
+    p0->>p1: update#58; 2 asks#59; gang
+    Note right of p1: placeholders #35;2
+    p1->>p1: plan
+    p1->>p0: allocated ph-1
+    Note over p0,p2: after 30 s
+    p0->>p2: start #60;pod#62;
+    p2->>p0: running
+""",
+    "plantuml": """\
+@startuml
+participant "RM" as p0
+participant "core" as p1
+participant "node <U+0022>1<U+0022>" as p2
+p0 -> p1 : update: 2 asks; gang
+note right of p1 : placeholders <U+0023>2
+p1 -> p1 : plan
+p1 -> p0 : allocated ph-1
+== after 30 s ==
+p0 -> p2 : start <U+003C>pod<U+003E>
+p2 -> p0 : running
+@enduml
+""",
+    "text": """\
+time  RM                         core    node "1"
+0 s    |-- update: 2 asks; gang -->|         |  (placeholders #2)
+       |                           |-. plan  |
+       |<----- allocated ph-1 -----|         |
+30 s   |----------- start <pod> ------------>|
+       |<------------- running --------------|
+""",
+}
+# fmt: on
 
 
-def test_plantuml() -> None:
-    assert sequence(FLOW, "plantuml").splitlines() == [
-        "@startuml",
-        'participant "RM" as p0',
-        'participant "core" as p1',
-        'participant "node <U+0022>1<U+0022>" as p2',
-        "p0 -> p1 : update: 2 asks; gang",
-        "note right of p1 : placeholders <U+0023>2",
-        "p1 -> p1 : plan",
-        "p1 -> p0 : allocated ph-1",
-        "== after 30 s ==",
-        "p0 -> p2 : start <U+003C>pod<U+003E>",
-        "p2 -> p0 : running",
-        "@enduml",
-    ]
-
-
-def test_text() -> None:
-    assert sequence(FLOW, "text").splitlines() == [
-        'time  RM                         core    node "1"',
-        "0 s    |-- update: 2 asks; gang -->|         |  (placeholders #2)",
-        "       |                           |-. plan  |",
-        "       |<----- allocated ph-1 -----|         |",
-        "30 s   |----------- start <pod> ------------>|",
-        "       |<------------- running --------------|",
-    ]
+@pytest.mark.parametrize("format", DRAWN)
+def test_a_flow_in_a_text_format(format: str) -> None:
+    assert sequence(FLOW, format).splitlines() == DRAWN[format].splitlines()
 
 
 def test_a_message_to_oneself_at_the_last_line_may_stick_out() -> None:
@@ -183,16 +185,12 @@ def test_svg_is_the_same_in_another_process() -> None:
         "from quadriga.diagrams import sequence; from quadriga.sim.flows import record;"
         "print(sequence(record('gang-start'), 'svg'), end='')"
     )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout.decode()
-        for seed in ("1", "2")
-    }
-    assert runs == {sequence(record("gang-start"), "svg")}
+    command = [sys.executable, "-c", code]
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        )
+        assert done.stdout.decode() == sequence(record("gang-start"), "svg")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fsm_entities import switch
 from transitions import Machine
 from transitions.extensions import HierarchicalMachine
 
@@ -73,26 +75,15 @@ stock_or_own = pytest.mark.parametrize("stock", [False, True], ids=["own", "stoc
 
 @stock_or_own
 def test_effects_come_in_the_order_of_leaving_the_row_and_entering(stock: bool) -> None:
-    sessions = table(stock=stock)
-    it = born("New")
-    assert texts(sessions.fire(it, "open")) == [
-        "log of New in New",
-        "arm of New in New",
-        "greet of New in New",
-    ]
+    sessions, it = table(stock=stock), born("New")
+    opened = [f"{text} of New in New" for text in ("log", "arm", "greet")]
+    assert texts(sessions.fire(it, "open")) == opened
+    # entering anew leaves and enters, staying does neither
+    renewed = [text.split()[0] for text in texts(sessions.fire(it, "renew"))]
+    assert renewed == ["disarm", "log", "arm", "greet"]
+    assert texts(sessions.fire(it, "touch")) == ["log of Live in Live"]
     assert texts(sessions.fire(it, "close")) == ["disarm of Live in Live", "mourn of Live in Live"]
     assert it.state == "Gone"
-
-
-@stock_or_own
-def test_entering_anew_leaves_and_enters(stock: bool) -> None:
-    effects = table(stock=stock).fire(born("Live"), "renew")
-    assert [text.split()[0] for text in texts(effects)] == ["disarm", "log", "arm", "greet"]
-
-
-@stock_or_own
-def test_staying_neither_leaves_nor_enters(stock: bool) -> None:
-    assert texts(table(stock=stock).fire(born("Live"), "touch")) == ["log of Live in Live"]
 
 
 @stock_or_own
@@ -149,12 +140,9 @@ def test_actions_that_can_never_be_called_are_refused(options: Any, message: str
 
 
 def heater() -> Lifecycle:
-    burner = Lifecycle(
+    burner = switch(
         "burner",
-        initial="Cold",
-        final=(),
-        lasts={"Cold": unbounded("warm"), "Hot": unbounded("cool")},
-        rows=(row("warm", "Cold", "Hot"), row("cool", "Hot", "Cold")),
+        *("Cold", "warm", "Hot", "cool"),
         on_enter={"Cold": says("enter cold"), "Hot": says("enter hot")},
         on_exit={"Cold": says("exit cold"), "Hot": says("exit hot")},
     )
@@ -206,18 +194,12 @@ def test_a_hierarchical_machine_calls_the_same() -> None:
 
 
 def test_actions_of_a_state_inside_may_be_declared_outside() -> None:
-    inner = heater().inside["On"]
-    options: Any = {
-        "initial": "Off",
-        "final": (),
-        "lasts": {"Off": unbounded("start"), "On": unbounded("stop")},
-        "rows": (row("start", "Off", "On"), row("stop", "On", "Off")),
-        "inside": {"On": inner},
-    }
-    table = Lifecycle("heater", on_enter={"On_Cold": says("here")}, **options)
+    inside = {"On": heater().inside["On"]}
+    made = partial(switch, "heater", "Off", "start", "On", "stop", inside=inside)
+    table = made(on_enter={"On_Cold": says("here")})
     assert texts(table.fire(born("Off"), "start")) == ["here of Off in Off"]
     with pytest.raises(DefinitionError, match=r"on_enter: unknown state 'On_Clod'; did you mean"):
-        Lifecycle("heater", on_enter={"On_Clod": says("here")}, **options)
+        made(on_enter={"On_Clod": says("here")})
 
 
 def test_members_of_an_enum_cannot_be_nested() -> None:
@@ -225,12 +207,6 @@ def test_members_of_an_enum_cannot_be_nested() -> None:
         OFF = "Off"
         ON = "On"
 
+    inside: Any = {Power.ON: heater().inside["On"]}
     with pytest.raises(DefinitionError, match="state Off is a member of an Enum; in a nested"):
-        Lifecycle(
-            "heater",
-            initial=Power.OFF,
-            final=(),
-            lasts={Power.OFF: unbounded("start"), Power.ON: unbounded("stop")},
-            rows=(row("start", Power.OFF, Power.ON), row("stop", Power.ON, Power.OFF)),
-            inside={Power.ON: heater().inside["On"]},
-        )
+        switch("heater", Power.OFF, "start", Power.ON, "stop", inside=inside)

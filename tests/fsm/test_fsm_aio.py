@@ -6,6 +6,7 @@ import asyncio
 import selectors
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,9 +41,29 @@ class _Loop(asyncio.SelectorEventLoop):
         return self.selector.passed
 
 
-def play(scene: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=_Loop) as runner:
-        runner.run(scene())  # type: ignore[arg-type]
+Scene = Callable[..., Awaitable[None]]
+
+
+def played(scene: Scene) -> Callable[..., None]:
+    """A test that runs on such a loop, which ends with all tasks of the scene."""
+
+    @wraps(scene)
+    def test(**fixtures: Any) -> None:
+        with asyncio.Runner(loop_factory=_Loop) as runner:
+            runner.run(scene(**fixtures))  # type: ignore[arg-type]
+
+    return test
+
+
+def running(*arguments: Any, **options: Any) -> AsyncTimers:
+    """Timers that run, in a task."""
+    timers = AsyncTimers(*arguments, **options)
+    TASKS.append(asyncio.create_task(timers.run()))
+    return timers
+
+
+#: referred to, since a loop does not
+TASKS: list[asyncio.Task[None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,280 +121,221 @@ def tell(door: Door, effects: tuple[Effect, ...]) -> None:
     door.heard += [(seconds(), effect.text) for effect in effects if isinstance(effect, Say)]
 
 
-def test_a_door_closes_in_time() -> None:
-    async def scene() -> None:
-        timers = AsyncTimers(tell)
-        running = asyncio.create_task(timers.run())
-        front, back = Door("front"), Door("back")
-        assert await timers.fire(DOOR, front, "open") == (Say("open"),)
-        assert timers.deadline(DOOR, front) == 10 * SECOND
-        await asyncio.sleep(3)
-        await timers.fire(DOOR, back, "open")
-        await asyncio.sleep(8)
-        assert (front.state, back.state) == ("Shut", "Open")
-        await asyncio.sleep(20)
-        assert front.heard == [(0, "open"), (10, "close")]
-        assert back.heard == [(3, "open"), (13, "close")]
-        running.cancel()
-
-    play(scene)
+@played
+async def test_a_door_closes_in_time() -> None:
+    timers, front, back = running(tell), Door("front"), Door("back")
+    assert await timers.fire(DOOR, front, "open") == (Say("open"),)
+    assert timers.deadline(DOOR, front) == 10 * SECOND
+    await asyncio.sleep(3)
+    await timers.fire(DOOR, back, "open")
+    await asyncio.sleep(8)
+    assert (front.state, back.state) == ("Shut", "Open")
+    await asyncio.sleep(20)
+    assert front.heard == [(0, "open"), (10, "close")]
+    assert back.heard == [(3, "open"), (13, "close")]
 
 
-def test_a_trigger_that_stays_backs_off_until_somebody_comes() -> None:
-    async def scene() -> None:
-        timers = AsyncTimers(tell)
-        running = asyncio.create_task(timers.run())
-        door = Door("front")
-        await timers.fire(DOOR, door, "open")
-        await timers.fire(DOOR, door, "hold")
-        await asyncio.sleep(40)
-        await timers.fire(DOOR, door, "close")
-        await asyncio.sleep(100)
-        beeps = [at for at, text in door.heard if text == "beep"]
-        assert beeps == [4, 12, 22, 32]
-        running.cancel()
-
-    play(scene)
+@played
+async def test_a_trigger_that_stays_backs_off_until_somebody_comes() -> None:
+    timers, door = running(tell), Door("front")
+    await timers.fire(DOOR, door, "open")
+    await timers.fire(DOOR, door, "hold")
+    await asyncio.sleep(40)
+    await timers.fire(DOOR, door, "close")
+    await asyncio.sleep(100)
+    assert [at for at, text in door.heard if text == "beep"] == [4, 12, 22, 32]
 
 
-def test_an_earlier_timer_wakes_what_waits_for_a_later_one() -> None:
-    async def scene() -> None:
-        timers = AsyncTimers(tell)
-        running = asyncio.create_task(timers.run())
-        front, back = Door("front"), Door("back", "Held")
-        await timers.fire(DOOR, front, "open")
-        await asyncio.sleep(1)
-        timers.entered(DOOR, back)
-        await asyncio.sleep(6)
-        assert back.heard == [(5, "beep")]
-        timers.stop(DOOR, back)
-        await asyncio.sleep(60)
-        assert back.heard == [(5, "beep")]
-        assert front.heard[-1] == (10, "close")
-        running.cancel()
-
-    play(scene)
+@played
+async def test_an_earlier_timer_wakes_what_waits_for_a_later_one() -> None:
+    timers, front, back = running(tell), Door("front"), Door("back", "Held")
+    await timers.fire(DOOR, front, "open")
+    await asyncio.sleep(1)
+    timers.entered(DOOR, back)
+    await asyncio.sleep(6)
+    assert back.heard == [(5, "beep")]
+    timers.stop(DOOR, back)
+    await asyncio.sleep(60)
+    assert back.heard == [(5, "beep")]
+    assert front.heard[-1] == (10, "close")
 
 
-def test_deliver_may_be_a_coroutine_function() -> None:
+@played
+async def test_deliver_may_be_a_coroutine_function() -> None:
     async def slowly(door: Door, effects: tuple[Effect, ...]) -> None:
         await asyncio.sleep(2)
         tell(door, effects)
 
-    async def scene() -> None:
-        timers = AsyncTimers(slowly)
-        running = asyncio.create_task(timers.run())
-        door = Door("front")
-        await timers.fire(DOOR, door, "open")
-        assert door.heard == [(2, "open")]
-        await asyncio.sleep(20)
-        assert door.heard == [(2, "open"), (12, "close")]
-        running.cancel()
-
-    play(scene)
+    timers, door = running(slowly), Door("front")
+    await timers.fire(DOOR, door, "open")
+    assert door.heard == [(2, "open")]
+    await asyncio.sleep(20)
+    assert door.heard == [(2, "open"), (12, "close")]
 
 
-def test_a_limit_without_a_trigger_is_reported() -> None:
+@played
+async def test_a_limit_without_a_trigger_is_reported() -> None:
     reports: list[tuple[int, str]] = []
 
     async def report(due: Due) -> None:
         reports.append((seconds(), f"{due.key} {due.state}"))
 
-    async def scene() -> None:
-        for overdue in (report, None):
-            timers = AsyncTimers(overdue=overdue)
-            running = asyncio.create_task(timers.run())
-            await timers.fire(DOOR, Door("front"), "force")
-            await asyncio.sleep(100)
-            running.cancel()
-
-    play(scene)
+    for overdue in (report, None):
+        await running(overdue=overdue).fire(DOOR, Door("front"), "force")
+        await asyncio.sleep(100)
     assert reports == [(60, "front Forced")]
 
 
-def test_an_error_ends_run_and_nothing_is_lost() -> None:
-    async def scene() -> None:
-        timers = AsyncTimers(tell)
-        front, back = Door("front", stuck=True), Door("back")
-        await timers.fire(DOOR, front, "open")
-        await timers.fire(DOOR, back, "open")
-        with pytest.raises(OSError, match="front is stuck"):
-            await timers.run()
-        assert front.state == back.state == "Open"
-        front.stuck = False
-        running = asyncio.create_task(timers.run())
-        await asyncio.sleep(1)
-        assert front.heard[-1] == back.heard[-1] == (10, "close")
-        running.cancel()
-
-    play(scene)
+@played
+async def test_an_error_ends_run_and_nothing_is_lost() -> None:
+    timers, front, back = AsyncTimers(tell), Door("front", stuck=True), Door("back")
+    for door in (front, back):
+        await timers.fire(DOOR, door, "open")
+    with pytest.raises(OSError, match="front is stuck"):
+        await timers.run()
+    assert front.state == back.state == "Open"
+    front.stuck = False
+    TASKS.append(asyncio.create_task(timers.run()))
+    await asyncio.sleep(1)
+    assert front.heard[-1] == back.heard[-1] == (10, "close")
 
 
-def test_failed_decides_about_errors_of_triggers_that_were_fired_by_time() -> None:
-    async def scene() -> None:
-        async def failed(due: Due, error: Exception) -> None:
-            door = due.entity
-            door.heard.append((seconds(), str(error)))
-            door.stuck = False
-            timers.resume(DOOR, door, timers.now() + 5 * SECOND)
+@played
+async def test_failed_decides_about_errors_of_triggers_that_were_fired_by_time() -> None:
+    async def failed(due: Due, error: Exception) -> None:
+        door = due.entity
+        door.heard.append((seconds(), str(error)))
+        door.stuck = False
+        timers.resume(DOOR, door, timers.now() + 5 * SECOND)
 
-        timers = AsyncTimers(tell, failed=failed)
-        running = asyncio.create_task(timers.run())
-        front, back = Door("front", stuck=True), Door("back")
-        await timers.fire(DOOR, front, "open")
-        await timers.fire(DOOR, back, "open")
-        await asyncio.sleep(60)
-        assert front.heard == [(0, "open"), (10, "front is stuck"), (15, "close")]
-        assert back.heard == [(0, "open"), (10, "close")]
-        running.cancel()
-
-    play(scene)
+    timers = running(tell, failed=failed)
+    front, back = Door("front", stuck=True), Door("back")
+    for door in (front, back):
+        await timers.fire(DOOR, door, "open")
+    await asyncio.sleep(60)
+    assert front.heard == [(0, "open"), (10, "front is stuck"), (15, "close")]
+    assert back.heard == [(0, "open"), (10, "close")]
 
 
-def test_an_error_of_deliver_reaches_the_caller_and_failed() -> None:
+@played
+async def test_an_error_of_deliver_reaches_the_caller_and_failed() -> None:
     failures: list[str] = []
 
     def break_down(door: Door, effects: tuple[Effect, ...]) -> None:
         raise ConnectionError(f"no answer to {effects}")
 
-    async def scene() -> None:
-        timers = AsyncTimers(break_down, failed=lambda due, error: failures.append(str(error)))
-        running = asyncio.create_task(timers.run())
-        door = Door("front")
-        with pytest.raises(ConnectionError):
-            await timers.fire(DOOR, door, "open")
-        assert door.state == "Open"
-        await asyncio.sleep(60)
-        assert door.state == "Shut"
-        running.cancel()
-
-    play(scene)
+    timers = running(break_down, failed=lambda due, error: failures.append(str(error)))
+    door = Door("front")
+    with pytest.raises(ConnectionError):
+        await timers.fire(DOOR, door, "open")
+    assert door.state == "Open"
+    await asyncio.sleep(60)
+    assert door.state == "Shut"
     assert failures == ["no answer to (Say(text='close'),)"]
 
 
-def test_entities_are_loaded_when_they_are_due() -> None:
+@played
+async def test_entities_are_loaded_when_they_are_due() -> None:
     store = {"kept": "Open", "left": "Open", "deleted": "Open"}
     loaded: dict[str, Door] = {}
 
     def load(due: Due) -> Door | None:
-        if due.key not in store:
-            return None
-        loaded[due.key] = Door(due.key, store[due.key])
-        return loaded[due.key]
+        if due.key in store:
+            loaded[due.key] = Door(due.key, store[due.key])
+        return loaded.get(due.key)
 
-    async def scene() -> None:
-        timers = AsyncTimers(tell, load=load)
-        running = asyncio.create_task(timers.run())
-        for key, state in store.items():
-            timers.resume(DOOR, Door(key, state), 5 * SECOND)
-        await asyncio.sleep(1)
-        store["left"] = "Shut"  # by another program
-        del store["deleted"]
-        await asyncio.sleep(60)
-        assert loaded["kept"].heard == [(5, "close")]
-        assert loaded["left"].heard == []
-        running.cancel()
-
-    play(scene)
+    timers = running(tell, load=load)
+    for key, state in store.items():
+        timers.resume(DOOR, Door(key, state), 5 * SECOND)
+    await asyncio.sleep(1)
+    store["left"] = "Shut"  # by another program
+    del store["deleted"]
+    await asyncio.sleep(60)
+    assert loaded["kept"].heard == [(5, "close")]
+    assert loaded["left"].heard == []
 
 
-def test_the_clock_may_be_another_one() -> None:
-    async def scene() -> None:
-        start = 1_800_000_000 * SECOND  # since 1970
-        loop = asyncio.get_running_loop()
-        timers = AsyncTimers(tell, clock=lambda: start + round(loop.time() * SECOND))
-        running = asyncio.create_task(timers.run())
-        door = Door("front")
-        await timers.fire(DOOR, door, "open")
-        assert timers.deadline(DOOR, door) == start + 10 * SECOND
-        await asyncio.sleep(11)
-        assert door.heard[-1] == (10, "close")
-        running.cancel()
-
-    play(scene)
+@played
+async def test_the_clock_may_be_another_one() -> None:
+    start = 1_800_000_000 * SECOND  # since 1970
+    loop = asyncio.get_running_loop()
+    timers = running(tell, clock=lambda: start + round(loop.time() * SECOND))
+    door = Door("front")
+    await timers.fire(DOOR, door, "open")
+    assert timers.deadline(DOOR, door) == start + 10 * SECOND
+    await asyncio.sleep(11)
+    assert door.heard[-1] == (10, "close")
 
 
 @pytest.mark.parametrize(
     "machine_cls", [AsyncMachine, HierarchicalAsyncMachine, Machine], ids=lambda cls: cls.__name__
 )
-def test_time_limits_of_models_of_the_librarys_machines(machine_cls: type[Machine]) -> None:
+@played
+async def test_time_limits_of_models_of_the_librarys_machines(machine_cls: type[Machine]) -> None:
     class Model(Door):
         __slots__ = ("__dict__",)
 
         def on_effects(self, effects: tuple[Effect, ...]) -> None:
             tell(self, effects)
 
-    async def scene() -> None:
-        def fire(due: Due, model: Any) -> Any:
-            return model.trigger(due.trigger)
-
-        timers = AsyncTimers(fire=fire)
-        stop = timers.follow(table)
-        running = asyncio.create_task(timers.run())
-        front: Any = Model("front")
-        back: Any = Model("back", "Open")
-        table.make_machine(front, machine_cls).add_model(back)
-        timers.resume(table, back, 3 * SECOND)
-        await done(front.open())
-        await asyncio.sleep(1)
-        await done(front.hold())
-        await asyncio.sleep(10)
-        assert front.heard == [(0, "open"), (5, "beep")]
-        assert back.heard == [(3, "close")]
-        await done(front.close())
-        await asyncio.sleep(50)
-        assert len(front.heard) == 3
-        stop()
-        await done(front.open())
-        await asyncio.sleep(50)
-        assert front.state == "Open"
-        running.cancel()
-
     async def done(result: Any) -> None:
         assert (await result) if isinstance(result, Awaitable) else result
 
     table = DOOR.copy()
-    play(scene)
+    timers = running(fire=lambda due, model: model.trigger(due.trigger))
+    stop = timers.follow(table)
+    front: Any = Model("front")
+    back: Any = Model("back", "Open")
+    table.make_machine(front, machine_cls).add_model(back)
+    timers.resume(table, back, 3 * SECOND)
+    await done(front.open())
+    await asyncio.sleep(1)
+    await done(front.hold())
+    await asyncio.sleep(10)
+    assert front.heard == [(0, "open"), (5, "beep")]
+    assert back.heard == [(3, "close")]
+    await done(front.close())
+    await asyncio.sleep(50)
+    assert len(front.heard) == 3
+    stop()
+    await done(front.open())
+    await asyncio.sleep(50)
+    assert front.state == "Open"
 
 
-def test_an_error_of_a_machine_after_the_change_keeps_the_new_timer() -> None:
-    async def scene() -> None:
-        def deliver(model: Any, effects: Any) -> None:
-            if model.state == "Shut":
-                raise ConnectionError
+@played
+async def test_an_error_of_a_machine_after_the_change_keeps_the_new_timer() -> None:
+    def deliver(model: Any, effects: Any) -> None:
+        if model.state == "Shut":
+            raise ConnectionError
 
-        table = DOOR.copy()
-        timers = AsyncTimers(fire=lambda due, model: model.trigger(due.trigger))
-        timers.follow(table)
-        door: Any = SimpleNamespace(key="front", stuck=False)
-        table.make_machine(door, deliver=deliver)
-        door.open()
-        with pytest.raises(ConnectionError):
-            await timers.run()
-        assert door.state == "Shut"
-        assert timers.deadline(table, door) is None
-
-    play(scene)
+    table = DOOR.copy()
+    timers = AsyncTimers(fire=lambda due, model: model.trigger(due.trigger))
+    timers.follow(table)
+    door: Any = SimpleNamespace(key="front", stuck=False)
+    table.make_machine(door, deliver=deliver)
+    door.open()
+    with pytest.raises(ConnectionError):
+        await timers.run()
+    assert door.state == "Shut"
+    assert timers.deadline(table, door) is None
 
 
-def test_run_runs_once_at_a_time() -> None:
-    async def scene() -> None:
-        timers = AsyncTimers(tell)
-        running = asyncio.create_task(timers.run())
-        await asyncio.sleep(1)
-        with pytest.raises(RuntimeError, match="is running already"):
-            await timers.run()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        # an entity whose time is up while nothing runs is fired at as soon as it does
-        door = Door("front")
-        await timers.fire(DOOR, door, "open")
-        await asyncio.sleep(30)
-        assert door.state == "Open"
-        running = asyncio.create_task(timers.run())
-        await asyncio.sleep(1)
-        assert door.heard == [(1, "open"), (31, "close")]
-        running.cancel()
-
-    play(scene)
+@played
+async def test_run_runs_once_at_a_time() -> None:
+    timers = running(tell)
+    await asyncio.sleep(1)
+    with pytest.raises(RuntimeError, match="is running already"):
+        await timers.run()
+    task = TASKS[-1]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    # an entity whose time is up while nothing runs is fired at as soon as it does
+    door = Door("front")
+    await timers.fire(DOOR, door, "open")
+    await asyncio.sleep(30)
+    assert door.state == "Open"
+    TASKS.append(asyncio.create_task(timers.run()))
+    await asyncio.sleep(1)
+    assert door.heard == [(1, "open"), (31, "close")]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from transitions import Machine, MachineError
-from transitions.extensions import factory
+from fsm_entities import MACHINES, Model
+from transitions import MachineError
 from transitions.extensions.asyncio import AsyncMachine
 
 from quadriga.fsm import (
     LIFECYCLES,
     STAYS,
     Effect,
-    FastMachine,
     Fired,
     InvalidTransition,
     Lifecycle,
@@ -27,19 +25,10 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.fast_locked import FastLockedMachine
 from quadriga.fsm.table import Info, text_of
 
-#: by name: what the library's factory combines, and the fast ones
-CLASSES: dict[str, type[Machine]] = {
-    "FastMachine": FastMachine,
-    "FastLockedMachine": FastLockedMachine,
-}
-CLASSES |= {
-    name: cls
-    for name, cls in sorted(vars(factory).items())
-    if inspect.isclass(cls) and issubclass(cls, Machine)
-}
+#: by name
+CLASSES = {cls.__name__: cls for cls in MACHINES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +99,6 @@ def test_a_machine_does_what_fire_does(cls: str, name: str, born: Any, steer: An
     table, machine_cls = TABLES[name], CLASSES[cls]
     machine = table.make_machine(machine_cls=machine_cls)
 
-    class Model:
-        heard: tuple[Effect, ...] = ()
-        history: dict[str, str]
-
-        def on_effects(self, effects: tuple[Effect, ...]) -> None:
-            self.heard = effects
-
     async def fire(model: Any, trigger: str, info: dict[str, Any]) -> None:
         done = model.trigger(trigger, **info)
         assert (await done if isinstance(done, Awaitable) else done) is True
@@ -151,7 +133,7 @@ def test_a_machine_does_what_fire_does(cls: str, name: str, born: Any, steer: An
                     moves += life.state != before
                 assert (model.state, model.heard) == (life.state, effects), (before, trigger)
                 if table is OVEN:
-                    assert model.__dict__.get("history", {}) == entity.history
+                    assert model.history == entity.history
         return moves
 
     assert asyncio.run(scene()) > 10

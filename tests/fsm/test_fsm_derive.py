@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fsm_entities import switch
 
 from quadriga.fsm import (
     APPLICATION,
@@ -114,39 +116,53 @@ def test_the_result_of_an_extension_is_checked() -> None:
         ORDER.extend(rows=row("refund", "Paid", "Open"))  # type: ignore[arg-type]
 
 
-# -- less --------------------------------------------------------------------------------------------
+# -- less, and other rows ----------------------------------------------------------------------------
+
+(LOOKING,) = ORDER.rows_from("Paid", "look")
+(CANCELLING,) = ORDER.rows_from("Paid", "cancel")
+BY_LINE = lines(ORDER)
+# fmt: off
+DERIVED: dict[str, tuple[Callable[[], Lifecycle], list[str]]] = {
+    "a trigger goes with all its rows": (lambda: ORDER.without(triggers=["look"]), BY_LINE[:5]),
+    "a state goes with all rows from and to it": (
+        lambda: ORDER.without(states=["Paid", "Delivered"], triggers=["pay"]),
+        ["cancel Open Cancelled", "look Open None"]),
+    "one row of a line goes and the line stays": (
+        lambda: ORDER.without(rows=[LOOKING, CANCELLING]),
+        [*BY_LINE[:3], "cancel Open Cancelled", BY_LINE[4], "look Open None"]),
+    "a row is replaced where it was": (
+        lambda: ORDER.replace(row("deliver", "Paid", "Open", when=in_part), row("deliver", "Paid", "Delivered")),
+        [*BY_LINE[:2], "deliver [in_part] Paid Open", "deliver Paid Delivered", *BY_LINE[3:]]),
+    "all alternatives of a trigger and state are replaced": (
+        lambda: ORDER.replace(row("pay", "Open", "Paid", emit=tell)), ["pay Open Paid", *BY_LINE[2:]]),
+    "one state of a line is replaced and the line stays": (
+        lambda: ORDER.replace(row("cancel", "Paid", STAYS, why="it is paid")),
+        [*BY_LINE[:3], "cancel Paid None", "cancel Open Cancelled", *BY_LINE[4:]]),
+    "a star replaces every row of its trigger": (
+        lambda: ORDER.replace(row("look", "*", STAYS, why="nothing to see")), BY_LINE),
+}
+# fmt: on
 
 
-def test_a_trigger_goes_with_all_its_rows() -> None:
-    table = ORDER.without(triggers=["look"])
-    assert lines(table) == lines(ORDER)[:5]
+@pytest.mark.parametrize("what", DERIVED)
+def test_the_lines_of_a_derived_table(what: str) -> None:
+    derive, expected = DERIVED[what]
+    assert lines(derive()) == expected
 
 
-def test_a_state_goes_with_all_rows_from_and_to_it_and_its_actions() -> None:
+def test_the_actions_of_a_state_go_with_it_and_the_emitters_of_a_row() -> None:
     table = ORDER.without(states=["Paid", "Delivered"], triggers=["pay"])
     assert table.states == ("Open", "Cancelled")
-    assert lines(table) == ["cancel Open Cancelled", "look Open None"]
     assert (table.on_enter, list(table.on_exit)) == ({}, ["Open"])
-
-
-def test_one_row_of_a_line_goes_and_the_line_stays() -> None:
-    (looking,) = ORDER.rows_from("Paid", "look")
-    (cancelling,) = ORDER.rows_from("Paid", "cancel")
-    table = ORDER.without(rows=[looking, cancelling])
-    assert lines(table) == [
-        *lines(ORDER)[:3],
-        "cancel Open Cancelled",
-        lines(ORDER)[4],
-        "look Open None",
-    ]
+    table = ORDER.replace(row("look", "*", STAYS, why="nothing to see"))
+    assert table.rows_from("Open", "look")[0].emit == ()
 
 
 def test_a_limit_whose_trigger_is_gone_is_given_anew() -> None:
     with pytest.raises(DefinitionError, match="fires 'cancel', which is not legal there"):
         ORDER.without(triggers=["cancel"], states=["Cancelled"])
-    table = ORDER.without(
-        triggers=["cancel"], states=["Cancelled"], lasts={"Open": unbounded("pay")}
-    )
+    anew = {"Open": unbounded("pay")}
+    table = ORDER.without(triggers=["cancel"], states=["Cancelled"], lasts=anew)
     assert table.final == ("Delivered",)
 
 
@@ -165,42 +181,6 @@ def test_what_is_not_there_cannot_go(less: Any, message: str) -> None:
     with pytest.raises(DefinitionError) as error:
         ORDER.without(**less)
     assert str(error.value) == f"order: {message}"
-
-
-# -- other rows --------------------------------------------------------------------------------------
-
-
-def test_a_row_is_replaced_where_it_was() -> None:
-    table = ORDER.replace(
-        row("deliver", "Paid", "Open", when=in_part), row("deliver", "Paid", "Delivered")
-    )
-    assert lines(table) == [
-        *lines(ORDER)[:2],
-        "deliver [in_part] Paid Open",
-        "deliver Paid Delivered",
-        *lines(ORDER)[3:],
-    ]
-
-
-def test_all_alternatives_of_a_trigger_and_state_are_replaced() -> None:
-    table = ORDER.replace(row("pay", "Open", "Paid", emit=tell))
-    assert lines(table) == ["pay Open Paid", *lines(ORDER)[2:]]
-
-
-def test_one_state_of_a_line_is_replaced_and_the_line_stays() -> None:
-    table = ORDER.replace(row("cancel", "Paid", STAYS, why="it is paid"))
-    assert lines(table) == [
-        *lines(ORDER)[:3],
-        "cancel Paid None",
-        "cancel Open Cancelled",
-        *lines(ORDER)[4:],
-    ]
-
-
-def test_a_star_replaces_every_row_of_its_trigger() -> None:
-    table = ORDER.replace(row("look", "*", STAYS, why="nothing to see"))
-    assert lines(table) == lines(ORDER)
-    assert table.rows_from("Open", "look")[0].emit == ()
 
 
 def test_only_what_is_there_can_be_replaced() -> None:
@@ -234,21 +214,8 @@ def test_a_table_of_the_scheduler_is_extended_and_stays_what_it_is() -> None:
 
 
 def test_a_lifecycle_keeps_those_inside() -> None:
-    inner = Lifecycle(
-        "burner",
-        initial="Cold",
-        final=(),
-        lasts={"Cold": unbounded("warm"), "Hot": unbounded("cool")},
-        rows=(row("warm", "Cold", "Hot"), row("cool", "Hot", "Cold")),
-    )
-    heater = Lifecycle(
-        "heater",
-        initial="Off",
-        final=(),
-        lasts={"Off": unbounded("start"), "On": unbounded("stop")},
-        rows=(row("start", "Off", "On"), row("stop", "On", "Off")),
-        inside={"On": inner},
-    )
+    inner = switch("burner", "Cold", "warm", "Hot", "cool")
+    heater = switch("heater", "Off", "start", "On", "stop", inside={"On": inner})
     longer = heater.extend(rows=(row("resume", "Off", history("On")),))
     assert longer.states == heater.states
     assert [str(each) for each in longer.rows_from("Off", "resume")] == [

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from fsm_entities import Model
 from transitions import MachineError
 
 from quadriga.fsm import (
@@ -24,8 +25,18 @@ from quadriga.fsm import (
     within,
 )
 
-STEPS = 8_000  # for each of seven tables
-REASONS = ("timeout", "preemption", "replacement", None)
+STEPS = 3_000  # for each of seven tables
+FLAGS = (
+    *("starts_aware", "has_asks", "has_allocations", "has_placeholders", "gathers"),
+    *("gang_complete", "hard", "started"),
+)
+CHOICES = {
+    "run_limit": (0, 0, 60),
+    "gang_wait_limit": (0, 60),
+    "pending": (0, 1, 2, 3),
+    "reason": ("timeout", "preemption", "replacement", None),
+}
+TOLD = ("timer", "draining", "first_replacement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,31 +132,14 @@ def test_the_lean_engine_does_what_the_library_does(table: Any, born: Any, twin:
     for step in range(STEPS):
         if ours.state in table.final or random.random() < 0.05:
             ours.state = theirs.state = random.choice(table.states)
-        facts = {
-            "starts_aware": random.random() < 0.5,
-            "has_asks": random.random() < 0.5,
-            "has_allocations": random.random() < 0.5,
-            "has_placeholders": random.random() < 0.5,
-            "gathers": random.random() < 0.5,
-            "gang_complete": random.random() < 0.5,
-            "hard": random.random() < 0.5,
-            "run_limit": random.choice((0, 0, 60)),
-            "started": random.random() < 0.5,
-            "gang_wait_limit": random.choice((0, 60)),
-            "pending": random.randint(0, 3),
-            "reason": random.choice(REASONS),
-        }
+        facts: dict[str, Any] = {name: random.random() < 0.5 for name in FLAGS}
+        facts |= {name: random.choice(values) for name, values in CHOICES.items()}
         for name, value in facts.items():
             setattr(ours, name, value)
             setattr(theirs, name, value)
-        info = {
-            "loud": random.randint(0, 3),
-            "fails": random.random() < 0.3,
-            "timer": random.random() < 0.5,
-            "draining": random.random() < 0.5,
-            "first_replacement": random.random() < 0.5,
-            "reason": random.choice(("", "because")),
-        }
+        info: dict[str, Any] = {name: random.random() < 0.5 for name in TOLD}
+        info |= {"loud": random.randint(0, 3), "fails": random.random() < 0.3}
+        info["reason"] = random.choice(("", "because"))
         trigger = random.choice(triggers)
         before = ours.state
         got = outcome(lean, ours, trigger, info)
@@ -180,23 +174,12 @@ def test_the_synthetic_walk_meets_every_row(born: Any, twin: Any) -> None:
     assert failures >= {KeyError, OutOfPaint, InvalidTransition, MachineError}
 
 
-class Model:
-    """As the library likes its models: it gets methods, and is told the effects."""
-
-    def __init__(self) -> None:
-        self.key = "it-1"
-        self.heard: tuple[Effect, ...] = ()
-
-    def on_effects(self, effects: tuple[Effect, ...]) -> None:
-        self.heard = effects
-
-
 def test_a_model_of_the_shared_machine_does_what_fire_does(born: Any, twin: Any) -> None:
     table = twin(SYNTHETIC)
-    model, it = Model(), born("A")
+    model, it = Model("it-1"), born("A")
     table.machine.add_model(model)
     random = Random("model")
-    for _ in range(3_000):
+    for _ in range(2_000):
         if it.state == "Z":
             it.state = model.state = "A"  # type: ignore[attr-defined]
         info = {"loud": random.randint(0, 3), "fails": random.random() < 0.3}

@@ -6,9 +6,10 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from fsm_entities import Model
 from transitions import Machine
 
 from quadriga.fsm import (
@@ -117,11 +118,7 @@ def test_the_entity_has_the_member(kind: str, stock: bool) -> None:
     assert orders.fire(order, step.PAY) == (Told(step.PAY, state.OPEN, state.PAID),)
     assert order.state is state.PAID
     taken = orders.take(order, step.SEND)
-    assert (taken.target, taken.edge.source, taken.edge.trigger) == (
-        state.SENT,
-        state.PAID,
-        step.SEND,
-    )
+    assert (taken.target, taken.edge[1:3]) == (state.SENT, (state.PAID, step.SEND))
     assert order.state is state.SENT
 
 
@@ -166,38 +163,18 @@ def test_a_string_is_no_member_of_an_enum_but_equals_one_of_a_strenum() -> None:
         table("enum").fire(Order(Status.OPEN), "PAY")
 
 
-def test_a_model_of_the_shared_machine_has_the_member(kind: str) -> None:
+@pytest.mark.parametrize("machine_cls", [None, Machine, FastMachine])
+def test_a_model_has_the_member(kind: str, machine_cls: Any) -> None:
     state, _ = KINDS[kind]
-
-    class Model:
-        def on_effects(self, effects: Any) -> None:
-            self.effects = effects
-
-    orders = table(kind)
-    model: Any = Model()
-    model.key = "A-1"
-    orders.machine.add_model(model)
-    getattr(model, TEXTS[kind][2])()
-    assert model.state is state.PAID and len(model.effects) == 1
-    orders.machine.remove_model(model)
-
-
-@pytest.mark.parametrize("machine_cls", [Machine, FastMachine])
-def test_a_model_of_another_machine_has_the_member(kind: str, machine_cls: Any) -> None:
-    state, _ = KINDS[kind]
-
-    class Model:
-        heard: Any = ()
-
-        def on_effects(self, effects: Any) -> None:
-            self.heard = effects
-
-    model: Any = Model()
-    table(kind).make_machine(model, machine_cls)
+    orders, model = table(kind), cast(Any, Model())
+    if machine_cls is None:
+        orders.machine.add_model(model)
+    else:
+        orders.make_machine(model, machine_cls)
+        assert getattr(model, "is_Open" if kind == "str" else "is_OPEN")()
     assert model.state is state.OPEN
     getattr(model, TEXTS[kind][2])()
     assert model.state is state.PAID and len(model.heard) == 1
-    assert getattr(model, "is_Paid" if kind == "str" else "is_PAID")()
 
 
 def test_a_table_with_an_enum_is_observed(kind: str) -> None:
@@ -211,45 +188,34 @@ def test_a_table_with_an_enum_is_observed(kind: str) -> None:
     assert [r.line for r in seen] == [1]
 
 
-def test_a_misspelled_member_is_found() -> None:
-    class Other(Enum):
-        OPNE = auto()
-
-    with pytest.raises(DefinitionError, match=r"unknown state 'OPNE'; did you mean 'OPEN'\?"):
-        Lifecycle(
-            "order",
-            initial=Status.OPEN,
-            final=(Status.SENT,),
-            lasts={Status.OPEN: unbounded(Step.SEND)},
-            rows=(row(Step.SEND, Status.OPEN, Other.OPNE),),
-        )
+class Other(Enum):
+    OPEN = auto()
+    OPNE = auto()
 
 
-def test_two_states_or_triggers_with_one_name_are_refused() -> None:
-    class Other(Enum):
-        OPEN = auto()
-        PAY = auto()
+PAYS = {Status.OPEN: unbounded(Step.PAY)}
+# fmt: off
+MISTAKES: list[tuple[Any, dict[Any, Any], tuple[Any, ...], str]] = [
+    # the final state, the limits and the rows; what the error says
+    (Status.SENT, PAYS, (row(Step.PAY, Status.OPEN, Other.OPNE),), r"unknown state 'OPNE'; did you mean 'OPEN'\?"),
+    (Other.OPEN, PAYS, (row(Step.PAY, Status.OPEN, Other.OPEN),),
+     r"order: the states <Status.OPEN: 1> and <Other.OPEN: 1> have the same name 'OPEN'"),
+    (Status.SENT, {**PAYS, Status.PAID: unbounded("PAY")},
+     (row(Step.PAY, Status.OPEN, Status.PAID), row("PAY", Status.PAID, Status.SENT)),
+     r"<Step.PAY: 1> and 'PAY' have the same name$"),
+]
+# fmt: on
 
-    same = r"order: the states <Status.OPEN: 1> and <Other.OPEN: 1> have the same name 'OPEN'"
-    with pytest.raises(DefinitionError, match=same):
-        Lifecycle(
-            "order",
-            initial=Status.OPEN,
-            final=(Other.OPEN,),
-            lasts={Status.OPEN: unbounded(Step.PAY)},
-            rows=(row(Step.PAY, Status.OPEN, Other.OPEN),),
-        )
-    with pytest.raises(DefinitionError, match=r"<Step.PAY: 1> and 'PAY' have the same name$"):
-        Lifecycle(
-            "order",
-            initial=Status.OPEN,
-            final=(Status.SENT,),
-            lasts={Status.OPEN: unbounded(Step.PAY), Status.PAID: unbounded("PAY")},
-            rows=(
-                row(Step.PAY, Status.OPEN, Status.PAID),
-                row("PAY", Status.PAID, Status.SENT),
-            ),
-        )
+
+@pytest.mark.parametrize(("final", "lasts", "rows", "message"), MISTAKES)
+def test_names_that_are_misspelled_or_the_same_are_refused(
+    final: Any, lasts: Any, rows: Any, message: str
+) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        Lifecycle("order", initial=Status.OPEN, final=(final,), lasts=lasts, rows=rows)
+
+
+def test_a_state_is_a_string_or_a_member() -> None:
     with pytest.raises(DefinitionError, match="state 1 is neither a string nor a member"):
         Lifecycle("n", initial=1, final=(), lasts={1: unbounded("go")}, rows=())  # type: ignore[type-var]
 

@@ -79,15 +79,7 @@ def test_it_goes_through_nested_states_as_the_library_does() -> None:
     for name in ("work", "rest", "work", "rest", "cool", "work"):
         getattr(heater, name)()
         seen.append(heater.state)
-    assert seen == [
-        "idle_cold",
-        "busy",
-        "idle_warm_up",
-        "busy",
-        "idle_warm_up",
-        "idle_cold",
-        "busy",
-    ]
+    assert seen == "idle_cold busy idle_warm_up busy idle_warm_up idle_cold busy".split()
 
 
 def test_copies_and_pickles_go_on_by_themselves() -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fsm_entities import switch
 from transitions import MachineError, State
 
 from quadriga.fsm import (
@@ -51,6 +52,7 @@ def test_the_machine_of_a_lifecycle_is_a_fast_machine(lifecycle: Lifecycle) -> N
 
 
 ENGINES = pytest.mark.parametrize("stock", [False, True], ids=["fast", "stock"])
+LISTS = ("prepare_event", "before_state_change", "after_state_change", "finalize_event")
 
 
 @ENGINES
@@ -125,36 +127,29 @@ def test_all_callbacks_of_the_library_are_called_in_its_order(stock: bool) -> No
         return lambda data: heard.append(f"{name} in {data.model.state}")
 
     machine = life.machine
-    for name in ("prepare_event", "before_state_change", "after_state_change", "finalize_event"):
+    for name in LISTS:
         getattr(machine, name).append(hear(name))
     (transition,) = machine.get_transitions("drain", "Schedulable")
     for name in ("prepare", "before", "after"):
         transition.add_callback(name, hear(name))
     machine.get_state("Schedulable").add_callback("exit", hear("on_exit"))
     machine.on_enter_Draining(hear("on_enter"))
-    server = node()
-    assert life.fire(server, "drain") == (CloseNode(),)
+    assert life.fire(node(), "drain") == (CloseNode(),)
+    before = "prepare_event prepare before_state_change before on_exit".split()
+    after = "on_enter after after_state_change finalize_event".split()
     assert heard == [
-        "prepare_event in Schedulable",
-        "prepare in Schedulable",
-        "before_state_change in Schedulable",
-        "before in Schedulable",
-        "on_exit in Schedulable",
-        "on_enter in Draining",
-        "after in Draining",
-        "after_state_change in Draining",
-        "finalize_event in Draining",
+        *(f"{name} in Schedulable" for name in before),
+        *(f"{name} in Draining" for name in after),
     ]
     heard.clear()
     assert NODE.fire(node(), "drain") == (CloseNode(),)
     assert heard == []
 
 
-def test_the_callers_own_list_is_read_live() -> None:
-    life, mine = NODE.copy(), list[Any]()
+def test_lists_and_states_of_the_callers_own_are_read_live() -> None:
+    life, mine, told = NODE.copy(), list[Any](), list[str]()
     life.machine.after_state_change = mine
     life.fire(node(), "drain")
-    told: list[str] = []
     mine.append(lambda data: told.append(data.model.state))
     life.fire(node(), "drain")
     mine.clear()
@@ -168,16 +163,14 @@ def test_the_callers_own_list_is_read_live() -> None:
     life.fire(node(), "doze")
     assert told == ["Draining", "doze"]
 
-
-def test_a_state_of_the_callers_own_is_read_live() -> None:
     for made in (State("Asleep"), FastState("Asleep")):
-        life, told = NODE.copy(), list[Any]()
+        life, asleep = NODE.copy(), list[Any]()
         life.machine.add_states(made)
         life.machine.add_transition("doze", "Schedulable", "Asleep")
         life.fire(node(), "doze")
-        made.on_enter.append(lambda data, told=told: told.append(data.model.state))
+        made.on_enter.append(lambda data, asleep=asleep: asleep.append(data.model.state))
         life.fire(node(), "doze")
-        assert told == ["Asleep"]
+        assert asleep == ["Asleep"]
 
 
 @ENGINES
@@ -338,17 +331,11 @@ def test_a_lifecycle_can_be_copied_and_pickled() -> None:
 # -- outcomes ---------------------------------------------------------------------------------------
 
 
-LAMP = Lifecycle(
+LAMP = switch(
     "lamp",
-    initial="Off",
-    final=(),
-    lasts={"Off": unbounded("press"), "On": within(60, then="press")},
-    rows=(
-        row("press", "Off", "On"),
-        row("press", "On", "Off"),
-        row("again", "On", "On"),
-        ignored("look", ("Off", "On"), why="it only looks"),
-    ),
+    *("Off", "press", "On", "press"),
+    lasts={"On": within(60, then="press")},
+    rows=(row("again", "On", "On"), ignored("look", ("Off", "On"), why="it only looks")),
 )
 
 
@@ -448,29 +435,8 @@ def test_fire_refuses_what_it_cannot_await(stock: bool) -> None:
     assert order.state == "Open"
 
 
-def test_an_asynchronous_machine_awaits_guards_and_emitters() -> None:
-    import asyncio
-
-    from transitions.extensions.asyncio import AsyncMachine
-
-    class Order:
-        def __init__(self) -> None:
-            self.heard: list[Any] = []
-
-        def on_effects(self, effects: Any) -> None:
-            self.heard.extend(effects)
-
-    async def live() -> None:
-        order: Any = Order()
-        SHOP.make_machine(order, AsyncMachine)
-        await order.pay(paid=False)
-        assert order.state == "Open" and order.heard == []
-        await order.pay(paid=True)
-        assert order.state == "Paid" and order.heard == [CloseNode(), OpenNode()]
-
-    asyncio.run(live())
-
-    order: Any = Order()
+def test_a_machine_that_is_not_asynchronous_refuses_them_too() -> None:
+    order: Any = SimpleNamespace()
     SHOP.make_machine(order)
     with pytest.raises(DefinitionError, match="only an asynchronous machine awaits it"):
         order.pay(paid=True)
@@ -534,7 +500,7 @@ TABLE = Lifecycle(
     ),
 )
 # fmt: on
-STEPS = 4_000
+STEPS = 3_000
 
 
 class Side:
@@ -589,10 +555,7 @@ class Side:
             state = machine.states[random.choice(states)]
             state.add_callback(random.choice(("enter", "exit")), call)
         elif what == 6:
-            name = random.choice(
-                ("prepare_event", "before_state_change", "after_state_change", "finalize_event")
-            )
-            getattr(machine, name).append(call)
+            getattr(machine, random.choice(LISTS)).append(call)
         elif what == 7:  # all callbacks go, or nothing would be plain for long
             for each in known:
                 for name in ("prepare", "after"):
@@ -601,12 +564,7 @@ class Side:
             for state in machine.states.values():
                 state.on_enter.clear()
                 state.on_exit.clear()
-            for name in (
-                "prepare_event",
-                "before_state_change",
-                "after_state_change",
-                "finalize_event",
-            ):
+            for name in LISTS:
                 getattr(machine, name).clear()
         else:
             random.choice(known).dest = random.choice(states)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import pickle
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
+from fsm_entities import MACHINES, switch
 from transitions import Machine
-from transitions.extensions import HierarchicalMachine, factory
+from transitions.extensions import HierarchicalMachine
 from transitions.extensions.asyncio import AsyncMachine
 
 from quadriga.fsm import (
@@ -23,7 +23,6 @@ from quadriga.fsm import (
     row,
     unbounded,
 )
-from quadriga.fsm.fast_locked import FastLockedMachine
 
 
 @dataclass(slots=True, eq=False)
@@ -150,16 +149,7 @@ class Colour(StrEnum):
 
 
 def lights(kind: Any) -> Lifecycle:
-    # fmt: off
-    return Lifecycle(
-        "light",
-        initial=kind.RED,
-        final=(),
-        lasts={kind.RED: unbounded("go"), kind.GREEN: unbounded("stop")},
-        rows=(row("go", kind.RED, kind.GREEN), row("stop", kind.GREEN, kind.RED)),
-        renamed={"y": kind.RED},
-    )
-    # fmt: on
+    return switch("light", kind.RED, "go", kind.GREEN, "stop", renamed={"y": kind.RED})
 
 
 @pytest.mark.parametrize("kind", [Light, Colour])
@@ -190,35 +180,15 @@ def test_a_member_is_no_state_of_a_table_of_strings() -> None:
 
 
 def nested_table() -> Lifecycle:
-    # fmt: off
-    heater = Lifecycle(
-        "heater",
-        initial="Cold",
-        final=(),
-        lasts={"Cold": unbounded("warm"), "Warm": unbounded("cool")},
-        rows=(row("warm", "Cold", "Warm"), row("cool", "Warm", "Cold")),
-        renamed={"Hot": "Warm"},
-    )
-    return Lifecycle(
-        "oven",
-        initial="Off",
-        final=(),
-        lasts={"Off": unbounded("switch"), "On": unbounded("switch")},
-        rows=(row("switch", "Off", "On"), row("switch", "On", "Off")),
-        inside={"On": heater},
-        renamed={"Switched": "On", "Out": "Off"},
-    )
-    # fmt: on
+    heater = switch("heater", "Cold", "warm", "Warm", "cool", renamed={"Hot": "Warm"})
+    renamed = {"Switched": "On", "Out": "Off"}
+    return switch("oven", "Off", "switch", "On", "switch", inside={"On": heater}, renamed=renamed)
 
 
 def test_states_inside_of_states_may_be_renamed_at_each_level() -> None:
     oven = nested_table()
-    for old, new in {
-        "Out": "Off",
-        "On_Hot": "On_Warm",
-        "Switched_Cold": "On_Cold",
-        "Switched_Hot": "On_Warm",
-    }.items():
+    names = "Out Off On_Hot On_Warm Switched_Cold On_Cold Switched_Hot On_Warm".split()
+    for old, new in zip(names[::2], names[1::2], strict=True):
         stored = Order("kitchen", old)
         assert oven.migrate(stored)
         assert stored.state == new
@@ -238,24 +208,19 @@ def test_a_model_keeps_a_state_inside_of_a_state(machine_cls: type[Machine]) -> 
 
 # -- models ----------------------------------------------------------------------------------------
 
-#: every class of machines that the library has
-CLASSES = [
-    FastMachine,
-    FastLockedMachine,
-    *(cls for cls in vars(factory).values() if inspect.isclass(cls) and issubclass(cls, Machine)),
-]
 
-
-@pytest.mark.parametrize("machine_cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_a_model_keeps_its_state(machine_cls: type[Machine]) -> None:
-    if "Graph" in machine_cls.__name__:
+@pytest.fixture(params=MACHINES, ids=lambda cls: cls.__name__)
+def machine_cls(request: pytest.FixtureRequest) -> type[Machine]:
+    if "Graph" in request.param.__name__:
         pytest.importorskip("graphviz")
+    return request.param  # type: ignore[no-any-return]
+
+
+def test_a_model_keeps_its_state(machine_cls: type[Machine]) -> None:
     paid: Any = Model("A-1", "Paid")
     machine = ORDER.make_machine(paid, machine_cls)
-    others: list[Any] = [
-        Model(f"B-{n}", state)
-        for n, state in enumerate((None, "Paid", "Paid", "", "Settled", "Open"))
-    ]
+    states = (None, "Paid", "Paid", "", "Settled", "Open")
+    others: list[Any] = [Model(f"B-{n}", state) for n, state in enumerate(states)]
     machine.add_model(others)
     assert paid.state == "Paid"
     assert [each.state for each in others] == ["Open", "Paid", "Paid", "Open", "Paid", "Open"]
@@ -275,10 +240,7 @@ async def _finish(result: Any) -> None:
     assert await result
 
 
-@pytest.mark.parametrize("machine_cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_a_model_with_an_unknown_state_is_refused(machine_cls: type[Machine]) -> None:
-    if "Graph" in machine_cls.__name__:
-        pytest.importorskip("graphviz")
     machine = ORDER.make_machine(None, machine_cls)
     good: Any = Model("A-1", "Open")
     with pytest.raises(
@@ -307,15 +269,7 @@ def test_the_state_may_have_another_name_and_the_machine_more_states() -> None:
 
 def test_the_shared_machine_keeps_states_too() -> None:
     for stock in (False, True):
-        shared = Lifecycle(
-            "lamp",
-            initial="Off",
-            final=(),
-            lasts={"Off": unbounded("on"), "On": unbounded("off")},
-            rows=(row("on", "Off", "On"), row("off", "On", "Off")),
-            renamed={"Lit": "On"},
-            stock=stock,
-        )
+        shared = switch("lamp", "Off", "on", "On", "off", renamed={"Lit": "On"}, stock=stock)
         models: list[Any] = [Model("a", "On"), Model("b"), Model("c", "Lit")]
         shared.machine.add_model(models)
         assert [model.state for model in models] == ["On", "Off", "On"]
@@ -329,15 +283,10 @@ def test_the_machine_may_be_its_own_model() -> None:
     assert machine.pay()
 
 
-@pytest.mark.parametrize("machine_cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_a_machine_can_be_copied_and_pickled(machine_cls: type[Machine]) -> None:
-    if "Graph" in machine_cls.__name__:
-        pytest.importorskip("graphviz")
     machine = ORDER.make_machine(Model("A-1", "Paid"), machine_cls)
-    assert (type(machine).__name__, type(machine).__module__) == (
-        machine_cls.__name__,
-        machine_cls.__module__,
-    )
+    named = machine_cls.__name__, machine_cls.__module__
+    assert (type(machine).__name__, type(machine).__module__) == named
     for other in (pickle.loads(pickle.dumps(machine)), copy.deepcopy(machine)):
         assert isinstance(other, machine_cls)
         assert other is not machine

@@ -1,6 +1,5 @@
 """The tables on the library's own machines, and what the shared one allows."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,12 +9,10 @@ from transitions.extensions import (
     HierarchicalMachine,
     LockedMachine,
 )
-from transitions.extensions.asyncio import AsyncMachine
 from transitions.extensions.markup import MarkupMachine
 
 from quadriga.fsm import (
     NODE,
-    DefinitionError,
     InvalidTransition,
     Lifecycle,
     path_to,
@@ -59,25 +56,6 @@ def test_a_machine_of_ones_own(machine_cls: type[Machine]) -> None:
     assert server.state == "Removed"
 
 
-def test_an_asynchronous_machine() -> None:
-    class Remote(Server):
-        async def on_effects(self, effects: Any) -> None:  # type: ignore[override]
-            await asyncio.sleep(0)
-            self.heard.append((self.state, effects))
-
-    async def live() -> None:
-        server: Any = Remote()
-        NODE.make_machine(server, AsyncMachine)
-        assert await server.accept()
-        assert await server.drain()
-        with pytest.raises(MachineError):
-            await server.accept()
-        # an asynchronous receiver is awaited
-        assert server.heard == [("Schedulable", (OpenNode(),)), ("Draining", (CloseNode(),))]
-
-    asyncio.run(live())
-
-
 def test_a_graph_machine() -> None:
     pytest.importorskip("graphviz")
     server: Any = Server()
@@ -101,16 +79,6 @@ def test_effects_go_where_deliver_says() -> None:
     assert server.heard == []
 
 
-def test_a_model_need_not_listen() -> None:
-    class Deaf:
-        state: str
-
-    server: Any = Deaf()
-    NODE.make_machine(server)
-    server.accept()
-    assert server.state == "Schedulable"
-
-
 def test_several_models_and_options_of_the_library() -> None:
     machine = NODE.make_machine(model_attribute="phase", queued=True)
     servers: list[Any] = [Server("n-1"), Server("n-2")]
@@ -120,17 +88,6 @@ def test_several_models_and_options_of_the_library() -> None:
     servers[0].accept()
     assert [server.phase for server in servers] == ["Schedulable", "New"]
     assert servers[0].is_phase_Schedulable()
-
-
-def test_a_machine_of_ones_own_can_be_extended() -> None:
-    server: Any = Server()
-    machine = NODE.make_machine(server)
-    machine.add_states("Asleep")
-    machine.add_transition("doze", "Schedulable", "Asleep")
-    server.accept()
-    server.doze()
-    assert server.state == "Asleep"
-    assert not NODE.allows("Schedulable", "doze")
 
 
 def test_every_way_through_every_table_on_a_plain_machine(
@@ -191,22 +148,6 @@ def test_the_shared_machine_knows_its_states_and_triggers(lifecycle: Lifecycle) 
     assert machine.initial == lifecycle.initial
     for state in lifecycle.states:
         assert set(machine.get_triggers(state)) == set(lifecycle.triggers(state))
-
-
-def test_the_shared_machine_cannot_be_changed(twin: Any) -> None:
-    node = twin(NODE)
-    machine = node.machine
-    for change in (
-        lambda: machine.add_transition("drain", "New", "Draining"),
-        lambda: machine.add_transition("dance", "New", "Removed"),
-        lambda: machine.add_transitions([["dance", "New", "Removed"]]),
-        lambda: machine.add_states("Asleep"),
-        lambda: machine.remove_transition("drain"),
-    ):
-        with pytest.raises(DefinitionError, match="^node: the shared machine is complete"):
-            change()
-    assert tuple(machine.states) == node.states
-    assert tuple(machine.events) == node.triggers()
 
 
 # -- markup ----------------------------------------------------------------------------------------

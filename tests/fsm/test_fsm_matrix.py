@@ -115,11 +115,5 @@ def test_a_state_nobody_knows_is_refused(lifecycle: Lifecycle, born: Any) -> Non
         lifecycle.fire(it, lifecycle.triggers()[0])
 
 
-def test_only_final_states_are_without_exits(lifecycle: Lifecycle) -> None:
-    for state in lifecycle.states:
-        leaves = any(row.target not in (None, state) for row in lifecycle.rows_from(state))
-        assert leaves == (state not in lifecycle.final)
-
-
 def test_every_effect_is_public() -> None:
     assert set(effects.__all__) == {kind.__name__ for kind in KINDS}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from fsm_entities import Device, Model, Note, note, switch
 from transitions.extensions import HierarchicalMachine
 from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
 
@@ -31,24 +32,8 @@ from quadriga.fsm.table import Info
 from quadriga.fsm.timers import Timers
 
 
-@dataclass(frozen=True, slots=True)
-class Note(Effect):
-    text: str
-
-
-@dataclass(slots=True, eq=False)
-class Device:
-    key: str = "oven"
-    state: str = "Off"
-    history: dict[str, str] = field(default_factory=dict)
-
-
 def hot(device: Device, info: Info) -> bool:
     return bool(info.get("hot"))
-
-
-def note(device: Device, fired: Fired) -> tuple[Effect, ...]:
-    return (Note(f"{fired.trigger}: {fired.source} to {fired.target}"),)
 
 
 def broken(device: Device, fired: Fired) -> tuple[Effect, ...]:
@@ -114,27 +99,14 @@ def walk(device: Device, *triggers: str, **info: Any) -> str:
 
 
 def test_the_states_inside_are_states_of_the_whole() -> None:
-    assert OVEN.states == (
-        "Off",
-        "On_Idle",
-        "On_Hot_Low",
-        "On_Hot_High",
-        "On_Burnt",
-        "Held",
-        "Scrapped",
-    )
+    inside = ("On_Idle", "On_Hot_Low", "On_Hot_High", "On_Burnt")
+    assert OVEN.states == ("Off", *inside, "Held", "Scrapped")
     assert OVEN.children == ("Off", "On", "Held", "Scrapped")
     assert list(OVEN.composites) == ["On_Hot", "On"]
     assert OVEN.composites["On"].children == ("On_Idle", "On_Hot", "On_Burnt")
     assert OVEN.around("On_Hot_Low") == ("On", "On_Hot")
     assert OVEN.around("Off") == ()
     assert HEATER.states == ("Idle", "Hot_Low", "Hot_High", "Burnt")
-
-
-def test_a_row_to_a_composite_enters_its_initial_state() -> None:
-    device = Device()
-    assert walk(device, "start") == "On_Idle"
-    assert walk(device, "heat") == "On_Hot_Low"
 
 
 def test_a_row_from_a_composite_applies_in_every_state_inside() -> None:
@@ -144,19 +116,30 @@ def test_a_row_from_a_composite_applies_in_every_state_inside() -> None:
         assert device.state == "Off"
 
 
-def test_rows_inside_are_tried_before_those_around() -> None:
-    device = Device(state="On_Hot_Low")
-    assert walk(device, "cool") == "On_Idle"  # of the heater: the oven's row is guarded
-    assert walk(device, "cool") == "On_Idle"  # legal and ignored there
-    device = Device(state="On_Hot_Low")
-    assert walk(device, "cool", hot=True) == "Off"  # the oven's own row for On_Hot
-    assert walk(Device(state="On_Hot_High"), "less") == "On_Hot_Low"  # of the burner
-    assert walk(Device(state="On_Hot_Low"), "less") == "On_Idle"  # the oven names the state
+# fmt: off
+WAYS = [
+    # the state, the triggers and what is known, the state that is reached
+    ("Off",         "start",      {},            "On_Idle"),      # a composite is entered at its initial state
+    ("Off",         "start heat", {},            "On_Hot_Low"),
+    ("On_Hot_Low",  "cool",       {},            "On_Idle"),      # of the heater: the oven's row is guarded
+    ("On_Idle",     "cool",       {},            "On_Idle"),      # legal and ignored there
+    ("On_Hot_Low",  "cool",       {"hot": True}, "Off"),          # the oven's own row for On_Hot
+    ("On_Hot_High", "less",       {},            "On_Hot_Low"),   # of the burner
+    ("On_Hot_Low",  "less",       {},            "On_Idle"),      # the oven names the state
+    ("On_Idle",     "warm",       {},            "On_Hot_High"),  # a row of the whole names a state inside
+    ("On_Burnt",    "scrap",      {},            "Scrapped"),
+]
+# fmt: on
 
 
-def test_a_row_of_the_whole_can_name_a_state_inside() -> None:
-    assert walk(Device(state="On_Idle"), "warm") == "On_Hot_High"
-    assert walk(Device(state="On_Burnt"), "scrap") == "Scrapped"
+@pytest.mark.parametrize(("state", "triggers", "info", "reached"), WAYS)
+def test_rows_inside_are_tried_before_those_around(
+    state: str, triggers: str, info: dict[str, bool], reached: str
+) -> None:
+    assert walk(Device(state=state), *triggers.split(), **info) == reached
+
+
+def test_a_row_of_the_whole_for_one_state_inside_is_no_row_of_the_others() -> None:
     with pytest.raises(InvalidTransition, match="cannot 'scrap' in state On_Idle"):
         walk(Device(state="On_Idle"), "scrap")
 
@@ -166,23 +149,15 @@ def test_every_state_of_a_table_are_its_own_and_its_composites() -> None:
         rows=(row("panic", "*", "Held"), row("boost", "*", "On")),
         lasts={"On_Hot_High": within(5, then="less")},
     )
-    sources = {(r.trigger, r.source) for r in more.nested_rows if r.trigger in ("panic", "boost")}
-    assert sources == {
-        ("panic", "Off"),
-        ("panic", "On"),
-        ("boost", "Off"),
-        ("boost", "Held"),
-    }
+    for trigger, sources in (("panic", {"Off", "On"}), ("boost", {"Off", "Held"})):
+        assert {r.source for r in more.nested_rows if r.trigger == trigger} == sources
 
 
 def test_a_composite_can_be_asked_for() -> None:
-    device = Device()
-    assert not OVEN.is_in(device, "On")
-    walk(device, "start", "heat")
-    assert OVEN.is_in(device, "On")
-    assert OVEN.is_in(device, "On_Hot")
-    assert OVEN.is_in(device, "On_Hot_Low")
-    assert not OVEN.is_in(device, "On_Hot_High")
+    for state, inside in (("Off", set()), ("On_Hot_Low", {"On", "On_Hot", "On_Hot_Low"})):
+        device = Device(state=state)
+        asked = ("On", "On_Hot", "On_Hot_Low", "On_Hot_High")
+        assert {each for each in asked if OVEN.is_in(device, each)} == inside
     with pytest.raises(ValueError, match="oven has no state 'Onn'; did you mean 'On'?"):
         OVEN.is_in(device, "Onn")
 
@@ -214,24 +189,18 @@ def test_paths_lead_through_the_states_inside() -> None:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def test_deep_history_returns_to_the_very_state() -> None:
-    device = Device()
-    walk(device, "start", "heat", "more", "hold")
-    assert device.history == {"On": "On_Hot_High"}
-    assert walk(device, "resume") == "On_Hot_High"
-
-
-def test_shallow_history_returns_to_the_state_directly_inside() -> None:
-    device = Device()
-    walk(device, "start", "heat", "more", "hold")
-    assert walk(device, "resume", hot=True) == "On_Hot_Low"
+def test_deep_history_returns_to_the_very_state_and_shallow_to_the_one_directly_inside() -> None:
+    for info, reached in (({}, "On_Hot_High"), ({"hot": True}, "On_Hot_Low")):
+        device = Device()
+        walk(device, "start", "heat", "more", "hold")
+        assert device.history == {"On": "On_Hot_High"}
+        assert walk(device, "resume", **info) == reached
 
 
 def test_without_history_the_initial_state_is_entered() -> None:
     for info in ({}, {"hot": True}):
-        assert walk(Device(state="Held"), "resume", **info) == "On_Idle"
-        stale = Device(state="Held", history={"On": "On_Renamed"})
-        assert walk(stale, "resume", **info) == "On_Idle"
+        for stored in ({}, {"On": "On_Renamed"}):
+            assert walk(Device(state="Held", history=stored), "resume", **info) == "On_Idle"
 
 
 def test_history_is_written_only_when_the_composite_is_left() -> None:
@@ -255,9 +224,7 @@ def test_an_entity_of_a_plain_class_gets_its_history() -> None:
         state = "Off"
 
     it: Any = Plain()
-    for trigger in ("start", "heat", "hold", "resume"):
-        OVEN.fire(it, trigger)
-    assert it.state == "On_Hot_Low"
+    assert walk(it, "start", "heat", "hold", "resume") == "On_Hot_Low"
     assert it.history == {"On": "On_Hot_Low"}
 
 
@@ -273,23 +240,10 @@ def test_a_lifecycle_without_history_needs_no_attribute() -> None:
 
 
 def test_states_in_a_stored_history_are_renamed_too() -> None:
-    bulb = Lifecycle(
-        "bulb",
-        initial="Dim",
-        final=(),
-        lasts={"Dim": unbounded("up"), "Bright": unbounded("down")},
-        rows=(row("up", "Dim", "Bright"), row("down", "Bright", "Dim")),
-        renamed={"Full": "Bright"},
-    )
-    lamp = Lifecycle(
-        "lamp",
-        initial="Off",
-        final=(),
-        lasts={"Off": unbounded("on"), "On": unbounded("off")},
-        rows=(row("on", "Off", history("On")), row("off", "On", "Off")),
-        inside={"On": bulb},
-        renamed={"Lit": "On"},
-    )
+    bulb = switch("bulb", "Dim", "up", "Bright", "down", renamed={"Full": "Bright"})
+    rows = (row("back", "Off", history("On")),)
+    inside, renamed = {"On": bulb}, {"Lit": "On"}
+    lamp = switch("lamp", "Off", "on", "On", "off", rows=rows, inside=inside, renamed=renamed)
     stored = Device(state="Off", history={"Lit": "Lit_Full"})
     assert lamp.migrate(stored)
     assert stored.history == {"On": "On_Bright"}
@@ -297,7 +251,7 @@ def test_states_in_a_stored_history_are_renamed_too() -> None:
     forgotten = Device(state="Off", history={"On": "On_Gone"})
     assert lamp.migrate(forgotten)
     assert forgotten.history == {}
-    lamp.fire(stored, "on")
+    lamp.fire(stored, "back")
     assert stored.state == "On_Bright"
 
 
@@ -348,150 +302,74 @@ def test_a_stored_entity_goes_on_with_the_time_of_its_composite() -> None:
 
 LAMP_LASTS = {"Off": unbounded("on"), "On": unbounded("off")}
 LAMP_ROWS = (row("on", "Off", "On"), row("off", "On", "Off"))
-BULB = Lifecycle(
-    "bulb",
-    initial="Dim",
-    final=(),
-    lasts={"Dim": unbounded("up"), "Bright": unbounded("down")},
-    rows=(row("up", "Dim", "Bright"), row("down", "Bright", "Dim")),
+BULB = switch("bulb", "Dim", "up", "Bright", "down")
+FUSE = Lifecycle(
+    "fuse",
+    initial="Whole",
+    final=("Blown",),
+    lasts={"Whole": unbounded("blow")},
+    rows=(row("blow", "Whole", "Blown"),),
 )
 
 
-def refused(message: str, *rows: tuple[Row, ...], **options: Any) -> None:
-    table = {"initial": "Off", "final": (), "lasts": LAMP_LASTS, "inside": {"On": BULB}, **options}
+def lamp(*rows: tuple[Row, ...], limits: dict[str, Any] | None = None, **options: Any) -> Lifecycle:
+    """The lamp with more rows, limits and whatever else."""
+    lasts = {**LAMP_LASTS, **(limits or {})}
+    table = {"initial": "Off", "final": (), "lasts": lasts, "inside": {"On": BULB}, **options}
+    return Lifecycle("lamp", rows=table.pop("rows", (*LAMP_ROWS, *rows)), **table)
+
+
+# fmt: off
+REFUSED: dict[str, tuple[list[tuple[Row, ...]], dict[str, Any]]] = {
+    # what the error says                                             the rows, and what else is other
+    "row 2: On_Dimm --dip--> Off: unknown state 'On_Dimm'; did you mean 'On_Dim'?":
+        ([row("dip", "On_Dimm", "Off")], {}),
+    "row 2: Off --dip--> history(Onn): unknown state 'Onn'; did you mean 'On'?":
+        ([row("dip", "Off", history("Onn"))], {}),
+    "row 2: Off --dip--> history(On_Dim, deep): On_Dim is not a lifecycle, so it has no history":
+        ([row("dip", "Off", history("On_Dim", deep=True))], {}),
+    "row 2: On_Dim --dip--> history(On): On_Dim is within On, so it was not left":
+        ([row("dip", "On_Dim", history("On"))], {}),
+    "row 2: On_Bright --up [hot]--> Off: the last alternative is guarded; end with a row without a guard":
+        ([row("up", "On", "Off", when=hot)], {}),
+    "row 2: On --flip--> Off: rows of the states inside always take this trigger":
+        ([row("flip", "On", "Off"), row("flip", ("On_Dim", "On_Bright"), "Off")], {}),
+    "row 3: On_Dim --up--> On_Bright: an earlier row always takes this trigger":
+        ([row("up", "On_Dim", "Off")], {}),
+    "row 3: On_Dim --dip--> On_Dim: another alternative leads there too, and only one of them leaves On":
+        ([row("dip", "On_Dim", "On_Dim", when=hot), row("dip", "On_Dim", "On")], {}),
+    "unknown state 'Onn' of inside; did you mean 'On'?": ([], {"inside": {"Onn": BULB}}),
+    "state On: 'bulb' is not a lifecycle": ([], {"inside": {"On": "bulb"}}),
+    "state Gone is final and cannot be a lifecycle":
+        ([row("go", "On", "Gone")], {"final": ("Gone",), "inside": {"Gone": BULB}}),
+    "state Stand_by: in a nested lifecycle '_' separates a state from the one around it, so no name may contain it":
+        ([row("wait", "Off", "Stand_by")], {"limits": {"Stand_by": unbounded("wait")}}),
+    "unknown state 'On_Brigt' of lasts; did you mean 'On_Bright'?": ([], {"limits": {"On_Brigt": within(5)}}),
+    "state On: its time limit fires 'up', which is not legal in On_Bright":
+        ([], {"limits": {"On": within(5, then="up")}}),
+    "state On: its time limit is not positive": ([], {"limits": {"On": within(0)}}),
+    "state On: unbounded, but 'of' does not lead out of it; did you mean 'off'?":
+        ([], {"limits": {"On": unbounded("of")}}),
+    "state On_Blown ends the lifecycle inside On, and no row leads on from it or On":
+        ([], {"rows": (LAMP_ROWS[0], row("off", "On_Whole", "Off")), "inside": {"On": FUSE}}),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_mistake_names_the_row_as_it_is_written_or_the_state(message: str) -> None:
+    rows, options = REFUSED[message]
     with pytest.raises(DefinitionError) as error:
-        Lifecycle("lamp", rows=rows or LAMP_ROWS, **table)
+        lamp(*rows, **options)
     assert str(error.value) == f"lamp: {message}"
 
 
-def test_mistakes_name_the_row_as_it_is_written() -> None:
-    refused(
-        "row 2: On_Dimm --dip--> Off: unknown state 'On_Dimm'; did you mean 'On_Dim'?",
-        *LAMP_ROWS,
-        row("dip", "On_Dimm", "Off"),
-    )
-    refused(
-        "row 2: Off --dip--> history(Onn): unknown state 'Onn'; did you mean 'On'?",
-        *LAMP_ROWS,
-        row("dip", "Off", history("Onn")),
-    )
-    refused(
-        "row 2: Off --dip--> history(On_Dim, deep): On_Dim is not a lifecycle, so it has no history",
-        *LAMP_ROWS,
-        row("dip", "Off", history("On_Dim", deep=True)),
-    )
-    refused(
-        "row 2: On_Dim --dip--> history(On): On_Dim is within On, so it was not left",
-        *LAMP_ROWS,
-        row("dip", "On_Dim", history("On")),
-    )
-    refused(
-        "row 2: On_Bright --up [hot]--> Off: the last alternative is guarded; "
-        "end with a row without a guard",
-        *LAMP_ROWS,
-        row("up", "On", "Off", when=hot),
-    )
-
-
-def test_a_row_that_the_states_inside_always_take() -> None:
-    refused(
-        "row 2: On --flip--> Off: rows of the states inside always take this trigger",
-        *LAMP_ROWS,
-        row("flip", "On", "Off"),
-        row("flip", ("On_Dim", "On_Bright"), "Off"),
-    )
-    refused(
-        "row 3: On_Dim --up--> On_Bright: an earlier row always takes this trigger",
-        *LAMP_ROWS,
-        row("up", "On_Dim", "Off"),
-    )
-
-
-def test_alternatives_that_differ_only_in_leaving_a_composite() -> None:
-    refused(
-        "row 3: On_Dim --dip--> On_Dim: another alternative leads there too, "
-        "and only one of them leaves On",
-        *LAMP_ROWS,
-        row("dip", "On_Dim", "On_Dim", when=hot),
-        row("dip", "On_Dim", "On"),
-    )
-
-
-def test_states_that_cannot_be_lifecycles() -> None:
-    refused("unknown state 'Onn' of inside; did you mean 'On'?", inside={"Onn": BULB})
-    refused("state On: 'bulb' is not a lifecycle", inside={"On": "bulb"})
-    refused(
-        "state Gone is final and cannot be a lifecycle",
-        *LAMP_ROWS,
-        row("go", "On", "Gone"),
-        final=("Gone",),
-        inside={"Gone": BULB},
-    )
-    refused(
-        "state Stand_by: in a nested lifecycle '_' separates a state from the one around it, "
-        "so no name may contain it",
-        *LAMP_ROWS,
-        row("wait", "Off", "Stand_by"),
-        lasts={**LAMP_LASTS, "Stand_by": unbounded("wait")},
-    )
-
-
-def test_limits_that_do_not_fit() -> None:
-    refused(
-        "unknown state 'On_Brigt' of lasts; did you mean 'On_Bright'?",
-        lasts={**LAMP_LASTS, "On_Brigt": within(5)},
-    )
-    refused(
-        "state On: its time limit fires 'up', which is not legal in On_Bright",
-        lasts={**LAMP_LASTS, "On": within(5, then="up")},
-    )
-    refused("state On: its time limit is not positive", lasts={**LAMP_LASTS, "On": within(0)})
-    refused(
-        "state On: unbounded, but 'of' does not lead out of it; did you mean 'off'?",
-        lasts={**LAMP_LASTS, "On": unbounded("of")},
-    )
-    patient = Lifecycle(
-        "lamp",
-        initial="Off",
-        final=(),
-        lasts={**LAMP_LASTS, "On_Bright": within(5, then="down")},
-        rows=LAMP_ROWS,
-        inside={"On": BULB},
-    )
+def test_a_state_inside_may_be_given_a_limit_outside() -> None:
+    patient = lamp(limits={"On_Bright": within(5, then="down")})
     assert patient.timed == {"On_Bright": within(5, then="down")}
 
 
-def test_a_state_that_ends_the_inner_lifecycle_needs_a_row_that_leads_on() -> None:
-    once = Lifecycle(
-        "fuse",
-        initial="Whole",
-        final=("Blown",),
-        lasts={"Whole": unbounded("blow")},
-        rows=(row("blow", "Whole", "Blown"),),
-    )
-    refused(
-        "state On_Blown ends the lifecycle inside On, and no row leads on from it or On",
-        row("on", "Off", "On"),
-        row("off", "On_Whole", "Off"),
-        inside={"On": once},
-    )
-
-
 # -- the library's nested states ---------------------------------------------------------------------
-
-
-class Model:
-    """A model of the library that has what the guards of the tables read."""
-
-    state: str
-
-    def __init__(self) -> None:
-        self.key = "oven"
-        self.history: dict[str, str] = {}
-        self.heard: tuple[Effect, ...] = ()
-
-    def on_effects(self, effects: tuple[Effect, ...]) -> None:
-        self.heard = effects
 
 
 def test_hierarchical_machines_have_real_nested_states() -> None:
@@ -512,23 +390,15 @@ def test_hierarchical_machines_have_real_nested_states() -> None:
 
 
 def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
-    lamp: Lifecycle = Lifecycle(
-        "lamp",
-        initial="Off",
-        final=(),
-        lasts=LAMP_LASTS,
-        rows=(
-            *LAMP_ROWS,
-            row("dip", "On_Dim", "On_Bright", when=hot),
-            row("dip", "On", "Off", when=hot),
-            row("dip", "On", STAYS, why="it is cold"),
-        ),
-        inside={"On": BULB},
+    dipped = lamp(
+        row("dip", "On_Dim", "On_Bright", when=hot),
+        row("dip", "On", "Off", when=hot),
+        row("dip", "On", STAYS, why="it is cold"),
     )
     model: Any = Model()
-    lamp.make_machine(model, HierarchicalMachine)
+    dipped.make_machine(model, HierarchicalMachine)
     taken: list[str] = []
-    stop = lamp.observe(lambda row: taken.append(str(row)))
+    stop = dipped.observe(lambda row: taken.append(str(row)))
     model.on()
     model.dip()  # the library asks the same guard twice: of On_Dim and of On
     model.dip(hot=True)
@@ -562,26 +432,15 @@ def test_an_asynchronous_guard_of_a_row_back_to_history() -> None:
         await asyncio.sleep(0)
         return (Note(f"to {fired.target}"),)
 
-    lamp: Lifecycle = Lifecycle(
-        "lamp",
-        initial="Off",
-        final=(),
-        lasts=LAMP_LASTS,
-        rows=(
-            row("on", "Off", history("On"), when=warm, emit=greet),
-            row("on", "Off", "On"),
-            row("off", "On", "Off"),
-        ),
-        on_exit={"On_Bright": greet},
-        inside={"On": BULB},
-    )
+    back = row("on", "Off", history("On"), when=warm, emit=greet)
+    warmed = lamp(rows=(back, *LAMP_ROWS), on_exit={"On_Bright": greet})
     with pytest.raises(DefinitionError, match="warm_and_was_in_On_Bright is async"):
-        lamp.fire(Device(history={"On": "On_Bright"}), "on", warm=True)
+        warmed.fire(Device(history={"On": "On_Bright"}), "on", warm=True)
 
     async def live(machine_cls: Any, warm: bool) -> tuple[str, tuple[Effect, ...]]:
         model: Any = Model()
         model.history = {"On": "On_Bright"}
-        lamp.make_machine(model, machine_cls)
+        warmed.make_machine(model, machine_cls)
         await model.on(warm=warm)
         reached, heard = model.state, model.heard
         await model.off()

@@ -6,10 +6,10 @@ rows. So this compares two ways to read a nested table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from fsm_entities import Device, Model, note
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transitions import Machine, MachineError
@@ -18,8 +18,6 @@ from transitions.extensions import HierarchicalMachine
 from quadriga.fsm import (
     STAYS,
     DefinitionError,
-    Effect,
-    Fired,
     InvalidTransition,
     Lifecycle,
     history,
@@ -27,37 +25,6 @@ from quadriga.fsm import (
     unbounded,
 )
 from quadriga.fsm.table import Edge, Info
-
-
-@dataclass(frozen=True, slots=True)
-class Note(Effect):
-    text: str
-
-
-@dataclass(slots=True, eq=False)
-class Device:
-    state: str
-    key: str = "it"
-    history: dict[str, str] = field(default_factory=dict)
-
-
-class Model:
-    """A model of the library that has what the guards of the tables read."""
-
-    state: str
-
-    def __init__(self) -> None:
-        self.key = "it"
-        self.history: dict[str, str] = {}
-        self.heard: tuple[Effect, ...] = ()
-
-    def on_effects(self, effects: tuple[Effect, ...]) -> None:
-        self.heard = effects
-
-
-def note(device: Device, fired: Fired) -> tuple[Effect, ...]:
-    return (Note(f"{fired.trigger}: {fired.source} to {fired.target}"),)
-
 
 TRIGGERS = ("a", "b", "c")
 Drawn = tuple[str, str, str | None, bool, bool]

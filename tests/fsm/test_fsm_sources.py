@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from quadriga.fsm import EVERY, DefinitionError, Lifecycle, Row, ignored, row, unbounded
+from quadriga.fsm import EVERY, DefinitionError, Lifecycle, ignored, row, unbounded
 from quadriga.fsm.table import STAYS
 
 WAITS = ("Open", "Held")
@@ -22,11 +23,7 @@ def table(*rows: Any) -> Lifecycle:
         "order",
         initial="Open",
         final=("Done", "Cancelled"),
-        lasts={
-            "Open": unbounded("send"),
-            "Held": unbounded("send"),
-            "Sent": unbounded("finish"),
-        },
+        lasts={"Open": unbounded("send"), "Held": unbounded("send"), "Sent": unbounded("finish")},
         rows=(
             row("hold", "Open", "Held"),
             row("send", WAITS, "Sent"),
@@ -36,125 +33,86 @@ def table(*rows: Any) -> Lifecycle:
     )
 
 
-def sources(rows: tuple[Row, ...], trigger: str) -> list[tuple[int, str]]:
-    return [(each.line, each.source) for each in rows if each.trigger == trigger]
+CANCEL = row("cancel", "*", "Cancelled")
+# fmt: off
+#: by what the source is: rows behind the first three, and the sources of the lines of the first one's trigger
+SOURCES: dict[str, tuple[tuple[Any, ...], list[tuple[int, str]]]] = {
+    "a group may contain groups and name a state twice": (
+        (row("cancel", (BUSY, "Held"), "Cancelled"),), [(3, "Open"), (3, "Held"), (3, "Sent")]),
+    "a set is a group in the order of names": (
+        (row("cancel", frozenset({"Sent", "Open", "Held"}), "Cancelled"),),
+        [(3, "Held"), (3, "Open"), (3, "Sent")]),
+    "a star is every state that is not final": ((CANCEL,), [(3, "Open"), (3, "Held"), (3, "Sent")]),
+    "EVERY is the star": ((row("cancel", EVERY, "Cancelled"),), [(3, "Open"), (3, "Held"), (3, "Sent")]),
+    # entering a state anew is written by name
+    "a star is not the target itself": ((row("recall", "*", "Held"), CANCEL), [(3, "Open"), (3, "Sent")]),
+    "a star that stays is every state that is not final": (
+        (ignored("look", "*", why="so it is"), CANCEL), [(3, "Open"), (3, "Held"), (3, "Sent")]),
+    "a star is the rest after rows for some states": (
+        (row("cancel", "Sent", STAYS, why="it is on its way"), row("cancel", "Held", "Open", when=hurried), CANCEL),
+        [(3, "Sent"), (4, "Held"), (5, "Open"), (5, "Held")]),
+}
+# fmt: on
 
 
-def test_a_group_may_contain_groups_and_name_a_state_twice() -> None:
-    orders = table(row("cancel", (BUSY, "Held"), "Cancelled"))
-    assert sources(orders.rows, "cancel") == [(3, "Open"), (3, "Held"), (3, "Sent")]
-
-
-def test_a_set_of_states_is_a_group_in_the_order_of_their_names() -> None:
-    orders = table(row("cancel", frozenset({"Sent", "Open", "Held"}), "Cancelled"))
-    assert sources(orders.rows, "cancel") == [(3, "Held"), (3, "Open"), (3, "Sent")]
-
-
-def test_a_star_is_every_state_that_is_not_final() -> None:
-    orders = table(row("cancel", "*", "Cancelled"))
-    assert table(row("cancel", EVERY, "Cancelled")).rows == orders.rows
-    assert sources(orders.rows, "cancel") == [(3, "Open"), (3, "Held"), (3, "Sent")]
-    assert str(orders.rows[-1]) == "row 3: Sent --cancel--> Cancelled"
-
-
-def test_a_star_is_not_the_target_itself() -> None:
-    """Entering a state anew is written by name."""
-    orders = table(row("recall", "*", "Held"), row("cancel", "*", "Cancelled"))
-    assert sources(orders.rows, "recall") == [(3, "Open"), (3, "Sent")]
-
-
-def test_a_star_that_stays_is_every_state_that_is_not_final() -> None:
-    orders = table(ignored("look", "*", why="so it is"), row("cancel", "*", "Cancelled"))
-    assert sources(orders.rows, "look") == [(3, "Open"), (3, "Held"), (3, "Sent")]
-
-
-def test_a_star_is_the_rest_after_rows_for_some_states() -> None:
-    orders = table(
-        row("cancel", "Sent", STAYS, why="it is on its way"),
-        row("cancel", "Held", "Open", when=hurried),
-        row("cancel", "*", "Cancelled"),
-    )
-    assert sources(orders.rows, "cancel") == [(3, "Sent"), (4, "Held"), (5, "Open"), (5, "Held")]
-
-
-def test_a_star_before_others_leaves_nothing_to_them() -> None:
-    with pytest.raises(DefinitionError, match="row 4: Sent --cancel--> Done: an earlier row"):
-        table(row("cancel", "*", "Cancelled"), row("cancel", "Sent", "Done"))
-
-
-def test_a_star_for_no_state_is_refused() -> None:
-    with pytest.raises(DefinitionError) as error:
-        table(row("cancel", BUSY, "Cancelled"), row("cancel", "*", "Done"))
-    assert str(error.value) == "order: row 4: * --cancel--> Done: '*' stands for no state"
+@pytest.mark.parametrize("what", SOURCES)
+def test_the_sources_of_a_line(what: str) -> None:
+    rows, expected = SOURCES[what]
+    trigger = rows[0][0].trigger
+    built = table(*rows).rows
+    assert [(each.line, each.source) for each in built if each.trigger == trigger] == expected
 
 
 # -- rows of the wrong shape -------------------------------------------------------------------------
 
+OPTIONS: Any = {"initial": "Open", "lasts": {"Open": unbounded("finish")}}
+LINE: Any = row("finish", "Open", "Done")
+# fmt: off
+SHAPES: dict[str, tuple[Callable[[], object], str]] = {
+    "a star before others leaves nothing to them": (
+        lambda: table(CANCEL, row("cancel", "Sent", "Done")),
+        "order: row 4: Sent --cancel--> Done: an earlier row always takes this trigger"),
+    "a star for no state": (
+        lambda: table(row("cancel", BUSY, "Cancelled"), row("cancel", "*", "Done")),
+        "order: row 4: * --cancel--> Done: '*' stands for no state"),
+    "a star among states": (
+        lambda: row("cancel", ("Open", "*"), "Cancelled"),
+        "row 'cancel': '*' is a source by itself, not one of several"),
+    "a guard or an emitter by position": (
+        lambda: row("pay", "Open", "Paid", hurried),  # type: ignore[arg-type]
+        "row 'pay': hurried has no place after the target; "
+        "write when= before a guard and emit= before emitters"),
+    "a row without a source": (lambda: row("pay", (), "Paid"), "row 'pay' to 'Paid' has no source state"),
+    "a row with two targets": (
+        lambda: row("pay", "Open", ("Paid", "Sent")),  # type: ignore[arg-type]
+        "row 'pay': the target ('Paid', 'Sent') is not a state; a row leads to one state, or STAYS"),
+    "a row with two triggers": (
+        lambda: row(("pay", "settle"), "Open", "Paid"),  # type: ignore[type-var]
+        "row \"('pay', 'settle')\": a trigger is a string or a member of an Enum; "
+        "write a row for each trigger"),
+    "emitters in a list": (
+        lambda: row("pay", "Open", "Paid", emit=[hurried]),  # type: ignore[arg-type]
+        "row 'pay': emit is a list; write a tuple"),
+    "a table of one row without its comma": (
+        lambda: Lifecycle("order", final=("Done",), rows=LINE, **OPTIONS),
+        "order: rows[0] is not a line; a table of one line ends with a comma: rows=(row(...),)"),
+    "a line that is no row": (
+        lambda: Lifecycle("order", final=("Done",), rows=("finish",), **OPTIONS),
+        "order: rows[0] is 'finish', not the result of row() or ignored()"),
+    "a final state without its tuple": (
+        lambda: Lifecycle("order", final="Done", rows=(), **OPTIONS),
+        "order: final is 'Done'; write a tuple of states: ('Done',)"),
+    **{f"a source that is no state: {source}": (
+        lambda source=source: row("pay", source, "Paid"),  # type: ignore[misc]
+        f"row 'pay': the source {source!r} is not a state; a group of states is a tuple or a frozenset")
+       for source in (["Open"], {"Open"}, None, 3)},
+}
+# fmt: on
 
-def shape(make: Any) -> str:
+
+@pytest.mark.parametrize("what", SHAPES)
+def test_a_row_or_table_of_the_wrong_shape_is_refused(what: str) -> None:
+    make, message = SHAPES[what]
     with pytest.raises(DefinitionError) as error:
         make()
-    return str(error.value)
-
-
-def test_a_star_among_states() -> None:
-    said = shape(lambda: row("cancel", ("Open", "*"), "Cancelled"))
-    assert said == "row 'cancel': '*' is a source by itself, not one of several"
-
-
-def test_a_guard_or_an_emitter_by_position() -> None:
-    said = shape(lambda: row("pay", "Open", "Paid", hurried))  # type: ignore[arg-type]
-    assert said == (
-        "row 'pay': hurried has no place after the target; "
-        "write when= before a guard and emit= before emitters"
-    )
-
-
-@pytest.mark.parametrize("source", [["Open"], {"Open"}, None, 3])
-def test_a_source_that_is_no_state(source: Any) -> None:
-    said = shape(lambda: row("pay", source, "Paid"))
-    assert said == (
-        f"row 'pay': the source {source!r} is not a state; "
-        "a group of states is a tuple or a frozenset"
-    )
-
-
-def test_a_row_without_a_source() -> None:
-    assert shape(lambda: row("pay", (), "Paid")) == "row 'pay' to 'Paid' has no source state"
-
-
-def test_a_row_with_two_targets() -> None:
-    said = shape(lambda: row("pay", "Open", ("Paid", "Sent")))  # type: ignore[arg-type]
-    assert said == (
-        "row 'pay': the target ('Paid', 'Sent') is not a state; a row leads to one state, or STAYS"
-    )
-
-
-def test_a_row_with_two_triggers() -> None:
-    said = shape(lambda: row(("pay", "settle"), "Open", "Paid"))  # type: ignore[type-var]
-    assert said == (
-        "row \"('pay', 'settle')\": a trigger is a string or a member of an Enum; "
-        "write a row for each trigger"
-    )
-
-
-def test_emitters_in_a_list() -> None:
-    said = shape(lambda: row("pay", "Open", "Paid", emit=[hurried]))  # type: ignore[arg-type]
-    assert said == "row 'pay': emit is a list; write a tuple"
-
-
-def test_a_table_of_one_row_without_its_comma() -> None:
-    rows: Any = row("finish", "Open", "Done")
-    options: Any = {"initial": "Open", "lasts": {"Open": unbounded("finish")}}
-    said = shape(lambda: Lifecycle("order", final=("Done",), rows=rows, **options))
-    assert said == (
-        "order: rows[0] is not a line; a table of one line ends with a comma: rows=(row(...),)"
-    )
-    said = shape(lambda: Lifecycle("order", final=("Done",), rows=("finish",), **options))
-    assert said == "order: rows[0] is 'finish', not the result of row() or ignored()"
-
-
-def test_a_final_state_without_its_tuple() -> None:
-    options: Any = {"initial": "Open", "lasts": {"Open": unbounded("finish")}, "rows": ()}
-    said = shape(lambda: Lifecycle("order", final="Done", **options))
-    assert said == "order: final is 'Done'; write a tuple of states: ('Done',)"
+    assert str(error.value) == message

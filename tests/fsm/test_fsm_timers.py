@@ -56,6 +56,11 @@ CALL = Lifecycle(
 # fmt: on
 
 
+@pytest.fixture
+def timers() -> Timers:
+    return Timers()
+
+
 def ringing(timers: Timers, key: str, now: int) -> Call:
     call = Call(key)
     timers.fire(CALL, call, "dial", now)
@@ -72,8 +77,7 @@ def due(timers: Timers, now: int) -> list[tuple[str, str | None, int]]:
     return found
 
 
-def test_a_state_with_a_limit_ends_by_its_trigger() -> None:
-    timers = Timers()
+def test_a_state_with_a_limit_ends_by_its_trigger(timers: Timers) -> None:
     call = ringing(timers, "a", now=100)
     assert timers.next_deadline() == timers.deadline(CALL, call) == 110
     assert due(timers, 109) == []
@@ -82,18 +86,18 @@ def test_a_state_with_a_limit_ends_by_its_trigger() -> None:
     assert (len(timers), timers.next_deadline(), due(timers, 10**9)) == (0, None, [])
 
 
-def test_a_state_that_was_left_in_time_has_no_timer() -> None:
-    timers = Timers()
-    call = ringing(timers, "a", now=0)
+def test_a_state_that_was_left_in_time_and_a_deleted_entity_have_no_timer(timers: Timers) -> None:
+    call, deleted = ringing(timers, "a", now=0), ringing(timers, "b", now=0)
     timers.fire(CALL, call, "answer", 9)
+    for _ in range(2):
+        timers.stop(CALL, deleted)
     assert timers.next_deadline() is None
     assert timers.deadline(CALL, call) is None
     assert due(timers, 10**9) == []
     assert call.state == "On"
 
 
-def test_the_timer_of_an_earlier_stay_in_the_same_state_is_dead() -> None:
-    timers = Timers()
+def test_the_timer_of_an_earlier_stay_in_the_same_state_is_dead(timers: Timers) -> None:
     call = ringing(timers, "a", now=0)
     for trigger in ("answer", "lose", "dial"):
         timers.fire(CALL, call, trigger, 6)
@@ -101,15 +105,15 @@ def test_the_timer_of_an_earlier_stay_in_the_same_state_is_dead() -> None:
     assert due(timers, 16) == [("a", "give_up", 16)]
 
 
-def test_the_order_is_by_instant_and_then_by_start() -> None:
-    timers = Timers()
+def test_the_order_is_by_instant_and_then_by_start(timers: Timers) -> None:
     for key, now in (("c", 3), ("z", 1), ("b", 3), ("a", 1), ("y", 2)):
         ringing(timers, key, now)
     assert [key for key, *_ in due(timers, 13)] == ["z", "a", "y", "c", "b"]
 
 
-def test_a_trigger_that_changes_nothing_is_fired_again_with_twice_the_delay_up_to_a_bound() -> None:
-    timers = Timers()
+def test_a_trigger_that_changes_nothing_is_fired_again_with_twice_the_delay_up_to_a_bound(
+    timers: Timers,
+) -> None:
     call = Call("a", "On")
     timers.fire(CALL, call, "hold", 0)
     fired: list[tuple[int, str | None, int]] = []
@@ -125,15 +129,13 @@ def test_a_trigger_that_changes_nothing_is_fired_again_with_twice_the_delay_up_t
     assert due(timers, 10**9) == []
 
 
-def test_a_late_caller_is_told_of_a_repeated_trigger_once() -> None:
-    timers = Timers()
+def test_a_late_caller_is_told_of_a_repeated_trigger_once(timers: Timers) -> None:
     timers.fire(CALL, Call("a", "On"), "hold", 0)
     assert due(timers, 1_000) == [("a", "remind", 4)]
     assert timers.next_deadline() == 1_008
 
 
-def test_what_is_fired_for_one_decides_about_the_next() -> None:
-    timers = Timers()
+def test_what_is_fired_for_one_decides_about_the_next(timers: Timers) -> None:
     first, second = ringing(timers, "a", now=0), ringing(timers, "b", now=0)
     each = timers.due(10)
     assert next(each).entity is first
@@ -141,8 +143,7 @@ def test_what_is_fired_for_one_decides_about_the_next() -> None:
     assert next(each, None) is None
 
 
-def test_a_limit_without_a_trigger_is_only_told() -> None:
-    timers = Timers()
+def test_a_limit_without_a_trigger_is_only_told(timers: Timers) -> None:
     call = Call("a", "On")
     timers.fire(CALL, call, "lose", 0)
     assert due(timers, 8) == [("a", None, 7)]
@@ -150,16 +151,14 @@ def test_a_limit_without_a_trigger_is_only_told() -> None:
     assert due(timers, 10**9) == []
 
 
-def test_a_refused_trigger_leaves_the_timer() -> None:
-    timers = Timers()
+def test_a_refused_trigger_leaves_the_timer(timers: Timers) -> None:
     call = ringing(timers, "a", now=0)
     with pytest.raises(InvalidTransition):
         timers.fire(CALL, call, "hold", 5)
     assert timers.deadline(CALL, call) == 10
 
 
-def test_a_trigger_that_failed_can_be_fired_later() -> None:
-    timers = Timers()
+def test_a_trigger_that_failed_can_be_fired_later(timers: Timers) -> None:
     call = ringing(timers, "a", now=0)
     call.broken = True
     for each in timers.due(10):
@@ -171,8 +170,7 @@ def test_a_trigger_that_failed_can_be_fired_later() -> None:
     assert due(timers, 15) == [("a", "give_up", 15)]
 
 
-def test_a_stored_entity_goes_on_where_it_was() -> None:
-    timers = Timers()
+def test_a_stored_entity_goes_on_where_it_was(timers: Timers) -> None:
     call = ringing(timers, "a", now=0)
     stored = call.key, call.state, timers.deadline(CALL, call)
     # a new process, another object
@@ -185,8 +183,7 @@ def test_a_stored_entity_goes_on_where_it_was() -> None:
     assert loaded.state == "Over"
 
 
-def test_entities_are_told_apart_by_their_key() -> None:
-    timers = Timers()
+def test_entities_are_told_apart_by_their_key(timers: Timers) -> None:
     ringing(timers, "a", now=0)
     loaded_again = Call("a", "Ringing")
     timers.fire(CALL, loaded_again, "answer", 5)
@@ -205,8 +202,7 @@ def test_entities_are_told_apart_by_their_key() -> None:
     assert due(timers, 20) == [("b", "fade", 3), ("b", "give_up", 10)]
 
 
-def test_a_state_that_was_changed_elsewhere_has_no_timer() -> None:
-    timers = Timers()
+def test_a_state_that_was_changed_elsewhere_has_no_timer(timers: Timers) -> None:
     call = ringing(timers, "a", now=0)
     CALL.fire(call, "answer")
     assert timers.deadline(CALL, call) is None
@@ -215,14 +211,6 @@ def test_a_state_that_was_changed_elsewhere_has_no_timer() -> None:
     timers.entered(CALL, call, 3)  # without a limit
     timers.resume(CALL, call, 3)
     assert timers.next_deadline() is None
-
-
-def test_a_deleted_entity_has_no_timer() -> None:
-    timers = Timers()
-    call = ringing(timers, "a", now=0)
-    timers.stop(CALL, call)
-    timers.stop(CALL, call)
-    assert due(timers, 10**9) == []
 
 
 def test_an_entity_may_have_a_limit_of_its_own() -> None:

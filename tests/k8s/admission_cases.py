@@ -136,9 +136,8 @@ def difference(
     return found
 
 
-def _made(**more: Any) -> dict[str, Any]:
-    """An ordinary pod of alice, in an ordinary namespace."""
-    name = "yunikorn-team-autogen"
+def _made(name: str = "yunikorn-team-autogen", **more: Any) -> dict[str, Any]:
+    """An ordinary pod of alice, in an ordinary namespace; ``name`` is that of its application."""
     return {
         "scheduler": "yunikorn",
         "labels": {APP_ID: name, "applicationId": name},
@@ -150,61 +149,61 @@ def _made(**more: Any) -> dict[str, Any]:
 ONLY_SCHEDULED = {"scheduler": "yunikorn", "annotations": {USER_INFO: ALICE}}
 NAMED = _made(labels={})
 NAMED.pop("labels")
+OURS = {key: value for key, value in _made().items() if key != "scheduler"}
+#: what is added where a claim is kept
+KEPT = _made(annotations={PREEMPTION: "true"})
 UNREADABLE = "annotation yunikorn.apache.org/user.info"
+FIXED = "cannot be changed"
+
+BYPASS = {"bypass_auth": True}
+UNIQUE = {"generate_unique_app_id": True}
+TWO_NAMES = {"scheduler_names": ("first", "second")}
+UNLABELLED = {GENERATE: "false"}
+
+
+def _claim(name: str, text: str = BOB, **more: Any) -> Case:
+    """A pod or workload that says whose it is."""
+    return Case(name, annotations={USER_INFO: text}, **more)
+
+
+def _update(name: str, before: str | None, after: str | None, **more: Any) -> Case:
+    """The claim before and after an UPDATE."""
+    old, new = ({} if each is None else {USER_INFO: each} for each in (before, after))
+    return Case(name, operation="UPDATE", before=old, annotations=new, **more)
+
 
 PODS = [
     # schedulers and the scheduler's own pods
     Case("k159_ordinary_pod", changed=_made()),
     Case("k159_no_scheduler_at_all", scheduler="", changed=_made()),
+    Case("k159_ours_already", scheduler="yunikorn", changed=OURS),
+    Case("k159_a_third_scheduler_is_left_alone", scheduler="volcano"),
+    _claim("k159_a_third_scheduler_may_have_any_annotation", scheduler="volcano"),
+    Case("k159_another_of_our_names_is_kept", scheduler="second", settings=TWO_NAMES, changed=OURS),
     Case(
-        "k159_ours_already",
-        scheduler="yunikorn",
-        changed={k: v for k, v in _made().items() if k != "scheduler"},
+        "k159_the_first_of_our_names_is_set", settings=TWO_NAMES, changed=_made(scheduler="first")
     ),
-    Case("k159_a_third_scheduler_is_left_alone", scheduler="volcano", changed=SAME),
-    Case(
-        "k159_a_third_scheduler_may_have_any_annotation",
-        scheduler="volcano",
-        annotations={USER_INFO: BOB},
-        changed=SAME,
-    ),
-    Case(
-        "k159_another_of_our_names_is_kept",
-        scheduler="second",
-        settings={"scheduler_names": ("first", "second")},
-        changed={k: v for k, v in _made().items() if k != "scheduler"},
-    ),
-    Case(
-        "k159_the_first_of_our_names_is_set",
-        settings={"scheduler_names": ("first", "second")},
-        changed=_made(scheduler="first"),
-    ),
-    Case("k159_the_schedulers_own_pods", labels={"app": "yunikorn"}, changed=SAME),
+    Case("k159_the_schedulers_own_pods", labels={"app": "yunikorn"}),
     Case("k159_another_app", labels={"app": "web"}, changed=_made()),
-    Case(
+    _claim(
         "k159_the_schedulers_own_label_claims_no_user",
         labels={"app": "yunikorn"},
-        annotations={USER_INFO: BOB},
         denied="user alice",
     ),
-    Case("k159_the_schedulers_own_namespace", namespace="quadriga", changed=SAME),
-    Case(
-        "k159_a_bypassed_namespace_is_left_alone_before_users_are_checked",
-        namespace="kube-system",
-        annotations={USER_INFO: BOB},
-        changed=SAME,
+    Case("k159_the_schedulers_own_namespace", namespace="quadriga"),
+    _claim(
+        "k159_a_bypassed_namespace_is_left_alone_before_users_are_checked", namespace="kube-system"
     ),
     # namespaces
     Case(
         "k160_process_matches_one", settings={"process_namespaces": ("^x$", "ea")}, changed=_made()
     ),
-    Case("k160_process_matches_none", settings={"process_namespaces": ("^x$",)}, changed=SAME),
+    Case("k160_process_matches_none", settings={"process_namespaces": ("^x$",)}),
     Case(
         "k160_bypass_wins",
         settings={"process_namespaces": ("team",), "bypass_namespaces": ("^te",)},
-        changed=SAME,
     ),
-    Case("k160_patterns_are_unanchored", settings={"bypass_namespaces": ("ea",)}, changed=SAME),
+    Case("k160_patterns_are_unanchored", settings={"bypass_namespaces": ("ea",)}),
     Case(
         "k160_annotation_true_wins",
         settings={"bypass_namespaces": ("team",)},
@@ -215,7 +214,6 @@ PODS = [
         "k160_annotation_false_wins",
         settings={"process_namespaces": ("team",)},
         namespace_annotations={ENABLE: "false"},
-        changed=SAME,
     ),
     Case("k160_annotation_that_is_neither", namespace_annotations={ENABLE: "no"}, changed=_made()),
     Case(
@@ -230,11 +228,7 @@ PODS = [
         namespace_annotations={GENERATE: "true"},
         changed=_made(),
     ),
-    Case(
-        "k160_label_annotation_false",
-        namespace_annotations={GENERATE: "false"},
-        changed=ONLY_SCHEDULED,
-    ),
+    Case("k160_label_annotation_false", namespace_annotations=UNLABELLED, changed=ONLY_SCHEDULED),
     # application and queue
     Case("k161_label_app_id", labels={APP_ID: "a"}, changed=_made(labels={"applicationId": "a"})),
     Case("k161_annotation_app_id", annotations={APP_ID: "a"}, changed=NAMED),
@@ -251,29 +245,14 @@ PODS = [
         labels={APP_ID: "a", "applicationId": "b", QUEUE: "root.x", "queue": "mine"},
         changed=NAMED,
     ),
-    Case(
-        "k161_unique",
-        settings={"generate_unique_app_id": True},
-        changed=_made(labels={APP_ID: "team-uniqueautogen", "applicationId": "team-uniqueautogen"}),
-    ),
+    Case("k161_unique", settings=UNIQUE, changed=_made("team-uniqueautogen")),
     Case(
         "k161_unique_and_a_long_namespace",
         namespace="n" * 40,
-        settings={"generate_unique_app_id": True},
-        changed=_made(
-            labels={
-                APP_ID: "n" * 26 + "-uniqueautogen",
-                "applicationId": "n" * 26 + "-uniqueautogen",
-            }
-        ),
+        settings=UNIQUE,
+        changed=_made("n" * 26 + "-uniqueautogen"),
     ),
-    Case(
-        "k161_long_namespace",
-        namespace="n" * 60,
-        changed=_made(
-            labels={APP_ID: "yunikorn-" + "n" * 54, "applicationId": "yunikorn-" + "n" * 54}
-        ),
-    ),
+    Case("k161_long_namespace", namespace="n" * 60, changed=_made("yunikorn-" + "n" * 54)),
     Case("k161_no_label_where_it_would_be_wrong", namespace="n" * 53, changed=NAMED),
     Case(
         "k161_preemption_of_a_protected_class",
@@ -288,94 +267,48 @@ PODS = [
     ),
     Case("k161_unreadable_preemption_is_replaced", annotations={PREEMPTION: "no"}, changed=_made()),
     # users
-    Case("k162_a_claim", annotations={USER_INFO: BOB}, denied="user alice"),
-    Case("k162_an_empty_claim", annotations={USER_INFO: ""}, denied="user alice"),
-    Case(
-        "k162_a_claim_of_a_controller",
-        annotations={USER_INFO: BOB},
-        user=CONTROLLER,
-        changed=_made(annotations={PREEMPTION: "true"}),
-    ),
-    Case(
+    _claim("k162_a_claim", denied="user alice"),
+    _claim("k162_an_empty_claim", "", denied="user alice"),
+    _claim("k162_a_claim_of_a_controller", user=CONTROLLER, changed=KEPT),
+    _claim(
         "k162_controllers_are_not_trusted",
-        annotations={USER_INFO: BOB},
         user=CONTROLLER,
         settings={"trust_controllers": False},
         denied=f"user {CONTROLLER}",
     ),
-    Case(
+    _claim(
         "k162_a_service_account_elsewhere",
-        annotations={USER_INFO: BOB},
         user="system:serviceaccount:team:job-controller",
         denied="user system",
     ),
-    Case(
-        "k162_an_external_user",
-        annotations={USER_INFO: BOB},
-        settings={"external_users": ("^al",)},
-        changed=_made(annotations={PREEMPTION: "true"}),
+    _claim("k162_an_external_user", settings={"external_users": ("^al",)}, changed=KEPT),
+    _claim("k162_an_external_group", settings={"external_groups": ("^x", "^dev$")}, changed=KEPT),
+    _claim(
+        "k162_other_external_groups", settings={"external_groups": ("^ops$",)}, denied="user alice"
     ),
-    Case(
-        "k162_an_external_group",
-        annotations={USER_INFO: BOB},
-        settings={"external_groups": ("^x", "^dev$")},
-        changed=_made(annotations={PREEMPTION: "true"}),
-    ),
-    Case(
-        "k162_other_external_groups",
-        annotations={USER_INFO: BOB},
-        settings={"external_groups": ("^ops$",)},
-        denied="user alice",
-    ),
-    Case(
-        "k162_no_groups",
-        annotations={USER_INFO: BOB},
-        groups=(),
-        settings={"external_groups": (".*",)},
-        denied="user alice",
-    ),
-    Case(
-        "k162_allowed_but_no_json",
-        annotations={USER_INFO: "bob"},
-        user=CONTROLLER,
-        denied=UNREADABLE,
-    ),
-    Case("k162_allowed_but_empty", annotations={USER_INFO: ""}, user=CONTROLLER, denied=UNREADABLE),
-    Case(
-        "k162_allowed_but_no_object",
-        annotations={USER_INFO: "[1]"},
-        user=CONTROLLER,
-        denied=UNREADABLE,
-    ),
-    Case(
+    _claim("k162_no_groups", groups=(), settings={"external_groups": (".*",)}, denied="user alice"),
+    _claim("k162_allowed_but_no_json", "bob", user=CONTROLLER, denied=UNREADABLE),
+    _claim("k162_allowed_but_empty", "", user=CONTROLLER, denied=UNREADABLE),
+    _claim("k162_allowed_but_no_object", "[1]", user=CONTROLLER, denied=UNREADABLE),
+    _claim(
         "k162_allowed_but_groups_are_no_list",
-        annotations={USER_INFO: '{"user":"bob","groups":"x"}'},
+        '{"user":"bob","groups":"x"}',
         user=CONTROLLER,
         denied=UNREADABLE,
     ),
-    Case(
+    _claim(
         "k162_allowed_with_groups",
-        annotations={USER_INFO: '{ "user" : "b\\"o", "groups" : [ "x" , "y" ] }'},
+        '{ "user" : "b\\"o", "groups" : [ "x" , "y" ] }',
         user=CONTROLLER,
-        changed=_made(annotations={PREEMPTION: "true"}),
+        changed=KEPT,
     ),
-    Case(
-        "k162_bypass_keeps_a_claim",
-        annotations={USER_INFO: BOB},
-        settings={"bypass_auth": True},
-        changed=_made(annotations={PREEMPTION: "true"}),
-    ),
-    Case(
-        "k162_bypass_keeps_what_is_no_json",
-        annotations={USER_INFO: "bob"},
-        settings={"bypass_auth": True},
-        changed=_made(annotations={PREEMPTION: "true"}),
-    ),
-    Case("k162_bypass_adds_what_is_absent", settings={"bypass_auth": True}, changed=_made()),
+    _claim("k162_bypass_keeps_a_claim", settings=BYPASS, changed=KEPT),
+    _claim("k162_bypass_keeps_what_is_no_json", "bob", settings=BYPASS, changed=KEPT),
+    Case("k162_bypass_adds_what_is_absent", settings=BYPASS, changed=_made()),
     Case(
         "k162_bypass_leaves_the_old_label_its_meaning",
         labels={APP_ID: "a", OLD_USER: "bob"},
-        settings={"bypass_auth": True},
+        settings=BYPASS,
         changed={
             "scheduler": "yunikorn",
             "labels": {"applicationId": "a"},
@@ -403,149 +336,58 @@ PODS = [
         groups=(),
         changed=_made(annotations={USER_INFO: '{"user":"alice","groups":[]}', PREEMPTION: "true"}),
     ),
-    Case(
-        "k162_the_truth_is_a_claim_too",
-        annotations={USER_INFO: ALICE},
-        denied="user alice",
-        by_policy=_made(annotations={PREEMPTION: "true"}),
-    ),
+    _claim("k162_the_truth_is_a_claim_too", ALICE, denied="user alice", by_policy=KEPT),
     # updates
-    Case(
-        "k164_nothing_changes",
-        operation="UPDATE",
-        before={USER_INFO: BOB},
-        annotations={USER_INFO: BOB},
-        changed=SAME,
-    ),
+    _update("k164_nothing_changes", BOB, BOB),
     Case(
         "k164_other_annotations_change",
         operation="UPDATE",
         before={USER_INFO: BOB},
         annotations={USER_INFO: BOB, "x": "y"},
-        changed=SAME,
     ),
-    Case("k164_no_annotation", operation="UPDATE", before={}, changed=SAME),
-    Case(
-        "k164_changed",
-        operation="UPDATE",
-        before={USER_INFO: ALICE},
-        annotations={USER_INFO: BOB},
-        denied="cannot be changed",
-    ),
-    Case(
-        "k164_changed_by_a_controller",
-        operation="UPDATE",
-        before={USER_INFO: ALICE},
-        annotations={USER_INFO: BOB},
-        user=CONTROLLER,
-        denied="cannot be changed",
-    ),
-    Case(
-        "k164_added",
-        operation="UPDATE",
-        before={},
-        annotations={USER_INFO: ALICE},
-        denied="cannot be changed",
-    ),
-    Case(
-        "k164_added_though_empty",
-        operation="UPDATE",
-        before={},
-        annotations={USER_INFO: ""},
-        denied="cannot be changed",
-    ),
-    Case("k164_removed", operation="UPDATE", before={USER_INFO: ALICE}, denied="cannot be changed"),
-    Case(
-        "k164_in_another_namespace",
-        operation="UPDATE",
-        namespace="kube-system",
-        before={USER_INFO: ALICE},
-        changed=SAME,
-    ),
-    Case(
-        "k164_of_a_third_scheduler",
-        operation="UPDATE",
-        scheduler="volcano",
-        before={USER_INFO: ALICE},
-        changed=SAME,
-    ),
+    _update("k164_no_annotation", None, None),
+    _update("k164_changed", ALICE, BOB, denied=FIXED),
+    _update("k164_changed_by_a_controller", ALICE, BOB, user=CONTROLLER, denied=FIXED),
+    _update("k164_added", None, ALICE, denied=FIXED),
+    _update("k164_added_though_empty", None, "", denied=FIXED),
+    _update("k164_removed", ALICE, None, denied=FIXED),
+    _update("k164_in_another_namespace", ALICE, None, namespace="kube-system"),
+    _update("k164_of_a_third_scheduler", ALICE, None, scheduler="volcano"),
 ]
 
 WITH_USER = {"annotations": {USER_INFO: ALICE}}
 _DEPLOYMENTS = [
     Case("k163_labelled", changed=WITH_USER),
-    Case("k163_not_labelled", namespace_annotations={GENERATE: "false"}, changed=SAME),
+    Case("k163_not_labelled", namespace_annotations=UNLABELLED),
     Case(
         "k163_not_labelled_with_app_id",
-        namespace_annotations={GENERATE: "false"},
+        namespace_annotations=UNLABELLED,
         labels={APP_ID: "a"},
         changed=WITH_USER,
     ),
     Case(
         "k163_not_labelled_with_annotated_app_id",
-        namespace_annotations={GENERATE: "false"},
+        namespace_annotations=UNLABELLED,
         annotations={APP_ID: "a"},
         changed=WITH_USER,
     ),
-    Case(
-        "k163_another_namespace",
-        namespace="kube-system",
-        annotations={USER_INFO: BOB},
-        changed=SAME,
-    ),
-    Case("k163_a_third_scheduler", scheduler="volcano", changed=SAME),
-    Case("k163_a_claim", annotations={USER_INFO: BOB}, denied="user alice"),
-    Case(
+    _claim("k163_another_namespace", namespace="kube-system"),
+    Case("k163_a_third_scheduler", scheduler="volcano"),
+    _claim("k163_a_claim", denied="user alice"),
+    _claim(
         "k163_a_claim_where_pods_are_not_labelled",
-        namespace_annotations={GENERATE: "false"},
-        annotations={USER_INFO: BOB},
+        namespace_annotations=UNLABELLED,
         denied="user alice",
     ),
-    Case(
-        "k163_a_good_claim",
-        annotations={USER_INFO: BOB},
-        settings={"external_users": ("alice",)},
-        changed=SAME,
-    ),
-    Case(
-        "k163_allowed_but_no_json",
-        annotations={USER_INFO: "bob"},
-        user=CONTROLLER,
-        denied=UNREADABLE,
-    ),
-    Case(
-        "k163_bypass", annotations={USER_INFO: "bob"}, settings={"bypass_auth": True}, changed=SAME
-    ),
-    Case(
-        "k163_bypass_leaves_the_old_label_its_meaning",
-        labels={OLD_USER: "bob"},
-        settings={"bypass_auth": True},
-        changed=SAME,
-    ),
-    Case("k163_update_changes_nothing", operation="UPDATE", before={}, changed=SAME),
-    Case(
-        "k163_update_keeps_the_claim",
-        operation="UPDATE",
-        before={USER_INFO: BOB},
-        annotations={USER_INFO: BOB},
-        changed=SAME,
-    ),
-    Case("k163_update_drops_the_claim", operation="UPDATE", before={USER_INFO: BOB}, changed=SAME),
-    Case(
-        "k163_update_with_another_claim",
-        operation="UPDATE",
-        before={USER_INFO: ALICE},
-        annotations={USER_INFO: BOB},
-        denied="user alice",
-    ),
-    Case(
-        "k163_update_with_a_good_claim",
-        operation="UPDATE",
-        before={},
-        annotations={USER_INFO: BOB},
-        user=CONTROLLER,
-        changed=SAME,
-    ),
+    _claim("k163_a_good_claim", settings={"external_users": ("alice",)}),
+    _claim("k163_allowed_but_no_json", "bob", user=CONTROLLER, denied=UNREADABLE),
+    _claim("k163_bypass", "bob", settings=BYPASS),
+    Case("k163_bypass_leaves_the_old_label_its_meaning", labels={OLD_USER: "bob"}, settings=BYPASS),
+    _update("k163_update_changes_nothing", None, None),
+    _update("k163_update_keeps_the_claim", BOB, BOB),
+    _update("k163_update_drops_the_claim", BOB, None),
+    _update("k163_update_with_another_claim", ALICE, BOB, denied="user alice"),
+    _update("k163_update_with_a_good_claim", None, BOB, user=CONTROLLER),
 ]
 WORKLOADS = [
     replace(case, resource=resource, name=f"{case.name}_{resource}")
@@ -553,14 +395,12 @@ WORKLOADS = [
     for case in _DEPLOYMENTS
     if (resource, case.user) != ("replicasets", CONTROLLER)
 ] + [
-    Case("k163_replicasets_of_a_controller", resource="replicasets", user=CONTROLLER, changed=SAME),
-    Case(
+    Case("k163_replicasets_of_a_controller", resource="replicasets", user=CONTROLLER),
+    _claim(
         "k163_replicasets_of_a_controller_with_a_claim",
         resource="replicasets",
         user=CONTROLLER,
-        annotations={USER_INFO: BOB},
         settings={"trust_controllers": False},
-        changed=SAME,
     ),
     Case(
         "k163_jobs_of_a_controller",

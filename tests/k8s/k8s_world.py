@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from k8s_queues import QUEUES, line_of, only
 from msgspec.structs import replace
 
 from quadriga.core.driver.service import SchedulerService
@@ -34,19 +35,16 @@ from quadriga.k8s.objects import (
     Namespace,
     Node,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
     OwnerReference,
     Pod,
     PodSpec,
     PodStatus,
-    Requirement,
     ResourceRequirements,
 )
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.actions import Action, PodRef, Record
+from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
 from quadriga.k8s.shim.inputs import (
     AuditBegins,
@@ -84,26 +82,6 @@ from quadriga.si import (
 
 START = 1_800_000_000 * SECOND
 OURS = "yunikorn"
-
-
-def queues(*children: str, rules: str = "", **root: str) -> str:
-    """A configuration: the children of the root queue, the placement rules, and more of the root, in YAML."""
-    more = "".join(f", {key}: {value}" for key, value in root.items())
-    text = f'queues: [{{name: root, submitacl: "*"{more}, queues: [{", ".join(children)}]}}]'
-    placed = f"placementrules: {rules}, " if rules else ""
-    return f"partitions: [{{name: default, {placed}{text}}}]"
-
-
-DEFAULT = "{name: default}"
-SMALL = "{name: small, resources: {max: {vcore: 1000m, memory: 64Gi}}}"
-QUEUES = queues(DEFAULT, SMALL)
-#: placeholders are placed one by one, and the first one starts the clock
-WHOLE = queues(DEFAULT, properties="{gang.admission: whole}")
-#: an application names a queue that there is
-STRICT = queues("{name: open}", rules="[{name: provided, create: false}]")
-
-SOFT = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Soft"
-HARD = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Hard"
 
 
 class Killed(Exception):
@@ -288,7 +266,7 @@ class World:
     ) -> Pod:
         """``daemon``: it belongs to a DaemonSet, which made it for this node."""
         if daemon:
-            spec["affinity"] = Affinity(NodeAffinity(_only(daemon)))
+            spec["affinity"] = Affinity(NodeAffinity(only(daemon)))
         all_labels = dict(labels or {})
         if app:
             all_labels[keys.APP_ID] = app
@@ -473,7 +451,7 @@ class World:
             self._effect(action)
             return
         self.steps += 1
-        self.log.append(_line(action))
+        self.log.append(line_of(action))
         if self.steps == self.kill_at and not self.kill_after:
             raise Killed
         self._effect(action)
@@ -680,20 +658,6 @@ class World:
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
         return f"{pods} {self.shim.dump()['applications']} {self.log[-20:]}"
-
-
-def _only(node: str) -> NodeSelector:
-    """What the controller of DaemonSets writes into a pod for one node."""
-    name = Requirement("metadata.name", "In", (node,))
-    return NodeSelector((NodeSelectorTerm(match_fields=(name,)),))
-
-
-def _line(action: Action) -> str:
-    if isinstance(action, actions.Send):
-        return type(action.request).__name__
-    ref = getattr(action, "pod", None)
-    name = ref.name if isinstance(ref, PodRef) else ""
-    return f"{type(action).__name__} {name}".strip()
 
 
 _EFFECTS: dict[type, Callable[[World, Any], None]] = {

@@ -39,6 +39,12 @@ NAMES = ("service.own.svc", "127.0.0.1")
 SECRET = "/api/v1/namespaces/own/secrets/admission-controller-secrets"
 
 
+@pytest.fixture(scope="module")
+def renewal() -> Renewal:
+    """The first authorities."""
+    return renew((None, None), NOW)
+
+
 def ends(authorities: Sequence[Authority]) -> list[int]:
     """Days from now."""
     return [(each.ends - NOW).days for each in authorities]
@@ -47,37 +53,33 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
 # -- authorities -----------------------------------------------------------------------------------
 
 
-def test_k166_two_authorities_end_six_months_apart() -> None:
-    renewal = renew((None, None), NOW)
+def test_k166_two_authorities_end_six_months_apart(renewal: Renewal) -> None:
     assert renewal.changed
     assert renewal.kept == ()
     assert ends(renewal.authorities) == [183, 365]
 
 
-def test_k166_an_authority_is_replaced_within_90_days_of_its_end() -> None:
-    first = renew((None, None), NOW)
-    same = renew(first.authorities, NOW + 93 * DAY)
+def test_k166_an_authority_is_replaced_within_90_days_of_its_end(renewal: Renewal) -> None:
+    same = renew(renewal.authorities, NOW + 93 * DAY)
     assert not same.changed
-    assert same.authorities == first.authorities == same.kept
-    later = renew(first.authorities, NOW + 94 * DAY)
+    assert same.authorities == renewal.authorities == same.kept
+    later = renew(renewal.authorities, NOW + 94 * DAY)
     assert later.changed
-    assert later.kept == first.authorities[1:]
+    assert later.kept == renewal.authorities[1:]
     assert ends(later.authorities) == [94 + 365, 365]
     last = renew(later.authorities, NOW + 276 * DAY)
     assert last.kept == later.authorities[:1]
     assert ends(last.authorities) == [94 + 365, 276 + 365]
-
-
-def test_k166_after_a_long_time_both_are_new_and_apart_again() -> None:
-    first = renew((None, None), NOW)
-    late = renew(first.authorities, NOW + 400 * DAY)
+    # After a long time both are new, and apart again.
+    late = renew(renewal.authorities, NOW + 400 * DAY)
     assert late.kept == ()
     assert ends(late.authorities) == [400 + 183, 400 + 365]
 
 
-def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_before() -> None:
+def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_before(
+    renewal: Renewal,
+) -> None:
     """A day at a time: whoever trusts the authorities of the day before can connect."""
-    renewal = renew((None, None), NOW)
     current = issue(renewal, NAMES, NOW)
     trusted = [each.pem for each in renewal.authorities]
     issued = 1
@@ -99,18 +101,17 @@ def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_befo
 # -- server certificates ---------------------------------------------------------------------------
 
 
-def test_k166_the_later_authority_signs_for_a_year() -> None:
-    renewal = renew((None, None), NOW)
-    found = issue(renewal, NAMES, NOW)
+def test_k166_the_later_authority_signs_for_a_year(renewal: Renewal) -> None:
+    long = "s" * 60 + "." + "n" * 60 + ".svc"
+    found = issue(renewal, [*NAMES, long], NOW)
     assert found.issuer is renewal.authorities[1]
     assert (found.certificate.not_valid_after_utc - NOW).days == 365
     names = found.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["service.own.svc"]
+    assert names.get_values_for_type(x509.DNSName) == ["service.own.svc", long]
     assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
 
 
-def test_k166_a_server_certificate_is_renewed_30_days_before_its_end() -> None:
-    renewal = renew((None, None), NOW)
+def test_k166_a_server_certificate_is_renewed_30_days_before_its_end(renewal: Renewal) -> None:
     assert needs_another(None, renewal, NOW)
     current = issue(renewal, NAMES, NOW)
     same = Renewal(renewal.authorities, renewal.authorities)
@@ -119,37 +120,24 @@ def test_k166_a_server_certificate_is_renewed_30_days_before_its_end() -> None:
     assert needs_another(current, renew((None, None), NOW), NOW)
 
 
-def test_a_long_name_is_allowed() -> None:
-    name = "s" * 60 + "." + "n" * 60 + ".svc"
-    found = issue(renew((None, None), NOW), [name], NOW).certificate
-    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == [name]
-
-
 # -- the Secret ------------------------------------------------------------------------------------
 
 
-def test_the_secret_holds_both_authorities() -> None:
-    renewal = renew((None, None), NOW)
+def test_the_secret_holds_both_authorities(renewal: Renewal) -> None:
     data = secret_data(renewal.authorities)
     assert sorted(data) == ["cacert1.pem", "cacert2.pem", "cakey1.pem", "cakey2.pem"]
     found = read_secret(data)
     assert [each.pem for each in found if each] == [each.pem for each in renewal.authorities]
     assert not renew(found, NOW).changed
+    assert read_secret({**data, "cakey1.pem": data["cakey2.pem"]})[0] is None, "not its key"
 
 
 @pytest.mark.parametrize("broken", [b"", b"nonsense", b"-----BEGIN CERTIFICATE-----\nAAAA"])
 @pytest.mark.parametrize("key", ["cacert1.pem", "cakey1.pem"])
-def test_what_cannot_be_read_is_made_again(key: str, broken: bytes) -> None:
-    renewal = renew((None, None), NOW)
+def test_what_cannot_be_read_is_made_again(renewal: Renewal, key: str, broken: bytes) -> None:
     found = read_secret({**secret_data(renewal.authorities), key: broken})
     assert found[0] is None
     assert [each.pem for each in renew(found, NOW).kept] == [renewal.authorities[1].pem]
-
-
-def test_a_key_of_another_certificate_does_not_count() -> None:
-    data = secret_data(renew((None, None), NOW).authorities)
-    assert read_secret({**data, "cakey1.pem": data["cakey2.pem"]})[0] is None
 
 
 def own(server: MemoryServer, now: datetime = NOW) -> OwnCertificate:
@@ -211,11 +199,14 @@ async def test_a_secret_that_is_refused(refusals: list[tuple[str, int]], problem
 
 
 @pytest.mark.asyncio
-async def test_no_api_server_means_no_certificate() -> None:
+async def test_without_the_api_server_there_is_no_certificate_and_nothing_is_registered() -> None:
     server = MemoryServer()
+    _, keeper, told = await kept(own(server))
     server.down = True
     with pytest.raises(CertificateError, match="nobody listens"):
         await own(server).read()
+    await keeper.refresh()
+    assert told == []
 
 
 # -- renewed without a restart ---------------------------------------------------------------------
@@ -250,17 +241,27 @@ class Listener:
         return x509.load_der_x509_certificate(shown).serial_number
 
 
-@pytest.mark.asyncio
-async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
-    server, now, told = MemoryServer(), [NOW - 300 * DAY], []
+async def kept(
+    source: OwnCertificate | MountedCertificate, *answers: str
+) -> tuple[ssl.SSLContext, Keeper, list[bytes | None]]:
+    """A context with a keeper that has started, and the bundles that it registers."""
+    left, told = list(answers), []
 
     async def register(bundle: bytes | None) -> str:
         told.append(bundle)
-        return ""
+        return left.pop(0) if left else ""
 
     context = tls_context()
-    keeper = Keeper(OwnCertificate(server, "own", lambda: NAMES, lambda: now[0]), context, register)
+    keeper = Keeper(source, context, register)
     await keeper.start()
+    return context, keeper, told
+
+
+@pytest.mark.asyncio
+async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
+    server, now = MemoryServer(), [NOW - 300 * DAY]
+    source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
+    context, keeper, told = await kept(source)
     await keeper.refresh()
     async with Listener(context) as listener:
         first = await listener.serial(told[0])
@@ -281,15 +282,9 @@ async def test_k166_new_connections_get_the_new_certificate_without_a_restart() 
 async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new_authorities() -> (
     None
 ):
-    server, now, answers = MemoryServer(), [NOW - 400 * DAY], ["", "refused", ""]
-
-    async def register(bundle: bytes | None) -> str:
-        return answers.pop(0)
-
-    context = tls_context()
-    source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
-    keeper = Keeper(source, context, register)
-    await keeper.start()
+    now = [NOW - 400 * DAY]
+    source = OwnCertificate(MemoryServer(), "own", lambda: NAMES, lambda: now[0])
+    context, keeper, _ = await kept(source, "", "refused", "")
     await keeper.refresh()
     now[0] = NOW
     await keeper.refresh()
@@ -301,31 +296,14 @@ async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new
         assert await listener.serial(bundle)
 
 
-@pytest.mark.asyncio
-async def test_a_problem_with_the_source_changes_nothing() -> None:
-    server, calls = MemoryServer(), []
-
-    async def register(bundle: bytes | None) -> str:
-        calls.append(bundle)
-        return ""
-
-    context = tls_context()
-    keeper = Keeper(own(server), context, register)
-    await keeper.start()
-    server.down = True
-    await keeper.refresh()
-    assert calls == []
-
-
 # -- mounted ---------------------------------------------------------------------------------------
 
 
-def mount(folder: Path, renewal: Renewal, *, with_authorities: bool = True) -> None:
+def mount(folder: Path, renewal: Renewal) -> None:
     found = issue(renewal, NAMES, NOW)
     (folder / "tls.crt").write_bytes(found.chain_pem)
     (folder / "tls.key").write_bytes(found.key_pem)
-    if with_authorities:
-        (folder / "ca.crt").write_bytes(bundle_of(renewal.authorities))
+    (folder / "ca.crt").write_bytes(bundle_of(renewal.authorities))
 
 
 def mounted(folder: Path) -> MountedCertificate:
@@ -333,17 +311,11 @@ def mounted(folder: Path) -> MountedCertificate:
 
 
 @pytest.mark.asyncio
-async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path) -> None:
-    renewal = renew((None, None), NOW)
+async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path, renewal: Renewal) -> None:
+    with pytest.raises(CertificateError, match=r"tls\.crt"):
+        await mounted(tmp_path).read()
     mount(tmp_path, renewal)
-
-    async def register(bundle: bytes | None) -> str:
-        assert bundle == bundle_of(renewal.authorities)
-        return ""
-
-    context = tls_context()
-    keeper = Keeper(mounted(tmp_path), context, register)
-    await keeper.start()
+    context, keeper, told = await kept(mounted(tmp_path))
     bundle = bundle_of(renewal.authorities)
     async with Listener(context) as listener:
         first = await listener.serial(bundle)
@@ -355,20 +327,18 @@ async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path) -> None:
         (tmp_path / "tls.key").write_bytes(issue(renewal, NAMES, NOW).key_pem)
         await keeper.refresh()
         assert await listener.serial(bundle) == second
+    assert set(told) == {bundle}
 
 
 @pytest.mark.asyncio
-async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(tmp_path: Path) -> None:
-    mount(tmp_path, renew((None, None), NOW), with_authorities=False)
+async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(
+    tmp_path: Path, renewal: Renewal
+) -> None:
+    mount(tmp_path, renewal)
+    (tmp_path / "ca.crt").unlink()
     shown = await mounted(tmp_path).read()
     assert isinstance(shown, Shown)
     assert shown.bundle is None
-
-
-@pytest.mark.asyncio
-async def test_nothing_is_mounted(tmp_path: Path) -> None:
-    with pytest.raises(CertificateError, match=r"tls\.crt"):
-        await mounted(tmp_path).read()
 
 
 @pytest.mark.asyncio
@@ -381,7 +351,3 @@ async def test_another_name_of_the_service_needs_another_certificate() -> None:
     second = await source.read()
     assert second.chain != first.chain
     assert second.bundle == first.bundle
-
-
-def test_k158_no_tls_before_1_2() -> None:
-    assert tls_context().minimum_version == ssl.TLSVersion.TLSv1_2

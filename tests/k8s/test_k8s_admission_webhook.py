@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from aiohttp import web
 
 from quadriga.k8s.admission import validators
@@ -43,18 +44,23 @@ class Running:
     """A webhook with a client that trusts it."""
 
     def __init__(
-        self, known: Known, server: MemoryServer, port: int, trust: ssl.SSLContext
+        self,
+        known: Known,
+        server: MemoryServer,
+        port: int,
+        trust: ssl.SSLContext,
+        session: aiohttp.ClientSession,
     ) -> None:
         self.known = known
         self.server = server
         self.port = port
         self.trust = trust
+        self.session = session
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        async with aiohttp.ClientSession() as session:
-            url = f"https://127.0.0.1:{self.port}{path}"
-            async with session.post(url, data=body, ssl=self.trust) as response:
-                return response.status, await response.read()
+        url = f"https://127.0.0.1:{self.port}{path}"
+        async with self.session.post(url, data=body, ssl=self.trust) as response:
+            return response.status, await response.read()
 
     async def review(self, path: str, **request: Any) -> dict[str, Any]:
         """The response to a review."""
@@ -96,7 +102,14 @@ async def running(validate: Validator = ask_core) -> AsyncGenerator[Running]:
     await keeper.refresh()
     async with serve(Webhook(known, validate), context, host="127.0.0.1", port=0) as port:
         trust = ssl.create_default_context(cadata=bundles[0].decode())
-        yield Running(known, server, port, trust)
+        async with aiohttp.ClientSession() as session:
+            yield Running(known, server, port, trust, session)
+
+
+@pytest_asyncio.fixture
+async def webhook() -> AsyncGenerator[Running]:
+    async with running() as made:
+        yield made
 
 
 def fields(case: Case) -> dict[str, Any]:
@@ -116,109 +129,93 @@ def fields(case: Case) -> dict[str, Any]:
 
 
 @pytest.mark.asyncio
-async def test_k158_every_row_of_the_table_over_tls() -> None:
-    async with running() as webhook:
-        for case in CASES:
-            around = case.around()
-            webhook.known.settings = around.settings
-            webhook.known.announce("ADDED", around.namespace)
-            request = fields(case)
-            if around.priority_class is not None:
-                webhook.known.announce(
-                    "ADDED",
-                    PriorityClass(
-                        Metadata(name="high", annotations=dict(case.priority_class or {}))
-                    ),
-                )
-                request["object"]["spec"]["priorityClassName"] = "high"
-            response = await webhook.review("/mutate", **request)
-            assert response["allowed"] is not bool(case.denied), case.name
-            if case.denied:
-                assert case.denied in response["status"]["message"]
-                assert response["status"]["code"] == 403
-                assert "patch" not in response
-                continue
-            patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
-            assert response.get("patchType") == ("JSONPatch" if patch else None)
-            changed = applied(request["object"], patch)
-            assert difference(request["object"], changed, case.resource) == case.changed, case.name
-
-
-@pytest.mark.asyncio
-async def test_a_namespace_that_nobody_announced_is_asked_for() -> None:
-    async with running() as webhook:
-        path = "/api/v1/namespaces/team"
-        webhook.server.objects[path] = {
-            "metadata": {"name": "team", "annotations": {ENABLE: "false"}}
-        }
-        response = await webhook.review("/mutate", **fields(CASES[0]))
-        assert "patch" not in response
-        webhook.known.announce("ADDED", Namespace(Metadata(name="team")))
-        assert "patch" in await webhook.review("/mutate", **fields(CASES[0]))
-        webhook.known.announce("DELETED", Namespace(Metadata(name="team")))
-        assert "patch" not in await webhook.review("/mutate", **fields(CASES[0]))
-
-
-@pytest.mark.asyncio
-async def test_without_the_api_server_a_namespace_has_no_annotations() -> None:
-    async with running() as webhook:
-        webhook.server.down = True
-        request = fields(CASES[0])
-        request["object"]["spec"]["priorityClassName"] = "high"
+async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
+    for case in CASES:
+        around = case.around()
+        webhook.known.settings = around.settings
+        webhook.known.announce("ADDED", around.namespace)
+        request = fields(case)
+        if around.priority_class is not None:
+            webhook.known.announce(
+                "ADDED",
+                PriorityClass(Metadata(name="high", annotations=dict(case.priority_class or {}))),
+            )
+            request["object"]["spec"]["priorityClassName"] = "high"
         response = await webhook.review("/mutate", **request)
-        changed = applied(request["object"], json.loads(base64.b64decode(response["patch"])))
-        assert changed["spec"]["schedulerName"] == "yunikorn"
-        assert changed["metadata"]["annotations"] == {USER_INFO: ALICE, PREEMPTION: "true"}
+        assert response["allowed"] is not bool(case.denied), case.name
+        if case.denied:
+            assert case.denied in response["status"]["message"]
+            assert response["status"]["code"] == 403
+            assert "patch" not in response
+            continue
+        patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
+        assert response.get("patchType") == ("JSONPatch" if patch else None)
+        changed = applied(request["object"], patch)
+        assert difference(request["object"], changed, case.resource) == case.changed, case.name
 
 
 @pytest.mark.asyncio
-async def test_subresources_are_left_alone() -> None:
-    async with running() as webhook:
-        response = await webhook.review("/mutate", **fields(CASES[0]), subResource="status")
-        assert response == {"uid": "u-1", "allowed": True}
+async def test_a_namespace_that_nobody_announced_is_asked_for(webhook: Running) -> None:
+    path = "/api/v1/namespaces/team"
+    webhook.server.objects[path] = {"metadata": {"name": "team", "annotations": {ENABLE: "false"}}}
+    response = await webhook.review("/mutate", **fields(CASES[0]))
+    assert "patch" not in response
+    webhook.known.announce("ADDED", Namespace(Metadata(name="team")))
+    assert "patch" in await webhook.review("/mutate", **fields(CASES[0]))
+    webhook.known.announce("DELETED", Namespace(Metadata(name="team")))
+    assert "patch" not in await webhook.review("/mutate", **fields(CASES[0]))
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("path", ["/mutate", "/validate-conf"])
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"\xff",
-        b"[" * 100_000,
-        b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
-        b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":1}}',
-        b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":null}',
-        b'{"apiVersion":"v1","kind":"Pod"}',
-    ],
+async def test_without_the_api_server_a_namespace_has_no_annotations(webhook: Running) -> None:
+    webhook.server.down = True
+    request = fields(CASES[0])
+    request["object"]["spec"]["priorityClassName"] = "high"
+    response = await webhook.review("/mutate", **request)
+    changed = applied(request["object"], json.loads(base64.b64decode(response["patch"])))
+    assert changed["spec"]["schedulerName"] == "yunikorn"
+    assert changed["metadata"]["annotations"] == {USER_INFO: ALICE, PREEMPTION: "true"}
+
+
+@pytest.mark.asyncio
+async def test_subresources_are_left_alone(webhook: Running) -> None:
+    response = await webhook.review("/mutate", **fields(CASES[0]), subResource="status")
+    assert response == {"uid": "u-1", "allowed": True}
+
+
+NO_REVIEWS = (
+    b"",
+    b"{",
+    b"[]",
+    b"\xff",
+    b"[" * 100_000,
+    b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+    b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":1}}',
+    b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":null}',
+    b'{"apiVersion":"v1","kind":"Pod"}',
 )
-async def test_what_is_no_review_is_refused(path: str, body: bytes) -> None:
-    async with running() as webhook:
-        status, text = await webhook.post(path, body)
-        assert status == 400
-        assert text.endswith(b"\n")
-        assert (await webhook.review("/mutate", **fields(CASES[0])))["allowed"]
 
 
 @pytest.mark.asyncio
-async def test_an_object_of_another_shape_is_refused() -> None:
-    async with running() as webhook:
-        body = {
-            "apiVersion": "admission.k8s.io/v1",
-            "kind": "AdmissionReview",
-            "request": {**fields(CASES[0]), "uid": "u", "object": [1]},
-        }
-        assert (await webhook.post("/mutate", json.dumps(body).encode()))[0] == 400
+async def test_what_is_no_review_is_refused(webhook: Running) -> None:
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    odd = {**review, "request": {**fields(CASES[0]), "uid": "u", "object": [1]}}
+    assert (await webhook.post("/mutate", json.dumps(odd).encode()))[0] == 400
+    for path in ("/mutate", "/validate-conf"):
+        for body in NO_REVIEWS:
+            status, text = await webhook.post(path, body)
+            assert status == 400, (path, body[:80])
+            assert text.endswith(b"\n")
+    assert (await webhook.review("/mutate", **fields(CASES[0])))["allowed"]
 
 
 @pytest.mark.asyncio
-async def test_k158_health_needs_no_review() -> None:
-    async with running() as webhook, aiohttp.ClientSession() as session:
-        url = f"https://127.0.0.1:{webhook.port}/health"
-        async with session.get(url, ssl=webhook.trust) as response:
-            assert (response.status, await response.text()) == (200, "OK\n")
+async def test_k158_health_needs_no_review_and_there_is_no_plain_text(webhook: Running) -> None:
+    address = f"127.0.0.1:{webhook.port}/health"
+    async with webhook.session.get(f"https://{address}", ssl=webhook.trust) as response:
+        assert (response.status, await response.text()) == (200, "OK\n")
+    with pytest.raises(aiohttp.ClientError):
+        await webhook.session.get(f"http://{address}")
 
 
 @pytest.mark.asyncio
@@ -232,101 +229,75 @@ async def test_k158_health_needs_no_review() -> None:
     ],
 )
 async def test_k158_no_tls_before_1_2(
-    oldest: ssl.TLSVersion, newest: ssl.TLSVersion, allowed: bool
+    webhook: Running, oldest: ssl.TLSVersion, newest: ssl.TLSVersion, allowed: bool
 ) -> None:
-    async with running() as webhook:
-        webhook.trust.set_ciphers("DEFAULT:@SECLEVEL=0")
-        webhook.trust.minimum_version, webhook.trust.maximum_version = oldest, newest
-        opening = asyncio.open_connection("127.0.0.1", webhook.port, ssl=webhook.trust)
-        if allowed:
-            _, writer = await opening
-            writer.close()
-            await writer.wait_closed()
-        else:
-            with pytest.raises((ssl.SSLError, ConnectionError)):
-                await opening
-
-
-@pytest.mark.asyncio
-async def test_k158_no_plain_text() -> None:
-    async with running() as webhook, aiohttp.ClientSession() as session:
-        with pytest.raises(aiohttp.ClientError):
-            await session.get(f"http://127.0.0.1:{webhook.port}/health")
+    webhook.trust.set_ciphers("DEFAULT:@SECLEVEL=0")
+    webhook.trust.minimum_version, webhook.trust.maximum_version = oldest, newest
+    opening = asyncio.open_connection("127.0.0.1", webhook.port, ssl=webhook.trust)
+    if allowed:
+        _, writer = await opening
+        writer.close()
+        await writer.wait_closed()
+    else:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await opening
 
 
 # -- ConfigMaps (K165) -----------------------------------------------------------------------------
 
 
 @pytest.mark.asyncio
-async def test_k165_a_good_configuration_is_allowed() -> None:
-    async with running() as webhook:
-        response = await webhook.config_map(data={"queues.yaml": QUEUES, "service.clusterId": "a"})
-        assert response == {"uid": "u-1", "allowed": True}
+async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong(
+    webhook: Running,
+) -> None:
+    good = {"queues.yaml": QUEUES, "service.clusterId": "a"}
+    assert await webhook.config_map(data=good) == {"uid": "u-1", "allowed": True}
+    response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES})
+    assert not response["allowed"]
+    assert response["status"]["message"].startswith("queues.yaml: ")
+    assert "resources" in response["status"]["message"]
+    wrong = {"service.volumeBindTimeout": "soon", "kubernetes.qps": "-1"}
+    message = (await webhook.config_map(data=wrong))["status"]["message"]
+    assert "service.volumeBindTimeout" in message
+    assert "kubernetes.qps" in message
 
 
 @pytest.mark.asyncio
-async def test_k165_the_core_in_this_process_names_what_is_wrong() -> None:
-    async with running() as webhook:
-        response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES})
-        assert not response["allowed"]
-        assert response["status"]["message"].startswith("queues.yaml: ")
-        assert "resources" in response["status"]["message"]
+async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None:
+    defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
+    webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
+    other = {"service.clusterId": "a"}
+    assert not (await webhook.config_map(data=other))["allowed"]
+    assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
+    webhook.known.announce("DELETED", ConfigMap(defaults))
+    assert (await webhook.config_map(data=other))["allowed"]
 
 
 @pytest.mark.asyncio
-async def test_k165_settings_are_checked_too() -> None:
-    async with running() as webhook:
-        response = await webhook.config_map(
-            data={"service.volumeBindTimeout": "soon", "kubernetes.qps": "-1"}
-        )
-        message = response["status"]["message"]
-        assert "service.volumeBindTimeout" in message
-        assert "kubernetes.qps" in message
+async def test_k165_of_the_groups_the_chosen_one_is_checked(webhook: Running) -> None:
+    both = {"queues.yaml": QUEUES, "other.yaml": BAD_QUEUES}
+    assert (await webhook.config_map(data=both))["allowed"]
+    response = await webhook.config_map(data={**both, "service.policyGroup": "other"})
+    assert response["status"]["message"].startswith("other.yaml: ")
 
 
 @pytest.mark.asyncio
-async def test_k165_the_result_of_both_maps_is_checked() -> None:
-    async with running() as webhook:
-        defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
-        webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
-        other = {"service.clusterId": "a"}
-        assert not (await webhook.config_map(data=other))["allowed"]
-        assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
-        webhook.known.announce("DELETED", ConfigMap(defaults))
-        assert (await webhook.config_map(data=other))["allowed"]
+async def test_k165_archives_are_read(webhook: Running) -> None:
+    packed = base64.b64encode(gzip.compress(BAD_QUEUES.encode())).decode()
+    response = await webhook.config_map(binaryData={"queues.yaml.gz": packed})
+    assert response["status"]["message"].startswith("queues.yaml: ")
+    broken = base64.b64encode(b"no archive").decode()
+    response = await webhook.config_map(binaryData={"queues.yaml.gz": broken})
+    assert "queues.yaml.gz" in response["status"]["message"]
 
 
 @pytest.mark.asyncio
-async def test_k165_of_the_groups_the_chosen_one_is_checked() -> None:
-    async with running() as webhook:
-        both = {"queues.yaml": QUEUES, "other.yaml": BAD_QUEUES}
-        assert (await webhook.config_map(data=both))["allowed"]
-        response = await webhook.config_map(data={**both, "service.policyGroup": "other"})
-        assert response["status"]["message"].startswith("other.yaml: ")
-
-
-@pytest.mark.asyncio
-async def test_k165_archives_are_read() -> None:
-    async with running() as webhook:
-        packed = base64.b64encode(gzip.compress(BAD_QUEUES.encode())).decode()
-        response = await webhook.config_map(binaryData={"queues.yaml.gz": packed})
-        assert response["status"]["message"].startswith("queues.yaml: ")
-        broken = base64.b64encode(b"no archive").decode()
-        response = await webhook.config_map(binaryData={"queues.yaml.gz": broken})
-        assert "queues.yaml.gz" in response["status"]["message"]
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("name", "namespace", "operation"),
-    [
+async def test_k165_others_are_allowed(webhook: Running) -> None:
+    for name, namespace, operation in (
         ("others", "quadriga", "CREATE"),
         ("yunikorn-configs", "elsewhere", "CREATE"),
         ("yunikorn-configs", "quadriga", "DELETE"),
-    ],
-)
-async def test_k165_others_are_allowed(name: str, namespace: str, operation: str) -> None:
-    async with running() as webhook:
+    ):
         response = await webhook.review(
             "/validate-conf",
             resource={"group": "", "version": "v1", "resource": "configmaps"},

@@ -11,7 +11,8 @@ WEB, DB = {"app": "web"}, {"app": "db"}
 ZONE = "zone"
 
 
-def zones() -> SmallCluster:
+@pytest.fixture
+def cluster() -> SmallCluster:
     a, b = {"zone": "a"}, {"zone": "b"}
     return SmallCluster(a1=a, a2=a, b1=b, none={})
 
@@ -21,15 +22,13 @@ def ask(cluster: SmallCluster, affinity: dict[str, Any], **more: Any) -> str:
     return cluster.allows("p")
 
 
-def test_k126_the_pod_goes_where_others_are() -> None:
-    cluster = zones()
+def test_k126_the_pod_goes_where_others_are(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB)
     assert ask(cluster, near(term())) == "a1"
     assert ask(cluster, near(term(ZONE))) == "a1 a2"
 
 
-def test_k126_nobody_there() -> None:
-    cluster = zones()
+def test_k126_nobody_there(cluster: SmallCluster) -> None:
     assert ask(cluster, near(term(ZONE))) == ""
     assert cluster.asks("p", "none") == "InterPodAffinity: the node has no label zone"
     assert cluster.asks("p", "a1") == (
@@ -37,29 +36,25 @@ def test_k126_nobody_there() -> None:
     )
 
 
-def test_k126_the_first_of_its_kind_may_go_anywhere_with_the_key() -> None:
-    cluster = zones()
+def test_k126_the_first_of_its_kind_may_go_anywhere_with_the_key(cluster: SmallCluster) -> None:
     assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2 b1"
     cluster.pod("web", "a1", labels=WEB)
     assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2"
 
 
-def test_k126_a_pod_on_a_node_without_the_key_counts_nowhere() -> None:
-    cluster = zones()
+def test_k126_a_pod_on_a_node_without_the_key_counts_nowhere(cluster: SmallCluster) -> None:
     cluster.pod("web", "none", labels=WEB)
     assert ask(cluster, near(term(ZONE))) == ""
     assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2 b1"
 
 
-def test_k126_the_first_must_match_all_of_its_own_terms() -> None:
-    cluster = zones()
+def test_k126_the_first_must_match_all_of_its_own_terms(cluster: SmallCluster) -> None:
     tier = term(ZONE, {"matchLabels": {"tier": "1"}})
     assert ask(cluster, near(term(ZONE), tier), labels=WEB) == ""
     assert ask(cluster, near(term(ZONE), tier), labels={**WEB, "tier": "1"}) == "a1 a2 b1"
 
 
-def test_k126_a_pod_counts_only_if_it_matches_all_terms() -> None:
-    cluster = zones()
+def test_k126_a_pod_counts_only_if_it_matches_all_terms(cluster: SmallCluster) -> None:
     both = near(term(ZONE), term(HOST, {"matchLabels": {"tier": "1"}}))
     cluster.pod("web", "a1", labels=WEB)
     cluster.pod("tier", "a1", labels={"tier": "1"})
@@ -78,15 +73,13 @@ def test_k126_each_key_needs_a_count_of_its_own() -> None:
     assert cluster.allows("p") == "n1 n3"
 
 
-def test_k126_a_pod_being_deleted_still_counts() -> None:
-    cluster = zones()
+def test_k126_a_pod_being_deleted_still_counts(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB, deleted=True)
     assert ask(cluster, near(term())) == "a1"
     assert ask(cluster, apart(term())) == "a2 b1 none"
 
 
-def test_k126_a_pod_that_has_ended_does_not() -> None:
-    cluster = zones()
+def test_k126_a_pod_that_has_ended_does_not(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB, phase="Succeeded")
     assert ask(cluster, near(term())) == ""
     assert ask(cluster, apart(term())) == "a1 a2 b1 none"
@@ -116,8 +109,9 @@ def test_k126_a_pod_that_has_ended_does_not() -> None:
         ),
     ],
 )
-def test_k126_namespaces_of_a_term(more: dict[str, Any], namespace: str, counts: bool) -> None:
-    cluster = zones()
+def test_k126_namespaces_of_a_term(
+    cluster: SmallCluster, more: dict[str, Any], namespace: str, counts: bool
+) -> None:
     cluster.namespace("team")
     cluster.namespace("other", kind="shared")
     cluster.pod("web", "a1", labels=WEB, namespace=namespace)
@@ -125,8 +119,7 @@ def test_k126_namespaces_of_a_term(more: dict[str, Any], namespace: str, counts:
     assert ask(cluster, apart(term(**more))) == ("a2 b1 none" if counts else "a1 a2 b1 none")
 
 
-def test_k126_labels_of_a_namespace_may_change() -> None:
-    cluster = zones()
+def test_k126_labels_of_a_namespace_may_change(cluster: SmallCluster) -> None:
     shared = term(namespaceSelector={"matchLabels": {"kind": "shared"}})
     cluster.pod("web", "a1", labels=WEB, namespace="other")
     assert ask(cluster, near(shared)) == ""
@@ -139,8 +132,9 @@ def test_k126_labels_of_a_namespace_may_change() -> None:
     assert cluster.allows("p") == ""
 
 
-def test_k126_a_null_selector_is_about_nobody_and_an_empty_one_about_all() -> None:
-    cluster = zones()
+def test_k126_a_null_selector_is_about_nobody_and_an_empty_one_about_all(
+    cluster: SmallCluster,
+) -> None:
     cluster.pod("any", "a1")
     assert ask(cluster, near(term(selector={}))) == "a1"
     nobody = {"topologyKey": HOST}
@@ -166,15 +160,15 @@ def test_k126_a_null_selector_is_about_nobody_and_an_empty_one_about_all() -> No
         (expression("app", "Exists", "web"), False),
     ],
 )
-def test_k126_requirements_of_a_selector(requirement: dict[str, Any], counts: bool) -> None:
-    cluster = zones()
+def test_k126_requirements_of_a_selector(
+    cluster: SmallCluster, requirement: dict[str, Any], counts: bool
+) -> None:
     cluster.pod("web", "a1", labels=WEB)
     selector = {"matchExpressions": [requirement]}
     assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")
 
 
-def test_k127_the_pod_goes_where_the_others_are_not() -> None:
-    cluster = zones()
+def test_k127_the_pod_goes_where_the_others_are_not(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB)
     assert ask(cluster, apart(term())) == "a2 b1 none"
     assert ask(cluster, apart(term(ZONE))) == "b1 none"
@@ -183,21 +177,18 @@ def test_k127_the_pod_goes_where_the_others_are_not() -> None:
     )
 
 
-def test_k127_one_term_is_enough() -> None:
-    cluster = zones()
+def test_k127_one_term_is_enough(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB)
     cluster.pod("db", "b1", labels=DB)
     against_db = term(selector={"matchLabels": DB})
     assert ask(cluster, apart(term(), against_db)) == "a2 none"
 
 
-def test_k127_it_is_not_against_itself() -> None:
-    cluster = zones()
+def test_k127_it_is_not_against_itself(cluster: SmallCluster) -> None:
     assert ask(cluster, apart(term(ZONE)), labels=WEB) == "a1 a2 b1 none"
 
 
-def test_k128_others_keep_the_pod_away() -> None:
-    cluster = zones()
+def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     cluster.pod("db", "a1", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("p", labels=WEB)
     assert cluster.allows("p") == "b1 none"
@@ -208,30 +199,26 @@ def test_k128_others_keep_the_pod_away() -> None:
     assert cluster.allows("q") == "a1 a2 b1 none"
 
 
-def test_k128_others_without_a_node_do_not() -> None:
-    cluster = zones()
+def test_k128_others_without_a_node_do_not(cluster: SmallCluster) -> None:
     cluster.pod("db", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("p", labels=WEB)
     assert cluster.allows("p") == "a1 a2 b1 none"
 
 
-def test_k128_namespaces_are_those_of_the_others_term() -> None:
-    cluster = zones()
+def test_k128_namespaces_are_those_of_the_others_term(cluster: SmallCluster) -> None:
     cluster.pod("db", "a1", namespace="other", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("wide", "b1", namespace="other", affinity=apart(term(namespaces=["team"])))
     cluster.pod("p", labels=WEB)
     assert cluster.allows("p") == "a1 a2 none"
 
 
-def test_k128_others_on_a_node_without_the_key_do_not() -> None:
-    cluster = zones()
+def test_k128_others_on_a_node_without_the_key_do_not(cluster: SmallCluster) -> None:
     cluster.pod("db", "none", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("p", labels=WEB)
     assert cluster.allows("p") == "a1 a2 b1 none"
 
 
-def test_k136_labels_of_nodes_and_pods_may_change() -> None:
-    cluster = zones()
+def test_k136_labels_of_nodes_and_pods_may_change(cluster: SmallCluster) -> None:
     cluster.pod("db", "a1", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("p", labels=WEB)
     cluster.node("a1", {"zone": "b"})
@@ -243,8 +230,7 @@ def test_k136_labels_of_nodes_and_pods_may_change() -> None:
     assert cluster.allows("p") == "a1 a2 b1 none"
 
 
-def test_k136_a_term_that_comes_later_counts_who_is_there() -> None:
-    cluster = zones()
+def test_k136_a_term_that_comes_later_counts_who_is_there(cluster: SmallCluster) -> None:
     for name in ("w1", "w2"):
         cluster.pod(name, "a1", labels={**WEB, "late": "yes"})
     by_late = term(ZONE, {"matchLabels": {"late": "yes"}})

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from k8s_world import HARD, SOFT, STRICT, WHOLE, World, cluster, gang, queues
+from k8s_queues import HARD, SOFT, STRICT, WHOLE, queues
+from k8s_world import World, cluster, gang
 
 from quadriga.k8s.objects import NamedReference, Pod
 from quadriga.k8s.shim import actions

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from k8s_world import World, cluster, failed, queues
+from k8s_queues import queues
+from k8s_world import World, cluster, failed
 
 from quadriga.k8s.shim.actions import Bind, Create
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded

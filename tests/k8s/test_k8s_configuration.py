@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from k8s_world import DEFAULT, SMALL, World, cluster, queues
+from k8s_queues import DEFAULT, SMALL, queues
+from k8s_world import World, cluster
 
 from quadriga.k8s.shim.inputs import (
     ConfigurationChanged,

@@ -176,7 +176,7 @@ NODE = st.fixed_dictionaries(
     foreign=st.lists(st.tuples(pods(), st.integers(0, 2)), max_size=3),
     asked=st.lists(pods(), min_size=1, max_size=6),
 )
-@settings(print_blob=True, deadline=None, max_examples=60)
+@settings(print_blob=True, max_examples=settings.default.max_examples // 2)
 def test_k124_the_core_and_the_filter_agree(
     allocatable: list[Manifest], foreign: list[tuple[Manifest, int]], asked: list[Manifest]
 ) -> None:

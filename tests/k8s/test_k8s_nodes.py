@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from k8s_world import OURS, World
 from msgspec.structs import replace
 
@@ -10,6 +11,14 @@ from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
 from quadriga.k8s.shim.inputs import BindEnded
 from quadriga.si import NodeInfo, NodeRequest
+
+
+@pytest.fixture
+def world() -> World:
+    """With a node."""
+    made = World()
+    made.add_node("n1")
+    return made
 
 
 def node_actions(world: World) -> list[str]:
@@ -40,9 +49,7 @@ def test_k94_a_node_is_created_closed_and_opened() -> None:
     assert [each.reason for each in world.records] == ["NodeAccepted"]
 
 
-def test_t13_nothing_is_bound_to_a_cordoned_node() -> None:
-    world = World()
-    world.add_node("n1")
+def test_t13_nothing_is_bound_to_a_cordoned_node(world: World) -> None:
     world.run(1)
     world.cordon("n1")
     pod = world.add_pod("a", "app", duration=10)
@@ -54,9 +61,7 @@ def test_t13_nothing_is_bound_to_a_cordoned_node() -> None:
     assert node_actions(world)[2:] == ["DRAIN_NODE", "DRAIN_TO_SCHEDULABLE"]
 
 
-def test_k187_a_cordoned_node_stays_closed_over_a_restart() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k187_a_cordoned_node_stays_closed_over_a_restart(world: World) -> None:
     world.cordon("n1")
     world.add_pod("a", "app")
     world.run(2)
@@ -66,9 +71,7 @@ def test_k187_a_cordoned_node_stays_closed_over_a_restart() -> None:
     assert "DRAIN_TO_SCHEDULABLE" not in node_actions(world)
 
 
-def test_t13_a_node_that_is_deleted_and_comes_back_under_load() -> None:
-    world = World()
-    world.add_node("n1")
+def test_t13_a_node_that_is_deleted_and_comes_back_under_load(world: World) -> None:
     world.add_node("n2")
     for n in range(6):
         world.add_pod(f"p-{n}", "app", duration=100)
@@ -88,9 +91,7 @@ def test_t13_a_node_that_is_deleted_and_comes_back_under_load() -> None:
     assert world.books() == {}
 
 
-def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -> None:
     held: list[Action] = []
 
     def fault(action: Action) -> BindEnded | None:
@@ -112,9 +113,7 @@ def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again() -> None:
     world.check()
 
 
-def test_k97_a_bind_that_had_arrived_makes_an_orphan() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k97_a_bind_that_had_arrived_makes_an_orphan(world: World) -> None:
     held: list[actions.Bind] = []
 
     def fault(action: Action) -> BindEnded | None:
@@ -137,9 +136,9 @@ def test_k97_a_bind_that_had_arrived_makes_an_orphan() -> None:
     world.check()
 
 
-def test_k97_an_orphan_whose_application_has_completed_meanwhile_is_counted_again() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k97_an_orphan_whose_application_has_completed_meanwhile_is_counted_again(
+    world: World,
+) -> None:
     world.add_node("n2")
     pod = world.add_pod("a", "app", duration=200)
     world.run(1)
@@ -156,9 +155,7 @@ def test_k97_an_orphan_whose_application_has_completed_meanwhile_is_counted_agai
     assert world.app_state("app") == ""
 
 
-def test_k97_a_node_that_is_replaced_before_its_allocation_was_heard() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k97_a_node_that_is_replaced_before_its_allocation_was_heard(world: World) -> None:
     pod = world.add_pod("a", "app", duration=50)
     # the core has placed the pod, and the shim first hears of another node of this name
     while world.core_app("app") != "Running":
@@ -203,9 +200,7 @@ def test_k96_foreign_pods_take_room_until_they_end() -> None:
     world.check()
 
 
-def test_k91_a_foreign_pod_on_an_unknown_node_is_told_when_the_node_comes() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k91_a_foreign_pod_on_an_unknown_node_is_told_when_the_node_comes(world: World) -> None:
     world.run(1)
     world.add_pod("other", scheduler="default-scheduler", node="n2")
     world.run(1)
@@ -216,9 +211,7 @@ def test_k91_a_foreign_pod_on_an_unknown_node_is_told_when_the_node_comes() -> N
     assert list(world.books().values()) == ["n2"]
 
 
-def test_k91_a_foreign_pod_without_a_node_is_told_when_it_gets_one() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k91_a_foreign_pod_without_a_node_is_told_when_it_gets_one(world: World) -> None:
     pod = world.add_pod("other", scheduler="default-scheduler")
     world.run(1)
     assert world.books() == {}
@@ -252,9 +245,7 @@ def test_k85_a_resized_pod_is_told_with_its_node_and_a_resized_ask_again() -> No
     world.check()
 
 
-def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes() -> None:
-    world = World()
-    world.add_node("n1")
+def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes(world: World) -> None:
     broken = replace(
         world.nodes["n1"], status=NodeStatus(allocatable={"cpu": "-4", "memory": "1Gi"})
     )

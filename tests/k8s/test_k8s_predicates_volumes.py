@@ -66,8 +66,14 @@ class Storage(SmallCluster):
         return self.cache.refusals(name, node)
 
 
-def test_k150_a_claim_stays_at_its_node_while_another_pod_is_placed_with_it() -> None:
-    cluster = Storage()
+@pytest.fixture
+def cluster() -> Storage:
+    return Storage()
+
+
+def test_k150_a_claim_stays_at_its_node_while_another_pod_is_placed_with_it(
+    cluster: Storage,
+) -> None:
     cluster.storage_class()
     cluster.claim(storage_class="fast", annotations={"volume.kubernetes.io/selected-node": "n2"})
     assert cluster.allows("p") == "n1 n2"
@@ -78,8 +84,7 @@ def test_k150_a_claim_stays_at_its_node_while_another_pod_is_placed_with_it() ->
     assert cluster.allows("p") == "n2"
 
 
-def test_k129_a_claim_must_be_there() -> None:
-    cluster = Storage()
+def test_k129_a_claim_must_be_there(cluster: Storage) -> None:
     assert cluster.why() == ["VolumeBinding: the claim data does not exist"]
     cluster.claim(volume="v")
     assert cluster.why() == ["VolumeBinding: the volume of the claim data does not exist"]
@@ -95,8 +100,7 @@ def test_k129_a_reservation_does_not_ask_for_volumes() -> None:
     assert Storage().asks("p", "n1") is None
 
 
-def test_k129_a_volume_may_be_for_some_nodes() -> None:
-    cluster = Storage()
+def test_k129_a_volume_may_be_for_some_nodes(cluster: Storage) -> None:
     cluster.claim(volume="v")
     cluster.set("PersistentVolume", "v", spec={"nodeAffinity": ON_N1})
     assert cluster.allows("p") == "n1"
@@ -137,8 +141,9 @@ def test_k129_a_volume_may_be_for_some_nodes() -> None:
         ),
     ],
 )
-def test_k129_claims_that_are_not_bound(fields: dict[str, Any], reason: str | None) -> None:
-    cluster = Storage()
+def test_k129_claims_that_are_not_bound(
+    cluster: Storage, fields: dict[str, Any], reason: str | None
+) -> None:
     cluster.storage_class("fast")
     cluster.storage_class("now", volumeBindingMode="Immediate")
     cluster.storage_class("unset", volumeBindingMode="")
@@ -147,8 +152,7 @@ def test_k129_claims_that_are_not_bound(fields: dict[str, Any], reason: str | No
     assert cluster.why() == ([] if reason is None else [f"VolumeBinding: {reason}"])
 
 
-def test_k129_a_class_may_be_for_some_nodes() -> None:
-    cluster = Storage()
+def test_k129_a_class_may_be_for_some_nodes(cluster: Storage) -> None:
     cluster.claim(storage_class="fast")
     topologies = [
         {"matchLabelExpressions": [{"key": ZONE, "values": ["b", "c"]}]},
@@ -180,9 +184,8 @@ def test_k129_a_class_may_be_for_some_nodes() -> None:
     ],
 )
 def test_k129_a_driver_may_tell_how_much_room_it_has(
-    capacity: dict[str, Any], allowed: str
+    cluster: Storage, capacity: dict[str, Any], allowed: str
 ) -> None:
-    cluster = Storage()
     cluster.storage_class("fast")
     cluster.claim(storage_class="fast", spec={"resources": {"requests": {"storage": "10Gi"}}})
     assert cluster.allows("p") == "n1 n2"
@@ -222,9 +225,8 @@ def test_k129_a_driver_may_tell_how_much_room_it_has(
     ],
 )
 def test_k130_a_volume_has_a_zone(
-    volume: dict[str, str], node: dict[str, str], allowed: bool
+    cluster: Storage, volume: dict[str, str], node: dict[str, str], allowed: bool
 ) -> None:
-    cluster = Storage()
     cluster.node("n1", node)
     cluster.claim(volume="v")
     cluster.set("PersistentVolume", "v", metadata={"labels": volume})
@@ -232,8 +234,7 @@ def test_k130_a_volume_has_a_zone(
     assert cluster.why() == ([] if allowed else [text])
 
 
-def test_k131_a_claim_for_one_pod_only() -> None:
-    cluster = Storage()
+def test_k131_a_claim_for_one_pod_only(cluster: Storage) -> None:
     cluster.claim(volume="v", spec={"accessModes": ["ReadWriteOncePod"]})
     cluster.set("PersistentVolume", "v")
     assert cluster.allows("p") == "n1 n2"
@@ -307,69 +308,67 @@ class Limited(Storage):
         self.set("PersistentVolume", f"v-{name}", spec={"csi": csi})
 
 
+@pytest.fixture
+def limited() -> Limited:
+    return Limited()
+
+
 FULL = "NodeVolumeLimits: the node cannot take another volume of disk.csi"
 
 
-def test_k132_a_node_can_have_so_many_volumes_of_a_driver() -> None:
-    cluster = Limited()
+def test_k132_a_node_can_have_so_many_volumes_of_a_driver(limited: Limited) -> None:
     for name in ("x", "y"):
-        cluster.bound(name)
-    cluster.use("q", "x", node="n1")
-    assert cluster.allows("p") == "n1 n2"
-    cluster.use("r", "y", node="n1")
-    assert cluster.allows("p") == "n2"
-    assert cluster.why() == [FULL]
-    assert cluster.cache.assume("p", "n1") == FULL
-    cluster.cache.remove_pod("r")
-    assert cluster.allows("p") == "n1 n2"
+        limited.bound(name)
+    limited.use("q", "x", node="n1")
+    assert limited.allows("p") == "n1 n2"
+    limited.use("r", "y", node="n1")
+    assert limited.allows("p") == "n2"
+    assert limited.why() == [FULL]
+    assert limited.cache.assume("p", "n1") == FULL
+    limited.cache.remove_pod("r")
+    assert limited.allows("p") == "n1 n2"
 
 
-def test_k132_a_volume_that_is_there_already_is_not_one_more() -> None:
-    cluster = Limited()
-    cluster.bound("x")
-    cluster.use("q", "x", "data", node="n1")
-    assert cluster.allows("p") == "n1 n2"
+def test_k132_a_volume_that_is_there_already_is_not_one_more(limited: Limited) -> None:
+    limited.bound("x")
+    limited.use("q", "x", "data", node="n1")
+    assert limited.allows("p") == "n1 n2"
 
 
-def test_k132_volumes_that_are_still_to_be_made_count() -> None:
-    cluster = Limited()
+def test_k132_volumes_that_are_still_to_be_made_count(limited: Limited) -> None:
     for name in ("x", "y", "data"):
-        cluster.claim(name, storage_class="fast")
-    cluster.use("q", "x", "y", node="n1")
-    assert cluster.allows("p") == "n2"
+        limited.claim(name, storage_class="fast")
+    limited.use("q", "x", "y", node="n1")
+    assert limited.allows("p") == "n2"
 
 
-def test_k132_attached_volumes_without_a_pod_count() -> None:
-    cluster = Limited()
+def test_k132_attached_volumes_without_a_pod_count(limited: Limited) -> None:
     for name in ("x", "y"):
-        cluster.bound(name)
+        limited.bound(name)
         spec = {"nodeName": "n1", "source": {"persistentVolumeName": f"v-{name}"}}
-        cluster.set("VolumeAttachment", name, spec=spec)
-    assert cluster.allows("p") == "n2"
-    cluster.remove("VolumeAttachment", "x")
-    assert cluster.allows("p") == "n1 n2"
+        limited.set("VolumeAttachment", name, spec=spec)
+    assert limited.allows("p") == "n2"
+    limited.remove("VolumeAttachment", "x")
+    assert limited.allows("p") == "n1 n2"
 
 
 @pytest.mark.parametrize("driver", ["free.csi", "unknown.csi"])
-def test_k132_a_driver_without_a_limit(driver: str) -> None:
-    cluster = Limited()
+def test_k132_a_driver_without_a_limit(limited: Limited, driver: str) -> None:
     for name in ("x", "y", "data"):
-        cluster.bound(name, driver)
-    cluster.use("q", "x", "y", node="n1")
-    assert cluster.allows("p") == "n1 n2"
+        limited.bound(name, driver)
+    limited.use("q", "x", "y", node="n1")
+    assert limited.allows("p") == "n1 n2"
 
 
-def test_k132_a_node_that_tells_no_limits_has_none() -> None:
-    cluster = Limited()
+def test_k132_a_node_that_tells_no_limits_has_none(limited: Limited) -> None:
     for name in ("x", "y"):
-        cluster.bound(name)
-    cluster.use("q", "x", "y", node="n1")
-    cluster.remove("CSINode", "n1")
-    assert cluster.allows("p") == "n1 n2"
+        limited.bound(name)
+    limited.use("q", "x", "y", node="n1")
+    limited.remove("CSINode", "n1")
+    assert limited.allows("p") == "n1 n2"
 
 
-def test_k88_claims_that_keep_a_pod_from_being_asked_for() -> None:
-    cluster = Storage()
+def test_k88_claims_that_keep_a_pod_from_being_asked_for(cluster: Storage) -> None:
     assert cluster.cache.claim_problems("p") == ["the claim data does not exist"]
     cluster.claim(storage_class="fast")
     assert cluster.cache.claim_problems("p") == []
@@ -379,8 +378,9 @@ def test_k88_claims_that_keep_a_pod_from_being_asked_for() -> None:
     assert cluster.cache.claim_problems("plain") == cluster.cache.claim_problems("unknown") == []
 
 
-def test_k88_the_claim_of_an_ephemeral_volume_is_named_after_pod_and_volume() -> None:
-    cluster = Storage()
+def test_k88_the_claim_of_an_ephemeral_volume_is_named_after_pod_and_volume(
+    cluster: Storage,
+) -> None:
     cluster.pod("e", volumes=[{"name": "scratch", "ephemeral": {}}])
     cluster.storage_class("fast")
     assert cluster.cache.claim_problems("e") == ["the claim e-scratch does not exist"]
@@ -391,8 +391,7 @@ def test_k88_the_claim_of_an_ephemeral_volume_is_named_after_pod_and_volume() ->
     assert cluster.allows("e") == "n1 n2"
 
 
-def test_k102_claims_that_must_be_bound_before_the_pod() -> None:
-    cluster = Storage()
+def test_k102_claims_that_must_be_bound_before_the_pod(cluster: Storage) -> None:
     cluster.storage_class("fast")
     cluster.claim(storage_class="fast")
     assert cluster.cache.unbound_claims("p") == [("team", "data")]
@@ -403,8 +402,7 @@ def test_k102_claims_that_must_be_bound_before_the_pod() -> None:
     assert cluster.cache.unbound_claims("unknown") == []
 
 
-def test_k108_the_volumes_of_a_forgotten_pod_are_free() -> None:
-    cluster = Storage()
+def test_k108_the_volumes_of_a_forgotten_pod_are_free(cluster: Storage) -> None:
     cluster.claim(volume="v", spec={"accessModes": ["ReadWriteOncePod"]})
     cluster.set("PersistentVolume", "v")
     cluster.use("q", "data")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from k8s_world import SOFT, WHOLE, Killed, World, cluster, gang
+from k8s_queues import SOFT, WHOLE
+from k8s_world import Killed, World, cluster, gang
 
 from quadriga.k8s.objects import NamedReference
 from quadriga.k8s.shim.actions import Record

@@ -1,16 +1,18 @@
-"""A core that knows the refused nodes decides as one that asks about each node (K137)."""
+"""The cache answers the core (K99, K115). A core that knows the refused nodes decides as one that asks
+about each node (K137)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 from decoded import decoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_pods import RandomPods
-from small_cluster import SmallCluster, apart, near, spread, term
+from small_cluster import SmallCluster, apart, expression, near, node_affinity, spread, term
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
@@ -52,8 +54,8 @@ class World:
     """A core with predicates, and all that it has said. Allocations are assumed when they are made."""
 
     def __init__(self, policy: str, *, knows: bool) -> None:
-        self.now = 0
-        self.cache = ClusterCache(lambda: self.now)
+        self.cluster = SmallCluster()
+        self.cache = self.cluster.cache
         self.predicates = Predicates(self.cache)
         self.scheduler = Scheduler(Options())
         self.said: list[str] = []
@@ -89,14 +91,27 @@ class World:
             action=action,
             schedulableResource=resource({"vcore": 1_000 * size}),
         )
-        self.hear(self.scheduler.apply(request, self.now))
+        self.hear(self.scheduler.apply(request, self.cluster.now))
+
+    def add_node(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> None:
+        self.cluster.node(name, labels, **spec)
+        self.node(self._known(self.cache.node(name)), 10, si.NodeInfo.CREATE)
+
+    def add_pod(self, name: str, **more: Any) -> None:
+        self.cluster.pod(name, labels={"app": "web"}, **more)
+        self.ask(self._known(self.cache.pod(name)), 1)
+
+    @staticmethod
+    def _known(found: Any) -> Any:
+        assert found is not None
+        return found
 
     def remove_node(self, name: str) -> None:
         for uid in self.cache.remove_node(name):
             self.running.pop(uid, None)
         request = si.NodeRequest(rmID=RM)
         request.nodes.add(nodeID=name, action=si.NodeInfo.DECOMISSION)
-        self.hear(self.scheduler.apply(request, self.now))
+        self.hear(self.scheduler.apply(request, self.cluster.now))
 
     def ask(self, pod: Pod, cores: int) -> None:
         self.cache.set_pod(pod)
@@ -108,7 +123,7 @@ class World:
             resourceAsk=resource({"vcore": 1_000 * cores}),
             maxAllocations=1,
         )
-        self.hear(self.scheduler.apply(request, self.now))
+        self.hear(self.scheduler.apply(request, self.cluster.now))
 
     def end(self, uid: str) -> None:
         self.cache.remove_pod(uid)
@@ -120,13 +135,13 @@ class World:
             allocationKey=uid,
             terminationType=si.TerminationType.STOPPED_BY_RM,
         )
-        self.hear(self.scheduler.apply(request, self.now))
+        self.hear(self.scheduler.apply(request, self.cluster.now))
 
     def decide(self, seconds: int) -> None:
-        self.now += seconds * SECOND
-        self.hear(self.scheduler.advance(self.now))
+        self.cluster.now += seconds * SECOND
+        self.hear(self.scheduler.advance(self.cluster.now))
         for _ in range(20):
-            outputs = self.scheduler.schedule(self.now, 64)
+            outputs = self.scheduler.schedule(self.cluster.now, 64)
             self.hear(outputs)
             if not outputs:
                 break
@@ -180,62 +195,79 @@ def history(random: Random, worlds: tuple[World, World]) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**63), st.sampled_from(("fair", "binpacking")))
-@settings(print_blob=True, deadline=None, max_examples=25)
+@settings(print_blob=True, max_examples=settings.default.max_examples // 4)
 def test_k137_with_known_refusals_the_core_says_the_same(seed: int, policy: str) -> None:
     history(Random(seed), (World(policy, knows=True), World(policy, knows=False)))
 
 
-SPECS = {
-    "a selector": {"nodeSelector": {"rack": "r3"}},
+SPECS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "selector": {"nodeSelector": {"rack": "r1"}},
+    "affinity to nodes": {
+        "affinity": node_affinity({"matchExpressions": [expression("rack", "NotIn", "r1")]})
+    },
     "together": {"affinity": near(term("zone"))},
     "apart": {"affinity": apart(term())},
     "spread": {"topologySpreadConstraints": [spread()]},
-    "a host port": {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]},
+    "ports": {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]},
+    "nowhere": {"nodeSelector": {"rack": "none"}},
 }
 
 
 @pytest.mark.parametrize("kind", SPECS)
+def test_k115_the_core_places_pods_where_predicates_allow(kind: str) -> None:
+    """Eight nodes in two zones and four racks, one of them cordoned, and ten pods in one batch."""
+    world = World("fair", knows=False)
+    for number in range(8):
+        labels = {"zone": f"z{number % 2}", "rack": f"r{number % 4}"}
+        world.add_node(f"n{number}", labels, unschedulable=number == 5)
+    for number in range(10):
+        world.add_pod(f"p{number}", **SPECS[kind])
+    world.decide(0)
+    numbers = {"apart": 7, "ports": 7, "nowhere": 0}
+    assert len(world.running) == numbers.get(kind, 10)
+    assert world.said.count("None") == len(world.running), "each is assumed"
+    nodes = [int(str(world.cache.assumed(uid))[1]) for uid in world.running]
+    assert 5 not in nodes
+    match kind:
+        case "selector":
+            assert {node % 4 for node in nodes} == {1}
+        case "affinity to nodes":
+            assert {node % 4 for node in nodes} == {0, 2, 3}
+        case "together":
+            assert len({node % 2 for node in nodes}) == 1
+        case "apart" | "ports":
+            assert len(set(nodes)) == len(nodes)
+        case "spread":
+            assert sum(node % 2 for node in nodes) == 5
+
+
+@pytest.mark.parametrize("kind", ["selector", "together", "apart", "spread", "ports"])
 def test_k137_refused_nodes_are_never_tried(kind: str) -> None:
     """On packed nodes, where the first node in order is mostly refused."""
     asked = {}
     placed = {}
     for knows in (True, False):
         world = World("binpacking", knows=knows)
-        cluster = SmallCluster()
-        cluster.cache = world.cache
         for number in range(40):
-            name = f"n{number:02}"
-            cluster.node(name, {"zone": f"z{number % 4}", "rack": f"r{number % 8}"})
-            node = world.cache.node(name)
-            assert node is not None
-            world.node(node, 10, si.NodeInfo.CREATE)
+            labels = {"zone": f"z{number % 4}", "rack": f"r{number % 8}"}
+            world.add_node(f"n{number:02}", labels)
         for number in range(20):
-            cluster.pod(f"p{number}", labels={"app": "web"}, **SPECS[kind])
-            pod = world.cache.pod(f"p{number}")
-            assert pod is not None
-            world.ask(pod, 1)
+            world.add_pod(f"p{number}", **SPECS[kind])
         world.decide(1)
         asked[knows], placed[knows] = world.predicates.asked, sorted(world.running)
     assert placed[True] == placed[False] == sorted(f"p{number}" for number in range(20))
     # One question about the best node, and one about the first that is not refused.
     assert asked[True] <= 40
-    if kind in ("apart", "a host port"):
+    if kind in ("apart", "ports"):
         assert asked[False] > 200
 
 
 def test_k137_an_ask_that_every_node_refuses_costs_one_question() -> None:
     world = World("fair", knows=True)
-    cluster = SmallCluster()
-    cluster.cache = world.cache
     for number in range(30):
-        cluster.node(f"n{number}", unschedulable=number < 20)
-        node = world.cache.node(f"n{number}")
-        assert node is not None
-        world.node(node, 10, si.NodeInfo.CREATE)
-    cluster.pod("p", nodeSelector={"rack": "none"})
-    pod = world.cache.pod("p")
-    assert pod is not None
-    world.ask(pod, 1)
+        world.add_node(f"n{number}", unschedulable=number < 20)
+    world.add_pod("p", nodeSelector={"rack": "none"})
     world.decide(1)
     assert world.predicates.asked == 1
     told = [text for text in world.events() if "Unschedulable request" in text]

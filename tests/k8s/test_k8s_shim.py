@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from k8s_world import DEFAULT, SMALL, Killed, cluster, gang, queues
+from k8s_queues import DEFAULT, SMALL, queues
+from k8s_world import Killed, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.shim import actions

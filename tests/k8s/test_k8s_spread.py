@@ -10,7 +10,8 @@ from small_cluster import HOST, SmallCluster, expression, node_affinity, spread
 WEB = {"app": "web"}
 
 
-def zones() -> SmallCluster:
+@pytest.fixture
+def cluster() -> SmallCluster:
     """Zones a, b and c, with two nodes, one and one, and a node without a zone."""
     a, b, c = ({"zone": name} for name in "abc")
     return SmallCluster(a1=a, a2=a, b1=b, c1=c, none={})
@@ -43,15 +44,13 @@ def ask(cluster: SmallCluster, *constraints: dict[str, Any], **more: Any) -> str
     ],
 )
 def test_k125_domains_differ_by_no_more_than_max_skew(
-    there: dict[str, int], skew: int, allowed: str
+    cluster: SmallCluster, there: dict[str, int], skew: int, allowed: str
 ) -> None:
-    cluster = zones()
     put(cluster, **there)
     assert ask(cluster, spread(skew=skew)) == allowed
 
 
-def test_k125_the_reasons() -> None:
-    cluster = zones()
+def test_k125_the_reasons(cluster: SmallCluster) -> None:
     put(cluster, a1=1)
     ask(cluster, spread())
     assert cluster.asks("p", "none") == "PodTopologySpread: the node has no label zone"
@@ -60,23 +59,24 @@ def test_k125_the_reasons() -> None:
     )
 
 
-def test_k125_a_constraint_that_only_prefers_refuses_nothing() -> None:
-    cluster = zones()
+def test_k125_a_constraint_that_only_prefers_refuses_nothing(cluster: SmallCluster) -> None:
     put(cluster, a1=5)
     soft = spread(whenUnsatisfiable="ScheduleAnyway")
     assert ask(cluster, soft) == "a1 a2 b1 c1 none"
 
 
-def test_k125_a_pod_that_its_own_selector_does_not_match_adds_nothing() -> None:
-    cluster = zones()
+def test_k125_a_pod_that_its_own_selector_does_not_match_adds_nothing(
+    cluster: SmallCluster,
+) -> None:
     put(cluster, a1=1)
     assert ask(cluster, spread(), labels={"app": "db"}) == "a1 a2 b1 c1"
     put(cluster, a2=1)
     assert ask(cluster, spread(), labels={"app": "db"}) == "b1 c1"
 
 
-def test_k125_pods_of_other_namespaces_and_those_being_deleted_do_not_count() -> None:
-    cluster = zones()
+def test_k125_pods_of_other_namespaces_and_those_being_deleted_do_not_count(
+    cluster: SmallCluster,
+) -> None:
     cluster.pod("foreign", "a1", namespace="other", labels=WEB)
     cluster.pod("leaving", "a1", labels=WEB, deleted=True)
     cluster.pod("db", "a1", labels={"app": "db"})
@@ -87,16 +87,14 @@ def test_k125_pods_of_other_namespaces_and_those_being_deleted_do_not_count() ->
     assert ask(cluster, spread()) == "a1 a2 b1 c1"
 
 
-def test_k125_a_null_selector_matches_nothing_and_an_empty_one_all() -> None:
-    cluster = zones()
+def test_k125_a_null_selector_matches_nothing_and_an_empty_one_all(cluster: SmallCluster) -> None:
     cluster.pod("db", "a1", labels={"app": "db"})
     nothing = {key: value for key, value in spread().items() if key != "labelSelector"}
     assert ask(cluster, nothing) == "a1 a2 b1 c1"
     assert ask(cluster, spread(labelSelector={})) == "b1 c1"
 
 
-def test_k125_nodes_that_the_pod_cannot_use_are_no_domains() -> None:
-    cluster = zones()
+def test_k125_nodes_that_the_pod_cannot_use_are_no_domains(cluster: SmallCluster) -> None:
     put(cluster, a1=1, b1=1)
     assert ask(cluster, spread()) == "c1"
     wanted = expression("zone", "In", "a", "b")
@@ -106,8 +104,7 @@ def test_k125_nodes_that_the_pod_cannot_use_are_no_domains() -> None:
     assert ask(cluster, ignoring, affinity=affinity) == ""
 
 
-def test_k125_taints_make_no_difference_unless_they_are_honored() -> None:
-    cluster = zones()
+def test_k125_taints_make_no_difference_unless_they_are_honored(cluster: SmallCluster) -> None:
     taints = [{"key": "gpu", "effect": "NoSchedule"}]
     cluster.node("c1", {"zone": "c"}, taints=taints)
     put(cluster, a1=1, b1=1)
@@ -127,8 +124,7 @@ def test_k125_only_nodes_with_all_keys_count() -> None:
     assert ask(cluster, spread()) == "n3"
 
 
-def test_k125_each_constraint_must_hold() -> None:
-    cluster = zones()
+def test_k125_each_constraint_must_hold(cluster: SmallCluster) -> None:
     put(cluster, a1=1)
     assert ask(cluster, spread(skew=2), spread(HOST)) == "a2 b1 c1"
     assert ask(cluster, spread(skew=1), spread(HOST)) == "b1 c1"
@@ -139,23 +135,22 @@ def test_k125_each_constraint_must_hold() -> None:
     [(None, "a1 a2 b1 c1"), (1, "a1 a2 b1 c1"), (3, "a1 a2 b1 c1"), (4, "")],
 )
 def test_k125_with_fewer_domains_than_wanted_the_minimum_is_zero(
-    domains: int | None, allowed: str
+    cluster: SmallCluster, domains: int | None, allowed: str
 ) -> None:
-    cluster = zones()
     put(cluster, a1=1, b1=1, c1=1)
     assert ask(cluster, spread(minDomains=domains)) == allowed
 
 
-def test_k125_labels_named_by_the_constraint_are_part_of_its_selector() -> None:
-    cluster = zones()
+def test_k125_labels_named_by_the_constraint_are_part_of_its_selector(
+    cluster: SmallCluster,
+) -> None:
     cluster.pod("old", "a1", labels={**WEB, "version": "1"})
     by_version = spread(matchLabelKeys=["version", "absent"])
     assert ask(cluster, by_version, labels={**WEB, "version": "2"}) == "a1 a2 b1 c1"
     assert ask(cluster, by_version, labels={**WEB, "version": "1"}) == "b1 c1"
 
 
-def test_k125_domains_come_and_go_with_their_nodes() -> None:
-    cluster = zones()
+def test_k125_domains_come_and_go_with_their_nodes(cluster: SmallCluster) -> None:
     put(cluster, a1=1, b1=1)
     assert ask(cluster, spread()) == "c1"
     cluster.cache.remove_node("c1")
@@ -166,8 +161,7 @@ def test_k125_domains_come_and_go_with_their_nodes() -> None:
     assert cluster.allows("p") == "c1"
 
 
-def test_k136_pods_of_a_node_that_returns_count_again() -> None:
-    cluster = zones()
+def test_k136_pods_of_a_node_that_returns_count_again(cluster: SmallCluster) -> None:
     put(cluster, a1=2)
     assert ask(cluster, spread()) == "b1 c1"
     cluster.cache.remove_node("a1")

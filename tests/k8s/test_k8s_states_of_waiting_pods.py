@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from k8s_world import DEFAULT, World, cluster, queues
+from k8s_queues import DEFAULT, queues
+from k8s_world import World, cluster
 
 from quadriga.k8s.objects import Pod
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from k8s_world import HARD, SOFT, WHOLE, World, cluster, failed
+from k8s_queues import HARD, SOFT, WHOLE
+from k8s_world import World, cluster, failed
 
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_sender import CoreSender

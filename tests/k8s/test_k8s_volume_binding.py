@@ -17,6 +17,8 @@ from quadriga.k8s.api.volume_binding import VolumeBinding
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
+pytestmark = pytest.mark.asyncio
+
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"
 
@@ -120,6 +122,14 @@ class Storage:
         return 200, written
 
 
+@pytest.fixture
+def storage() -> Storage:
+    """With a claim that waits for its first consumer."""
+    made = Storage()
+    made.add("a")
+    return made
+
+
 class Binder:
     """``result`` of the binding; sleeps end when the test says so."""
 
@@ -173,14 +183,12 @@ async def bind(storage: Storage, pod: Pod, node: str = "node-1") -> str | None:
 # -- what binds ------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_k102_a_pod_without_claims_is_bound_at_once() -> None:
     storage = Storage()
     storage.objects.synced = False
     assert await bind(storage, pod()) is None
 
 
-@pytest.mark.asyncio
 async def test_k102_bound_claims_need_nothing() -> None:
     storage = Storage()
     for name, storage_class in (("a", "wait"), ("b", "now"), ("c", "local"), ("d", "unknown")):
@@ -190,10 +198,9 @@ async def test_k102_bound_claims_need_nothing() -> None:
     assert storage.patches == []
 
 
-@pytest.mark.asyncio
-async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_for() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_for(
+    storage: Storage,
+) -> None:
     storage.add("b")
     async with binding(storage, pod("a", "b")) as (_, task):
         assert storage.patches == [("a", "node-1"), ("b", "node-1")]
@@ -204,7 +211,6 @@ async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_f
         assert await task is None
 
 
-@pytest.mark.asyncio
 async def test_k102_a_claim_that_is_half_bound_is_waited_for() -> None:
     storage = Storage()
     storage.add("a", "now")
@@ -217,39 +223,30 @@ async def test_k102_a_claim_that_is_half_bound_is_waited_for() -> None:
     assert storage.patches == []
 
 
-@pytest.mark.asyncio
 async def test_k102_the_claim_of_an_ephemeral_volume() -> None:
     storage = Storage()
     storage.add("one-data")
     storage.provision = storage.bind
+    assert list(claims_of(pod("a", ephemeral="data"))) == ["a", "one-data"]
+    assert (has_claims(pod(ephemeral="data")), has_claims(pod())) == (True, False)
     assert await bind(storage, pod(ephemeral="data")) is None
     assert storage.patches == [("one-data", "node-1")]
 
 
-@pytest.mark.asyncio
-async def test_k150_an_annotation_with_the_same_node_is_kept() -> None:
+@pytest.mark.parametrize(("before", "patches"), [("node-1", []), ("node-0", [("a", "node-1")])])
+async def test_k150_an_annotation_with_the_same_node_is_kept_and_another_is_rewritten(
+    before: str, patches: list[tuple[str, str]]
+) -> None:
     storage = Storage()
-    storage.add("a", **{SELECTED: "node-1"})
+    storage.add("a", **{SELECTED: before})
     async with binding(storage, pod("a")) as (_, task):
         storage.bind("a")
         assert await task is None
-    assert storage.patches == []
+    assert storage.patches == patches
 
 
-@pytest.mark.asyncio
-async def test_k150_an_annotation_with_another_node_is_rewritten() -> None:
-    storage = Storage()
-    storage.add("a", **{SELECTED: "node-0"})
-    storage.provision = storage.bind
-    assert await bind(storage, pod("a")) is None
-    assert storage.patches == [("a", "node-1")]
-
-
-@pytest.mark.asyncio
-async def test_k102_an_old_version_from_the_watch_does_not_count() -> None:
+async def test_k102_an_old_version_from_the_watch_does_not_count(storage: Storage) -> None:
     """The watch is behind: it still shows the claim without the annotation."""
-    storage = Storage()
-    storage.add("a")
     storage.held = True
     async with binding(storage, pod("a")) as (binder, task):
         binder.volumes.changed(("ns", "a"))
@@ -263,11 +260,8 @@ async def test_k102_an_old_version_from_the_watch_does_not_count() -> None:
         assert await task is None
 
 
-@pytest.mark.asyncio
-async def test_k102_the_volume_itself_is_waited_for() -> None:
+async def test_k102_the_volume_itself_is_waited_for(storage: Storage) -> None:
     """Claims and volumes are watched apart: one may be seen before the other."""
-    storage = Storage()
-    storage.add("a")
     async with binding(storage, pod("a")) as (_, task):
         storage.claims["a"]["spec"]["volumeName"] = "v"
         storage.claims["a"]["metadata"]["annotations"][COMPLETED] = "yes"
@@ -278,10 +272,7 @@ async def test_k102_the_volume_itself_is_waited_for() -> None:
         assert await task is None
 
 
-@pytest.mark.asyncio
-async def test_k102_a_volume_that_was_made_for_another_node_does_not_do() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_a_volume_that_was_made_for_another_node_does_not_do(storage: Storage) -> None:
     storage.provision = storage.bind
     storage.misplaced["pod-1", "node-1"] = "VolumeBinding: elsewhere"
     assert await bind(storage, pod("a")) == "VolumeBinding: elsewhere"
@@ -290,10 +281,9 @@ async def test_k102_a_volume_that_was_made_for_another_node_does_not_do() -> Non
 # -- what does not ---------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
-async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_works() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_works(
+    storage: Storage,
+) -> None:
     storage.provision = storage.give_up
     reason = await bind(storage, pod("a"))
     assert reason == (
@@ -304,10 +294,7 @@ async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_
     assert storage.patches == [("a", "node-1"), ("a", "node-2")]
 
 
-@pytest.mark.asyncio
-async def test_k102_a_list_may_skip_the_version_that_was_written() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_a_list_may_skip_the_version_that_was_written(storage: Storage) -> None:
     storage.held = True
     async with binding(storage, pod("a")) as (_, task):
         storage.give_up("a")
@@ -315,21 +302,15 @@ async def test_k102_a_list_may_skip_the_version_that_was_written() -> None:
         assert "cannot make a volume" in (await task or "")
 
 
-@pytest.mark.asyncio
-async def test_k102_another_pod_takes_the_claim_to_its_node() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_another_pod_takes_the_claim_to_its_node(storage: Storage) -> None:
     async with binding(storage, pod("a")) as (_, task):
         storage.claims["a"]["metadata"]["annotations"][SELECTED] = "node-2"
         storage.show("a")
         assert await task == "persistentvolumeclaim a waits for node node-2 now"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("happens", ["deleted", "deleting", "replaced"])
-async def test_k102_the_claim_goes(happens: str) -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_the_claim_goes(storage: Storage, happens: str) -> None:
     async with binding(storage, pod("a")) as (_, task):
         if happens == "deleted":
             storage.remove("a")
@@ -342,7 +323,6 @@ async def test_k102_the_claim_goes(happens: str) -> None:
         assert (await task or "").startswith("persistentvolumeclaim a ")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("storage_class", "reason"),
     [
@@ -362,22 +342,14 @@ async def test_k103_what_nobody_binds_is_refused_before_anything_is_written(
     assert storage.patches == []
 
 
-@pytest.mark.asyncio
-async def test_k102_a_claim_that_is_missing() -> None:
-    assert await bind(Storage(), pod("a")) == "persistentvolumeclaim a not found"
-
-
-@pytest.mark.asyncio
-async def test_k9_before_claims_are_known_nothing_is_bound() -> None:
+async def test_k9_claims_that_are_missing_or_not_known_yet_are_not_bound() -> None:
     storage = Storage()
+    assert await bind(storage, pod("a")) == "persistentvolumeclaim a not found"
     storage.objects.synced = False
     assert await bind(storage, pod("a")) == "the claims of the cluster are not known yet"
 
 
-@pytest.mark.asyncio
-async def test_k102_the_wait_has_an_end() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_the_wait_has_an_end(storage: Storage) -> None:
     storage.add("b")
     async with binding(storage, pod("a", "b")) as (binder, task):
         storage.bind("a")
@@ -388,11 +360,8 @@ async def test_k102_the_wait_has_an_end() -> None:
 # -- writes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("answer", [500, 503, 429, "no connection"])
-async def test_k107_a_write_is_tried_again(answer: int | str) -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k107_a_write_is_tried_again(storage: Storage, answer: int | str) -> None:
     storage.answers = [answer, answer]
     storage.provision = storage.bind
     async with binding(storage, pod("a")) as (binder, task):
@@ -403,10 +372,7 @@ async def test_k107_a_write_is_tried_again(answer: int | str) -> None:
     assert [seconds for seconds, _ in binder.sleeps] == [600.0, 1.0, 2.0]
 
 
-@pytest.mark.asyncio
-async def test_k107_a_write_is_not_tried_for_ever() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k107_a_write_is_not_tried_for_ever(storage: Storage) -> None:
     storage.answers = ["no connection"] * 9
     async with binding(storage, pod("a")) as (binder, task):
         for _ in range(9):
@@ -417,35 +383,19 @@ async def test_k107_a_write_is_not_tried_for_ever() -> None:
     assert [seconds for seconds, _ in binder.sleeps[1:]] == [1, 2, 4, 8, 16, 30, 30, 30]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [(403, "cannot be written"), (422, "cannot be written"), (404, "not there any more")],
 )
-async def test_k107_a_refusal_ends_it(answer: int, reason: str) -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k107_a_refusal_ends_it(storage: Storage, answer: int, reason: str) -> None:
     storage.answers = [answer]
     assert reason in (await bind(storage, pod("a")) or "")
 
 
-@pytest.mark.asyncio
-async def test_k102_it_can_be_cancelled_and_goes_on_from_there() -> None:
-    storage = Storage()
-    storage.add("a")
+async def test_k102_it_can_be_cancelled_and_goes_on_from_there(storage: Storage) -> None:
     async with binding(storage, pod("a")):
         pass
     async with binding(storage, pod("a")) as (_, task):
         storage.bind("a")
         assert await task is None
     assert storage.patches == [("a", "node-1")]
-
-
-# -- names -----------------------------------------------------------------------------------------
-
-
-def test_k88_an_ephemeral_claim_is_named_after_pod_and_volume() -> None:
-    made = pod("a", ephemeral="data")
-    assert has_claims(made)
-    assert not has_claims(pod())
-    assert list(claims_of(made)) == ["a", "one-data"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from k8s_world import HARD, QUEUES, SOFT, WHOLE, cluster, gang
+from k8s_queues import HARD, QUEUES, SOFT, WHOLE
+from k8s_world import cluster, gang
 
 
 def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:

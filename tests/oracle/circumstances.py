@@ -9,16 +9,6 @@ from typing import Any
 from quadriga.core.config import ConfigError, QueueConfig, load
 from tests.oracle.scenario import Scenario
 
-__all__ = [
-    "always",
-    "changes_configuration",
-    "has_gangs",
-    "has_gangs_and_quotas",
-    "limits_differ_by_level",
-    "requires_node",
-    "shares_may_be_raw",
-]
-
 
 def always(scenario: Scenario) -> bool:
     return True

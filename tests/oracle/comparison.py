@@ -19,19 +19,6 @@ from tests.oracle.settings import Setting
 from tests.oracle.totals import Line, their_totals
 from tests.oracle.view import Facts, Memory, View
 
-__all__ = [
-    "ENOUGH",
-    "Course",
-    "Difference",
-    "Played",
-    "StateAware",
-    "Verdict",
-    "compare",
-    "judge",
-    "play",
-]
-
-
 Compare = Callable[[Scenario, str, tuple[Setting, ...]], "Verdict"]
 
 #: the least share of the steps that must be compared where a comparison ends early

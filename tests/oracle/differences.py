@@ -21,14 +21,6 @@ from tests.oracle.scenario import Scenario
 from tests.oracle.settings import ADMISSION, HOLD, Setting
 from tests.oracle.view import View
 
-__all__ = [
-    "RULES",
-    "Rule",
-    "explainers",
-    "partings_of",
-    "possible_settings",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -15,8 +15,6 @@ from tests.oracle.comparison import Verdict
 from tests.oracle.player import START, Player
 from tests.oracle.scenario import V15, Callback
 
-__all__ = ["Event", "events_apart"]
-
 Quantities = tuple[tuple[str, int], ...]
 
 

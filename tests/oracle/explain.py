@@ -13,22 +13,6 @@ from tests.oracle.scenario import V18
 from tests.oracle.totals import Line
 from tests.oracle.view import View
 
-__all__ = [
-    "answered_ask_release",
-    "answered_release_by_key",
-    "ask_sent_again",
-    "leaked_place",
-    "hint_after_a_vain_round",
-    "on_a_draining_node",
-    "placeholder_without_group",
-    "removed_application",
-    "several_reservations",
-    "stuck_completing",
-    "unknown_node",
-    "user_gets_back",
-]
-
-
 # -- releases, removals, refusals ------------------------------------------------------------------
 
 

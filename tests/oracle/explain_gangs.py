@@ -10,15 +10,6 @@ from quadriga.core.model.resources import covers
 from tests.oracle.observe import ahead, apps, ask_releases, kept_asks
 from tests.oracle.view import View
 
-__all__ = [
-    "gang_runs_on_enough",
-    "one_replacement_in_flight",
-    "replacement_in_one_step",
-    "shrunk_group",
-    "soft_keeps_real_asks",
-    "waits_with_leftovers",
-]
-
 
 def one_replacement_in_flight(view: View) -> None:
     """X28: what a replacement in flight means when the placeholder timer fires in Accepted.

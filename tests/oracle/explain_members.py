@@ -10,13 +10,6 @@ from tests.oracle.observe import apps
 from tests.oracle.totals import Line
 from tests.oracle.view import View
 
-__all__ = [
-    "another_node_than_one_that_drains",
-    "gang_without_announcement",
-    "member_without_placeholder",
-    "one_for_one",
-]
-
 
 def gang_without_announcement(view: View) -> None:
     """X35: placeholder asks make a gang of an application that announced none. Here its real asks are

@@ -6,10 +6,9 @@ priorities and shares, nodes that come, change, drain and go, asks that wait lon
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
-
-__all__ = ["invent"]
 
 Step = dict[str, Any]
 Branch = dict[str, Any]
@@ -256,21 +255,20 @@ class _Inventor:
         if self.limited and queue["leaf"] and rng.random() < 0.7:
             queue["limits"] = self.make_limits(queue, int(resources.get("max") or share))
 
-    def make_limits(self, queue: Branch, most: int) -> list[str]:
+    def make_limits(self, queue: Branch, most: int) -> list[Branch]:
         """Of users, of groups, or both; at one level only, so that none is above another."""
         rng = self.rng
-        who = [f'users: ["{user}"]' for user in USERS if rng.random() < 0.3]
-        who += ['users: ["*"]'] if rng.random() < 0.5 else []
-        groups = [f'groups: ["{group}"]' for group in GROUPS if rng.random() < 0.4]
-        who += [*groups, 'groups: ["*"]'] if groups and rng.random() < 0.4 else groups
+        who = [{"users": [user]} for user in USERS if rng.random() < 0.3]
+        who += [{"users": ["*"]}] if rng.random() < 0.5 else []
+        groups = [{"groups": [group]} for group in GROUPS if rng.random() < 0.4]
+        who += [*groups, {"groups": ["*"]}] if groups and rng.random() < 0.4 else groups
         limits = []
         for each in who:
-            size = rng.randint(max(1, most // 6), max(1, most // 2))
-            what = [f"maxresources: {{memory: {size}, vcore: {size * 100}m}}"]
+            what = {"maxresources": amount(rng.randint(max(1, most // 6), max(1, most // 2)))}
             if rng.random() < 0.4:
-                places = rng.randint(1, queue.get("maxapplications", 3))
-                what = [*what, f"maxapplications: {places}"][rng.randint(0, 1) :]
-            limits.append(f"{{{', '.join([each, *what])}}}")
+                places = {"maxapplications": rng.randint(1, queue.get("maxapplications", 3))}
+                what = [{**what, **places}, places][rng.randint(0, 1)]
+            limits.append(each | what)
         return limits
 
     def change_configuration(self) -> Step:
@@ -284,36 +282,32 @@ class _Inventor:
 
     def config(self) -> str:
         rng = self.rng
-        lines = ["partitions:", "  - name: default"]
+        partition: Branch = {"name": "default"}
         if rng.random() < 0.6:
-            lines += ["    nodesortpolicy:", f"      type: {rng.choice(('fair', 'binpacking'))}"]
+            partition["nodesortpolicy"] = {"type": rng.choice(("fair", "binpacking"))}
             if rng.random() < 0.5:
-                weight = rng.choice((0.5, 1, 3))
-                lines.append(f"      resourceweights: {{memory: {weight}, vcore: 1}}")
-        lines += ["    queues:", "      - name: root", '        submitacl: "*"']
-        lines += ["        properties:", '          gang.hold: "false"']
-        lines += ['          gang.admission: "incremental"', "        queues:"]
-        for queue in self.tree:
-            lines += _written(queue, "          ")
-        return "\n".join(lines) + "\n"
+                weights = {"memory": rng.choice((0.5, 1, 3)), "vcore": 1}
+                partition["nodesortpolicy"]["resourceweights"] = weights
+        properties = {"gang.hold": "false", "gang.admission": "incremental"}
+        below = [_configured(queue) for queue in self.tree]
+        return with_root(below, partition, properties=properties)
 
 
-def _written(queue: Branch, indent: str) -> list[str]:
-    lines = [f"{indent}- name: {queue['name']}"]
-    if "maxapplications" in queue:
-        lines.append(f"{indent}  maxapplications: {queue['maxapplications']}")
-    if queue["properties"]:
-        lines.append(f"{indent}  properties:")
-        lines += [f'{indent}    {key}: "{value}"' for key, value in queue["properties"].items()]
-    if queue["resources"]:
-        lines.append(f"{indent}  resources:")
-        for name, share in queue["resources"].items():
-            lines.append(f"{indent}    {name}: {{memory: {share}, vcore: {share * 100}m}}")
-    if queue["limits"]:
-        lines.append(f"{indent}  limits:")
-        lines += [f"{indent}    - {limit}" for limit in queue["limits"]]
-    if queue["below"]:
-        lines.append(f"{indent}  queues:")
-        for child in queue["below"]:
-            lines += _written(child, indent + "    ")
-    return lines
+def _configured(queue: Branch) -> Branch:
+    resources = {name: amount(share) for name, share in queue["resources"].items()}
+    below = [_configured(child) for child in queue["below"]]
+    given = {
+        name: queue[name] for name in ("maxapplications", "properties", "limits") if queue.get(name)
+    }
+    given |= {"resources": resources} if resources else {}
+    return {"name": queue["name"], **given} | ({"queues": below} if below else {})
+
+
+def amount(memory: int) -> dict[str, Any]:
+    return {"memory": memory, "vcore": f"{memory * 100}m"}
+
+
+def with_root(queues: Tree, partition: Branch | None = None, **root: Any) -> str:
+    """A configuration with these queues below root (JSON is YAML)."""
+    top = {"name": "root", "submitacl": "*", "queues": queues, **root}
+    return json.dumps({"partitions": [{"name": "default", **(partition or {}), "queues": [top]}]})

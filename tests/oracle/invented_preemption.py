@@ -7,11 +7,8 @@ once: with several waves it would matter to the nanosecond who has tried when.
 from __future__ import annotations
 
 import random
-from typing import Any
 
-__all__ = ["invent_preemption"]
-
-Step = dict[str, Any]
+from tests.oracle.invented import Branch, Step, Tree, amount, with_root
 
 _STEPS = ("schedule", "advance", "confirm", "release", "idle", "low", "drain")
 
@@ -103,13 +100,12 @@ class _Inventor:
 
     def config(self) -> str:
         rng = self.rng
-        lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
-        lines += ['        submitacl: "*"', "        queues:"]
-        indent, above = "          ", "root"
+        top: Tree = []
+        tree, above = top, "root"
         if rng.random() < 0.4:
-            lines += _queue("p", indent, guaranteed=rng.choice((0, 200)))
-            lines.append(f"{indent}  queues:")
-            indent, above = indent + "    ", "root.p"
+            parent = _queue("p", guaranteed=rng.choice((0, 200)))
+            top.append(parent)
+            tree, above = parent.setdefault("queues", []), "root.p"
         for at in range(rng.randint(1, 2)):
             properties = {}
             if rng.random() < 0.15:
@@ -117,7 +113,7 @@ class _Inventor:
             if rng.random() < 0.15:
                 properties["priority.offset"] = rng.choice(("5", "-5"))
             name = f"b{at:02}-low"
-            lines += _queue(name, indent, properties, guaranteed=rng.choice((0, 30, 50, 70)))
+            tree.append(_queue(name, properties, guaranteed=rng.choice((0, 30, 50, 70))))
             self.low.append(f"{above}.{name}")
         for at in range(rng.randint(1, 2)):
             properties = {"preemption.delay": "1s"}
@@ -127,40 +123,25 @@ class _Inventor:
                 properties["priority.policy"] = "fence"
             name = f"c{at:02}-high"
             guaranteed, most = rng.choice((0, 50, 50, 80)), rng.choice((0, 0, 100))
-            lines += _queue(name, "          ", properties, guaranteed=guaranteed, most=most)
+            top.append(_queue(name, properties, guaranteed=guaranteed, most=most))
             self.high.append(f"root.{name}")
-        return "\n".join(lines) + "\n"
+        return with_root(top)
 
     def config_below_a_max(self) -> str:
         rng = self.rng
-        lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
-        lines += ['        submitacl: "*"', "        queues:"]
-        lines += _queue("a-low", "          ", guaranteed=rng.choice((0, 20)))
-        lines += _queue("p", "          ", most=rng.choice((80, 100, 120)))
-        lines.append("            queues:")
-        lines += _queue("b-low", "              ", guaranteed=rng.choice((10, 20)))
-        high = {"preemption.delay": "1s"}
-        lines += _queue("c-high", "              ", high, guaranteed=rng.choice((30, 50)))
+        outside = _queue("a-low", guaranteed=rng.choice((0, 20)))
+        parent = _queue("p", most=rng.choice((80, 100, 120)))
+        low = _queue("b-low", guaranteed=rng.choice((10, 20)))
+        high = _queue("c-high", {"preemption.delay": "1s"}, guaranteed=rng.choice((30, 50)))
         self.low += ["root.a-low", "root.p.b-low"]
         self.high.append("root.p.c-high")
-        return "\n".join(lines) + "\n"
+        return with_root([outside, {**parent, "queues": [low, high]}])
 
 
 def _queue(
-    name: str,
-    indent: str,
-    properties: dict[str, str] | None = None,
-    *,
-    guaranteed: int = 0,
-    most: int = 0,
-) -> list[str]:
-    lines = [f"{indent}- name: {name}"]
-    if properties:
-        lines.append(f"{indent}  properties:")
-        lines += [f'{indent}    {key}: "{value}"' for key, value in properties.items()]
-    if guaranteed or most:
-        lines.append(f"{indent}  resources:")
-    for what, share in (("guaranteed", guaranteed), ("max", most)):
-        if share:
-            lines.append(f"{indent}    {what}: {{memory: {share}, vcore: {share * 100}m}}")
-    return lines
+    name: str, properties: dict[str, str] | None = None, *, guaranteed: int = 0, most: int = 0
+) -> Branch:
+    shares = {"guaranteed": guaranteed, "max": most}
+    resources = {what: amount(share) for what, share in shares.items() if share}
+    given = {"properties": properties, "resources": resources}
+    return {"name": name, **{key: value for key, value in given.items() if value}}

@@ -21,8 +21,6 @@ from typing import Any
 from tests.oracle.scenario import V15, Callback
 from tests.oracle.totals import Line
 
-__all__ = ["Reader", "Said", "about"]
-
 #: an instant (ns since the start) and a line
 Said = tuple[int, Line]
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from quadriga.core.config import QueueConfig, load
 from tests.oracle import model_limits as limits
-from tests.oracle.model_cycles import REPLACED, TIMEOUT, Cycles, Word
+from tests.oracle.model_cycles import TIMEOUT, Cycles, Word
+from tests.oracle.model_members import REPLACED
 from tests.oracle.model_parts import (
     App,
     Ask,
@@ -25,8 +26,6 @@ from tests.oracle.model_parts import (
     plus,
     within,
 )
-
-__all__ = ["OPERATIONS", "Model", "Word"]
 
 #: the steps that it can follow
 OPERATIONS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quadriga.core.config import PartitionConfig
 from tests.oracle import model_limits as limits
 from tests.oracle import model_order as order
-from tests.oracle.model_members import REPLACED, Members
+from tests.oracle.model_members import Members
 from tests.oracle.model_parts import (
     App,
     Ask,
@@ -19,8 +19,6 @@ from tests.oracle.model_parts import (
     within,
 )
 from tests.oracle.model_preemption import PREEMPTED, choose
-
-__all__ = ["REPLACED", "TIMEOUT", "Cycles", "Word"]
 
 Word = tuple[str, ...]
 """``("new", app, key, node)``, ``("released", app, key, type)`` or ``("state", app, name)``."""

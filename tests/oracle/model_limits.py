@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from quadriga.core.config.tree import LimitConfig
 from tests.oracle.model_parts import App, Queue, Resources, narrower, plus, sum_of
 
-__all__ = ["bind", "may_run", "room_for"]
-
 WILDCARD = "*"
 
 

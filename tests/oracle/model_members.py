@@ -7,8 +7,6 @@ from tests.oracle import model_limits as limits
 from tests.oracle import model_order as order
 from tests.oracle.model_parts import App, Ask, Held, Node, Resources, fits, narrower, plus, within
 
-__all__ = ["REPLACED", "Members"]
-
 REPLACED = "PLACEHOLDER_REPLACED"
 
 

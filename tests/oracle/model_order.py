@@ -9,8 +9,6 @@ from typing import Any
 from quadriga.core.config import PartitionConfig
 from tests.oracle.model_parts import App, Node, Queue, Resources, narrower, plus
 
-__all__ = ["applications", "fit_in_score", "headroom", "leaves", "nodes"]
-
 
 def leaves(queue: Queue, capacity: Resources) -> Iterator[Queue]:
     """The leaves with anything pending, in the order in which they are visited (5.3, 5.4)."""

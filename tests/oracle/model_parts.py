@@ -7,22 +7,6 @@ from dataclasses import dataclass, field
 
 from quadriga.core.config import QueueConfig
 
-__all__ = [
-    "LOWEST",
-    "App",
-    "Ask",
-    "Group",
-    "Held",
-    "Node",
-    "Queue",
-    "Resources",
-    "fits",
-    "narrower",
-    "plus",
-    "sum_of",
-    "within",
-]
-
 Resources = dict[str, int]
 
 LOWEST = -(2**31)

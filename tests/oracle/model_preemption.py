@@ -18,8 +18,6 @@ from tests.oracle.model_parts import (
     within,
 )
 
-__all__ = ["PREEMPTED", "choose"]
-
 PREEMPTED = "PREEMPTED_BY_SCHEDULER"
 
 _ORIGINATOR, _OPTED_OUT = 2**33, 2**34

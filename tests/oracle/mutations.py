@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,6 @@ from tests.oracle.differences import possible_settings
 from tests.oracle.player import Player
 from tests.oracle.scenario import V15, Answer, Callback, Scenario
 from tests.oracle.settings import Setting
-
-__all__ = ["Mutation", "mutations_of", "unnoticed"]
 
 Settings = tuple[Setting, ...]
 
@@ -43,6 +41,8 @@ class Mutation:
         if not self.part:  # the message is its only item
             if self.kind == "dropped":
                 del callbacks[self.message]
+            elif self.kind == "later":
+                callbacks[self.message] = t + 1, kind, message
             else:
                 message["state"] = "SKIPPED"
             return Answer(callbacks, answer.done)
@@ -103,39 +103,50 @@ def mutations_of(at: int, answer: Answer) -> Iterator[Mutation]:
                     yield Mutation(at, n, part, i, "reason")
 
 
-def unnoticed(scenario: Scenario, version: str, every: int = 1) -> tuple[int, Counter[str]]:
+def unnoticed(scenario: Scenario, version: str) -> tuple[int, Counter[str]]:
     """How many alterations of that version's output were tried, and those that are not noticed, by
-    the rule that allows them. ``every`` n-th is tried."""
+    the rule that allows them."""
     answers = scenario.answers(version)
     assert answers is not None
     mutations = [each for at, answer in enumerate(answers) for each in mutations_of(at, answer)]
-    mutations = mutations[len(scenario.name) % every :: every]
+    (_, usual), *verdicts = verdicts_on(scenario, version, [None, *mutations])
+    found: Counter[str] = Counter()
+    for mutation, verdict in verdicts:
+        if verdict.agrees and mutation is not None:
+            found[_why(mutation, version, verdict, usual, answers)] += 1
+    return len(mutations), found
+
+
+def verdicts_on(
+    scenario: Scenario, version: str, mutations: Sequence[Mutation | None]
+) -> Iterator[tuple[Mutation | None, Verdict]]:
+    """Each alteration of that version's output, and the verdict on the scenario with it; ``None``
+    stands for the output as it is."""
+    answers = scenario.answers(version)
+    assert answers is not None
     told = {
         settings: _verdicts(scenario, version, settings, answers, mutations)
         for settings in ((), *possible_settings(scenario))
     }
     others: dict[tuple[str, Settings], Verdict] = {}
-
-    found: Counter[str] = Counter()
-    against = None if version == V15 else version
-    usual = judge(scenario, against)
     for mutation in mutations:
 
         def compared(
-            scenario: Scenario, against: str, settings: Settings = (), mutation: Mutation = mutation
+            scenario: Scenario,
+            against: str,
+            settings: Settings = (),
+            mutation: Mutation | None = mutation,
         ) -> Verdict:
             if against == version:
                 verdict = told[settings][mutation]
-                return dataclasses.replace(verdict, rules=Counter(verdict.rules))
-            if (against, settings) not in others:
-                others[against, settings] = compare(scenario, against, settings)
-            verdict = others[against, settings]
+            else:
+                if (against, settings) not in others:
+                    others[against, settings] = compare(scenario, against, settings)
+                verdict = others[against, settings]
             return dataclasses.replace(verdict, rules=Counter(verdict.rules))
 
-        verdict = judge(scenario, against, compared=compared)
-        if verdict.agrees:
-            found[_why(mutation, version, verdict, usual, answers)] += 1
-    return len(mutations), found
+        # which begins with v1.5.2 by itself
+        yield mutation, judge(scenario, None if version == V15 else version, compared=compared)
 
 
 def _verdicts(
@@ -143,16 +154,17 @@ def _verdicts(
     version: str,
     settings: Settings,
     answers: list[Answer],
-    mutations: list[Mutation],
-) -> dict[Mutation, Verdict]:
+    mutations: Sequence[Mutation | None],
+) -> dict[Mutation | None, Verdict]:
     """The verdict on each altered reference."""
     by_step: dict[int, list[Mutation]] = {}
     for mutation in mutations:
-        by_step.setdefault(mutation.at, []).append(mutation)
+        if mutation is not None:
+            by_step.setdefault(mutation.at, []).append(mutation)
     player = Player(scenario.steps, settings, version)
     aware = StateAware(player)
     base = Course(Verdict(scenario, version, settings), aware)
-    over: dict[Mutation, Verdict] = {}
+    over: dict[Mutation | None, Verdict] = {}
     branches: dict[Mutation, Course] = {}
     excused: dict[Mutation, dict[int, tuple[str, ...]]] = {}
     for at, (step, answer) in enumerate(zip(scenario.steps, answers, strict=True)):
@@ -175,8 +187,9 @@ def _verdicts(
                 excused[mutation] = branch.verdict.explained
     for mutation in mutations:
         if mutation not in over:
-            verdict = branches.get(mutation, base).verdict
-            explained = verdict.explained | excused.get(mutation, {})
+            branch = base if mutation is None else branches.get(mutation, base)
+            verdict = branch.verdict
+            explained = verdict.explained | (excused.get(mutation, {}) if mutation else {})
             over[mutation] = dataclasses.replace(verdict, explained=explained)
     return over
 

@@ -10,9 +10,6 @@ from tests.oracle.scenario import V18
 from tests.oracle.totals import Line
 from tests.oracle.view import Key, View
 
-__all__ = ["ahead", "apps", "ask_releases", "kept_asks", "observe"]
-
-
 # -- what steps say, before anybody plays them -----------------------------------------------------
 
 

@@ -15,13 +15,6 @@ from tests.oracle.scenario import Scenario
 from tests.oracle.totals import Line
 from tests.oracle.view import View
 
-__all__ = [
-    "another_queue_first",
-    "goes_to_a_draining_queue",
-    "limited_on_one_level",
-    "not_held_up_by_a_required_node",
-]
-
 #: kinds of lines that say that the core decided something for an application
 _DECIDED = ("new", "released", "state")
 

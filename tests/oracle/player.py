@@ -40,8 +40,6 @@ from tests.oracle.scenario import V15, V18, Answer, Callback
 from tests.oracle.settings import Setting, with_properties
 from tests.oracle.totals import our_totals
 
-__all__ = ["OPERATIONS", "START", "Player", "cannot_be_told"]
-
 START = 946_684_800 * 10**9  # 2000-01-01
 
 #: kinds of release that the resource manager confirms (R2)

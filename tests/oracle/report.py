@@ -10,8 +10,6 @@ from tests.oracle.lines import Reader, Said
 from tests.oracle.player import START, Player
 from tests.oracle.scenario import V15, Scenario
 
-__all__ = ["as_data", "lines_of", "ours", "summary"]
-
 
 def headline(verdict: Verdict) -> str:
     """One line: the scenario, how it came out, by which rules."""

@@ -27,8 +27,6 @@ from quadriga.si import (
 )
 from quadriga.sim.script import resource
 
-__all__ = ["NotUnderstood", "Requests", "termination"]
-
 
 class NotUnderstood(ValueError):
     """A step that is not as the README says."""

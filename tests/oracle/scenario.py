@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["V15", "V18", "Answer", "Scenario", "Versions", "scenarios"]
-
 V15, V18 = "1.5.2", "1.8.0"
 
 _SUFFIX = {V15: ".out", V18: ".out18"}
@@ -57,9 +55,18 @@ class Scenario:
         """The texts of all queue configurations that it brings."""
         return [step["config"] for step in self.steps if isinstance(step.get("config"), str)]
 
+    @cached_property
+    def _read(self) -> dict[str, list[Answer] | None]:
+        return {}
+
     def answers(self, version: str) -> list[Answer] | None:
         """What that version answered, step by step; shorter than ``steps`` if it ended early, and
-        ``None`` if there is no output of it."""
+        ``None`` if there is no output of it. It is read once."""
+        if version not in self._read:
+            self._read[version] = self._answers(version)
+        return self._read[version]
+
+    def _answers(self, version: str) -> list[Answer] | None:
         text = _text(self.folder / (self.name + _SUFFIX[version]))
         if text is None:
             return None

@@ -7,8 +7,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["ADMISSION", "HOLD", "Setting", "with_properties"]
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -6,7 +6,6 @@ nobody has seen.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,19 +16,12 @@ from tests.oracle.invented_preemption import invent_preemption
 from tests.oracle.lines import Reader, Said
 from tests.oracle.model import OPERATIONS, Model, Word
 from tests.oracle.player import Player
-from tests.oracle.scenario import V15, Scenario, scenarios
+from tests.oracle.scenario import V15, Scenario
 
 #: what these have is beyond the model, or one of the rules in which ours differs
 BEYOND = (
-    "limits-020",
-    "queues-020",
-    "s3_quota",
-    "s4_",
-    "s15_rejects",
-    "s17_recover_node",
-    "s24_required_node",
-    "s27_config_update",
-    "s36_limits",
+    *("limits-020", "queues-020", "s3_quota", "s4_", "s15_rejects", "s17_recover_node"),
+    *("s24_required_node", "s27_config_update", "s36_limits"),
 )
 
 
@@ -63,9 +55,9 @@ def is_known(scenario: Scenario) -> bool:
     return known and not scenario.name.startswith(BEYOND)
 
 
-def test_the_model_decides_like_the_go_core(shared: Path) -> None:
+def test_the_model_decides_like_the_go_core(recordings: list[Scenario]) -> None:
     followed = 0
-    for scenario in scenarios([shared / "data" / "oracle"]):
+    for scenario in recordings:
         answers = scenario.answers(V15)
         if not is_known(scenario) or answers is None:
             continue

@@ -15,18 +15,11 @@ from tests.oracle.report import lines_of
 from tests.oracle.scenario import scenarios
 
 
-@pytest.fixture(scope="module")
-def verdicts(shared: Path) -> list[Verdict]:
-    return [judge(scenario) for scenario in scenarios([shared / "data" / "oracle"])]
-
-
 def test_all_shared_scenarios_agree(verdicts: list[Verdict]) -> None:
+    """... and hardly any step is left out."""
     wrong = [line for verdict in verdicts if not verdict.agrees for line in lines_of(verdict)]
     assert not wrong, "\n".join(wrong)
     assert len(verdicts) >= 40
-
-
-def test_hardly_any_step_is_left_out(verdicts: list[Verdict]) -> None:
     steps = sum(len(verdict.scenario.steps) for verdict in verdicts)
     assert sum(verdict.compared for verdict in verdicts) > 0.99 * steps
 

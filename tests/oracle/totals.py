@@ -12,8 +12,6 @@ from typing import Any
 from quadriga.core import Scheduler
 from quadriga.core.runtime.dialect import Dialect
 
-__all__ = ["Line", "our_totals", "their_totals"]
-
 Line = tuple[Any, ...]
 
 _ENDED = ("Completed", "Failed", "Rejected", "Expired")

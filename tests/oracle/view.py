@@ -16,8 +16,6 @@ from quadriga.fsm import node as node_fsm
 from tests.oracle.lines import Said
 from tests.oracle.totals import Line
 
-__all__ = ["Facts", "Memory", "View"]
-
 #: steps in which decisions follow each other, or time passes
 _GOES_ON = ("schedule", "scheduleIdle", "multiStep", "advance", "sleep")
 

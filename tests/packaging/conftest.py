@@ -1,7 +1,13 @@
-"""The checkout, and the files in it that are ours."""
+"""The checkout, the files in it that are ours, and what is built once for all tests of a run."""
 
 from __future__ import annotations
 
+import ast
+import fcntl
+import os
+import subprocess
+from collections.abc import Callable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,7 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 
 #: what we write; other folders of a checkout hold caches, environments and builds
-FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci")
+FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci", ".github")
 
 TEXT = frozenset(
     ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg "
@@ -28,6 +34,7 @@ TEXT = frozenset(
 )
 
 
+@cache
 def sources() -> list[Path]:
     """Every text file of the checkout that is written or committed by us."""
     found = [path for path in REPOSITORY.iterdir() if path.is_file() and path.suffix in TEXT]
@@ -37,6 +44,62 @@ def sources() -> list[Path]:
             if ours and "__pycache__" not in path.parts:
                 found.append(path)
     return sorted(found)
+
+
+Import = ast.Import | ast.ImportFrom
+
+
+@cache
+def imports_in(path: Path) -> list[tuple[Import, bool]]:
+    """The import statements of a module, and whether they are run when it is imported itself: neither
+    within a function nor below ``if TYPE_CHECKING``."""
+    found = []
+    waiting: list[tuple[ast.stmt, bool]] = [(each, True) for each in ast.parse(text_of(path)).body]
+    while waiting:  # statements only: to look at each expression as well would take long
+        node, at_once = waiting.pop()
+        if isinstance(node, Import):
+            found.append((node, at_once))
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            late = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+                part == "body"
+                and isinstance(node, ast.If)
+                and "TYPE_CHECKING" in ast.unparse(node.test)
+            )
+            waiting += [(each, at_once and not late) for each in getattr(node, part, ())]
+    return found
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def modules_below(folder: str) -> list[Path]:
+    return sorted((REPOSITORY / folder).rglob("*.py"))
+
+
+def run(*words: str | Path, cwd: Path, **more: str) -> str:
+    """Run a command and give what it prints; fail with all of it. ``more`` is its environment's."""
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=os.environ | more,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+#: rules of the acceptance tables that open issues introduce: whoever builds one takes it out of here
+OWED = frozenset([f"Q{n}" for n in range(9, 16)] + [f"K{n}" for n in range(200, 212)])
+
+
+@pytest.fixture(scope="session")
+def owed() -> frozenset[str]:
+    """Rules that are neither on docs/rules.md nor tested yet."""
+    return OWED
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +118,26 @@ def texts() -> list[Path]:
 def modules() -> list[Path]:
     """Every Python file of the subpackages, of the tests, examples and benchmarks."""
     return [path for path in sources() if path.suffix == ".py"]
+
+
+Make = Callable[[Path], None]
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
+    """``once(name, make)`` lets ``make`` fill a folder of this name, one time in a run: the workers of
+    pytest-xdist share it, and wait for the one that is making it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, make: Make) -> Path:
+        folder, done = shared / f"once-{name}", shared / f"once-{name}.done"
+        with (shared / f"once-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made

@@ -20,31 +20,16 @@ import confinement
 import pytest
 from service_process import Service
 
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    NullCallback,
-    RegisterResourceManagerRequest,
-    UserGroupInformation,
-)
+from quadriga import si
 from quadriga.si.client import Client
 from quadriga.sim.script import resource
+from tests.packaging.deployed import unit
 
 #: for a program of ours that is confined
 CONFINEMENT = Path(confinement.__file__)
 
 QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues: [{name: all}]
+partitions: [{name: default, queues: [{name: root, submitacl: "*", queues: [{name: all}]}]}]
 """
 
 #: one system call, and how it went
@@ -54,15 +39,6 @@ library = ctypes.CDLL(None, use_errno=True)
 answer = library.syscall({number}, 0, 0, 0, 0, 0, 0)
 print(answer, ctypes.get_errno())
 """
-
-
-@pytest.fixture(scope="module")
-def service(repository: Path) -> list[tuple[str, str]]:
-    """The settings of [Service] in the unit."""
-    text = (repository / "deploy" / "quadriga.service").read_text(encoding="utf-8")
-    lines = text.partition("[Service]\n")[2].partition("\n[")[0].splitlines()
-    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
-    return [(key, value) for key, _, value in pairs]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -84,9 +60,9 @@ def confined(wanted: dict[str, Any], program: str) -> subprocess.CompletedProces
     )
 
 
-def test_what_is_forbidden_is_refused(service: list[tuple[str, str]]) -> None:
+def test_what_is_forbidden_is_refused() -> None:
     """The filter bites: numpy's OpenBLAS calls mbind, and goes on when it is refused."""
-    wanted = confinement.specification(service)
+    wanted = confinement.specification(unit()["Service"])
     mbind = confinement._Filter(confinement._ALLOW)._library.seccomp_syscall_resolve_name(b"mbind")
     done = confined(wanted, CALL.format(number=mbind))
     assert done.stdout.split() == ["-1", str(errno.EPERM)], done.stderr
@@ -108,16 +84,14 @@ if "SPECIFICATION" in os.environ:
 """
 
 
-def test_the_service_starts_works_and_stops_under_the_filter(
-    service: list[tuple[str, str]], tmp_path: Path
-) -> None:
+def test_the_service_starts_works_and_stops_under_the_filter(tmp_path: Path) -> None:
     """... from the first instruction of the interpreter on, and with OpenBLAS as it is by itself."""
     queues = tmp_path / "queues.yaml"
     queues.write_text(QUEUES, encoding="utf-8")
     journal = tmp_path / "journal.jsonl"
     env = {
         "PYTHONPATH": str(CONFINEMENT.parent),
-        "SPECIFICATION": json.dumps(confinement.specification(service)),
+        "SPECIFICATION": json.dumps(confinement.specification(unit()["Service"])),
         "OPENBLAS_NUM_THREADS": str(os.cpu_count()),
     }
     options = ("--config", queues, "--log-format", "json", "--journal", journal)
@@ -138,31 +112,29 @@ def test_the_service_starts_works_and_stops_under_the_filter(
         served.close()
 
 
-def allocated(address: str) -> Any:
+def allocated(address: str) -> si.Allocation:
     """The allocation that a resource manager gets that asks for one."""
-    heard: queue.Queue[Any] = queue.Queue()
+    heard: queue.Queue[si.Allocation] = queue.Queue()
 
-    class Hears(NullCallback):
-        def update_allocation(self, response: AllocationResponse) -> None:
+    class Hears(si.NullCallback):
+        def update_allocation(self, response: si.AllocationResponse) -> None:
             for each in response.new:
                 heard.put(each)
 
     some = resource({"memory": 10, "vcore": 1000})
-    node = NodeInfo(nodeID="node-1", action=NodeInfo.CREATE, schedulableResource=some)
-    user = UserGroupInformation(user="somebody", groups=["some"])
-    app = AddApplicationRequest(
-        applicationID="a", partitionName="default", queueName="root.all", ugi=user
-    )
-    ask = AllocationAsk(
-        allocationKey="k", applicationID="a", partitionName="default", resourceAsk=some
-    )
-    ask.maxAllocations = 1
+    nodes, apps = si.NodeRequest(rmID="rm"), si.ApplicationRequest(rmID="rm")
+    nodes.nodes.add(nodeID="node-1", action=si.NodeInfo.CREATE, schedulableResource=some)
+    user = si.UserGroupInformation(user="somebody", groups=["some"])
+    here = {"applicationID": "a", "partitionName": "default"}
+    apps.new.add(**here, queueName="root.all", ugi=user)
+    asks = si.AllocationRequest(rmID="rm")
+    asks.asks.add(**here, allocationKey="k", resourceAsk=some, maxAllocations=1)
     with Client(address) as client:
-        client.register_resource_manager(RegisterResourceManagerRequest(rmID="rm"), Hears())
-        client.update_node(NodeRequest(rmID="rm", nodes=[node]))
-        client.update_application(ApplicationRequest(rmID="rm", new=[app]))
-        client.update_allocation(AllocationRequest(rmID="rm", asks=[ask]))
-        return heard.get(timeout=30)
+        client.register_resource_manager(si.RegisterResourceManagerRequest(rmID="rm"), Hears())
+        client.update_node(nodes)
+        client.update_application(apps)
+        client.update_allocation(asks)
+        return heard.get(timeout=300)  # a limit that only a hang reaches
 
 
 def test_the_sets_are_those_of_systemd() -> None:

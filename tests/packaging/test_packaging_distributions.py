@@ -9,15 +9,13 @@ packaging -- -m slow.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from email import message_from_string
 from email.message import Message
 from pathlib import Path
@@ -25,8 +23,8 @@ from pathlib import Path
 import pytest
 
 from quadriga.fsm import NODE
+from tests.packaging.conftest import PACKAGES, REPOSITORY, Make, run
 
-PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 #: what needs grpcio, starlette, msgspec or aiohttp, which the base install goes without
 EXTRAS = re.compile(
     r"quadriga/(web|k8s|si/server|si/client|cli/serving)/|_pb2_grpc\.py$|sim/remote\.py$"
@@ -34,84 +32,92 @@ EXTRAS = re.compile(
 #: a program that imports the modules that it is given
 IMPORT = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
 LEFT_OUT = shutil.ignore_patterns(
-    ".git",
-    ".tox",
-    ".venv*",
-    ".*_cache",
-    ".hypothesis",
-    "__pycache__",
-    "*.egg-info",
-    "build",
-    "dist",
+    *".git .tox .venv* .*_cache .hypothesis __pycache__ *.egg-info build dist".split()
 )
 
-
-def run(*words: str | Path, cwd: Path, **more: str) -> str:
-    """Run a command and give what it prints; fail with all of it. ``more`` is its environment's."""
-    done = subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env=os.environ | more,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+Once = Callable[[str, Make], Path]
 
 
-def environment(folder: Path, *install: str | Path) -> Path:
-    """A new environment with these installed; the folder with its commands."""
-    run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
-    commands = folder / "bin"
-    run(commands / "python", "-m", "pip", "install", "--quiet", *install, cwd=folder.parent)
-    return commands
+def build(folder: Path, project: Path, *options: str, **environment: str) -> None:
+    words = (sys.executable, "-m", "build", *options, "--outdir", folder, project)
+    run(*words, cwd=folder, **environment)
 
 
-@pytest.fixture(scope="module")
-def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel_in(folder: Path, name: str = "*") -> Path:
+    (path,) = folder.glob(f"{name}.whl")
+    return path
+
+
+def environment(folder: Path, *install: str | Path) -> None:
+    """Make a new environment with these installed, and without a pip of its own."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+    pip(folder / "bin", "install", "--quiet", *install)
+
+
+def pip(commands: Path, *words: str | Path) -> str:
+    python = commands / "python"
+    return run(sys.executable, "-m", "pip", "--python", python, *words, cwd=commands)
+
+
+@pytest.fixture(scope="session")
+def copy(once: Once) -> Path:
     """A copy of the checkout without what work leaves behind, as a fresh clone is."""
-    folder = tmp_path_factory.mktemp("clone") / "quadriga"
-    shutil.copytree(repository, folder, ignore=LEFT_OUT)
-    return folder
+    made = once(
+        "clone", lambda folder: shutil.copytree(REPOSITORY, folder / "quadriga", ignore=LEFT_OUT)
+    )
+    return made / "quadriga"
 
 
-@pytest.fixture(scope="module")
-def distributions(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def distributions(copy: Path, once: Once) -> Path:
     """The folder with the source distributions of a release and the wheels that are built from these."""
-    folder = tmp_path_factory.mktemp("distributions")
-    for project in (copy, copy / "packaging" / "fsm"):
-        run(sys.executable, "-m", "build", "--outdir", folder, project, cwd=folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        for project in (copy, copy / "packaging" / "fsm"):
+            build(folder, project)
+
+    return once("distributions", make)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sdist(distributions: Path) -> Path:
     (path,) = distributions.glob("quadriga-*.tar.gz")
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheel(distributions: Path) -> Path:
     """The wheel with all but the engine."""
-    (path,) = distributions.glob("quadriga-*.whl")
-    return path
+    return wheel_in(distributions, "quadriga-*")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def engine(distributions: Path) -> Path:
     """The wheel with the engine."""
-    (path,) = distributions.glob("quadriga_fsm-*.whl")
-    return path
+    return wheel_in(distributions, "quadriga_fsm-*")
 
 
-@pytest.fixture(scope="module")
-def whole(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def built_twice(copy: Path, once: Once) -> Path:
+    """The wheels that are built from one checkout itself, ``before`` and ``after`` a module is deleted."""
+
+    def make(folder: Path) -> None:
+        checkout = folder / "quadriga"
+        shutil.copytree(copy, checkout)
+        gone = checkout / "core" / "gone.py"
+        gone.touch()
+        for name in ("before", "after"):
+            (folder / name).mkdir()
+            build(folder / name, checkout, "--wheel")
+            gone.unlink(missing_ok=True)
+
+    return once("whole", make)
+
+
+@pytest.fixture(scope="session")
+def whole(built_twice: Path) -> Path:
     """The wheel that is built from the checkout itself."""
-    folder = tmp_path_factory.mktemp("whole")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, copy, cwd=folder)
-    (path,) = folder.glob("*.whl")
-    return path
+    return wheel_in(built_twice / "after")
 
 
 def files(wheel: Path) -> list[str]:
@@ -132,28 +138,29 @@ def needed(metadata: Message) -> list[str]:
     return sorted(re.split("[<>=]", text)[0].strip() for text in base)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def inside(engine: Path, wheel: Path) -> Sequence[str]:
     """The names of all files that a release installs."""
     return [*files(engine), *files(wheel)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def metadata(wheel: Path) -> Message:
     return said_of(wheel)
 
 
-@pytest.fixture(scope="module")
-def clean(engine: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def clean(engine: Path, wheel: Path, once: Once) -> Path:
     """The commands of an environment with a release and the base dependencies only."""
-    return environment(tmp_path_factory.mktemp("clean") / "venv", engine, wheel)
+    return once("clean", lambda folder: environment(folder, engine, wheel)) / "bin"
 
 
-@pytest.fixture(scope="module")
-def alone(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def alone(engine: Path, once: Once) -> Path:
     """The commands of an environment with the engine, and with pytest and xdist for its plugin."""
-    folder = tmp_path_factory.mktemp("alone") / "venv"
-    return environment(folder, engine, "pytest", "pytest-xdist")
+    return (
+        once("alone", lambda folder: environment(folder, engine, "pytest", "pytest-xdist")) / "bin"
+    )
 
 
 def test_nothing_of_ours_is_at_the_top(inside: Sequence[str]) -> None:
@@ -170,7 +177,7 @@ def test_the_two_wheels_share_no_file_and_have_all(
     assert sorted(inside) == sorted(files(whole))
 
 
-def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str]) -> None:
+def test_wheel_has_the_modules_types_protocol_and_pages(copy: Path, inside: Sequence[str]) -> None:
     modules = {
         f"quadriga/{path.relative_to(copy).as_posix()}"
         for package in PACKAGES
@@ -178,18 +185,11 @@ def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str
     }
     modules.add("quadriga/__init__.py")
     assert modules == {name for name in inside if name.endswith(".py")}
-
-
-def test_wheel_has_types_and_protocol(inside: Sequence[str]) -> None:
     wanted = {f"quadriga/{package}/py.typed" for package in PACKAGES}
     wanted |= {"quadriga/si/v1/si.proto", "quadriga/si/v1/si_pb2.pyi"}
-    assert wanted <= set(inside)
-
-
-def test_wheel_has_the_pages(copy: Path, inside: Sequence[str]) -> None:
-    files = (copy / "web" / "pages" / "static").iterdir()
-    wanted = {f"quadriga/web/pages/static/{path.name}" for path in files}
-    assert wanted
+    pages = [path.name for path in (copy / "web" / "pages" / "static").iterdir()]
+    assert pages
+    wanted |= {f"quadriga/web/pages/static/{name}" for name in pages}
     assert wanted | {"quadriga/web/pages/data/layouts.json"} <= set(inside)
 
 
@@ -202,14 +202,13 @@ def test_wheels_have_their_licence(engine: Path, wheel: Path) -> None:
         assert "Apache-2.0" in (metadata["License-Expression"] or metadata["License"])
 
 
-def test_base_install_is_small(engine: Path, metadata: Message, whole: Path) -> None:
+def test_base_install_is_small_and_the_rest_needs_its_engine(
+    engine: Path, metadata: Message, whole: Path
+) -> None:
     scheduler = ["PyYAML", "google-re2", "numpy", "protobuf", "transitions"]
     assert needed(said_of(engine)) == ["transitions"]
     assert needed(metadata) == sorted([*scheduler, "quadriga-fsm"])
     assert needed(said_of(whole)) == scheduler
-
-
-def test_the_rest_needs_the_engine_of_its_own_version(engine: Path, metadata: Message) -> None:
     version = metadata["Version"]
     assert said_of(engine)["Version"] == version
     assert f"quadriga-fsm=={version}" in metadata.get_all("Requires-Dist")
@@ -238,23 +237,11 @@ def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
     assert sorted(wanted - carried) == []
 
 
-def test_a_module_that_was_deleted_is_in_no_later_wheel(copy: Path, tmp_path: Path) -> None:
+def test_a_module_that_was_deleted_is_in_no_later_wheel(built_twice: Path) -> None:
     """Each build begins anew, and leaves nothing in the checkout that the next could pick up."""
-    checkout = tmp_path / "checkout"
-    shutil.copytree(copy, checkout)
-    gone = checkout / "core" / "gone.py"
-    gone.write_text("", encoding="utf-8")
-    wheels = (sys.executable, "-m", "build", "--wheel", "--outdir")
-    run(*wheels, tmp_path / "before", checkout, cwd=tmp_path)
-    gone.unlink()
-    run(*wheels, tmp_path / "after", checkout, cwd=tmp_path)
-    names = {}
-    for folder in ("before", "after"):
-        (path,) = (tmp_path / folder).glob("*.whl")
-        with zipfile.ZipFile(path) as archive:
-            names[folder] = set(archive.namelist())
-    assert names["before"] - names["after"] == {"quadriga/core/gone.py"}
-    assert not (checkout / "build").exists()
+    before, after = ({*files(wheel_in(built_twice / name))} for name in ("before", "after"))
+    assert before - after == {"quadriga/core/gone.py"}
+    assert not (built_twice / "quadriga" / "build").exists()
 
 
 def test_every_module_of_the_wheel_is_importable(clean: Path, inside: Sequence[str]) -> None:
@@ -293,17 +280,9 @@ def test_the_version_is_known(clean: Path, alone: Path, metadata: Message) -> No
 
 
 def test_the_engine_installs_nothing_but_the_library(alone: Path) -> None:
-    listed = json.loads(run(alone / "python", "-m", "pip", "list", "--format=json", cwd=alone))
+    listed = json.loads(pip(alone, "list", "--format=json"))
     names = {each["name"].lower() for each in listed} - {"pip", "setuptools", "wheel"}
-    of_pytest = {
-        "pytest",
-        "iniconfig",
-        "packaging",
-        "pluggy",
-        "pygments",
-        "pytest-xdist",
-        "execnet",
-    }
+    of_pytest = {*"pytest iniconfig packaging pluggy pygments pytest-xdist execnet".split()}
     assert names - of_pytest == {"quadriga-fsm", "transitions", "six"}
 
 
@@ -358,19 +337,16 @@ def test_command_runs_as_a_newcomer_runs_it(repository: Path, copy: Path) -> Non
 # -- the compiled wheel ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def compiled(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def compiled(copy: Path, once: Once) -> Path:
     """The wheel with what mypyc makes of the same copy."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         pytest.skip(f"there is no C compiler ({compiler})")
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         pytest.skip("there are no headers of this Python")
-    folder = tmp_path_factory.mktemp("compiled")
-    words = (sys.executable, "-m", "build", "--wheel", "--outdir", folder, copy)
-    run(*words, cwd=folder, QUADRIGA_COMPILE="1")
-    (path,) = folder.glob("*.whl")
-    return path
+    made = once("compiled", lambda folder: build(folder, copy, "--wheel", QUADRIGA_COMPILE="1"))
+    return wheel_in(made)
 
 
 def test_a_wheel_is_for_every_machine_unless_asked_otherwise(
@@ -398,7 +374,8 @@ def test_a_compiled_wheel_has_the_same_modules(compiled: Path, inside: Sequence[
 def test_a_compiled_wheel_decides_the_same(
     compiled: Path, clean: Path, repository: Path, tmp_path: Path
 ) -> None:
-    commands = environment(tmp_path / "venv", compiled)
+    environment(tmp_path / "venv", compiled)
+    commands = tmp_path / "venv" / "bin"
     program = "import quadriga.core.scheduling.batch as module; print(module.__file__)"
     file = run(commands / "python", "-c", program, cwd=tmp_path)
     assert not file.strip().endswith(".py")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.packaging.conftest import PACKAGES, text_of
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
@@ -36,11 +39,13 @@ def pages(repository: Path) -> list[Path]:
     return [*sorted(repository.glob("*.md")), *sorted((repository / "docs").rglob("*.md"))]
 
 
+@cache
 def prose(path: Path) -> str:
     """The text of a document without its code blocks."""
-    return CODE.sub("", path.read_text(encoding="utf-8"))
+    return CODE.sub("", text_of(path))
 
 
+@cache
 def anchors(path: Path) -> set[str]:
     """The anchors of a document: explicit ones, and those that are made from headings."""
     text = prose(path)
@@ -56,7 +61,7 @@ def decisions(repository: Path) -> dict[str, Decision]:
     """All decisions by id."""
     found: dict[str, Decision] = {}
     for path in sorted((repository / "docs" / "decisions").glob("*.md")):
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
         pattern = (
             r'^<a id="(d\d+)"></a>\n\n## (D\d+)\. (.+)\n\n\*\*(.+)\*\*\n\n[^#*]'
             if path.name != "README.md"
@@ -76,7 +81,7 @@ def table(path: Path) -> list[list[str]]:
     """The rows of a document's tables, without headings and rules."""
     rows = [
         [cell.strip() for cell in line.strip("|").split(" | ")]
-        for line in path.read_text(encoding="utf-8").splitlines()
+        for line in text_of(path).splitlines()
         if line.startswith("| ")
     ]
     return rows[1:]
@@ -100,9 +105,7 @@ def test_links_and_their_anchors_resolve(repository: Path) -> None:
 def test_documents_named_in_the_code_exist(repository: Path, modules: list[Path]) -> None:
     missing = []
     for path in modules:
-        for name, anchor in re.findall(
-            r"\b(docs/[\w/-]+\.md)(#[\w-]+)?", path.read_text(encoding="utf-8")
-        ):
+        for name, anchor in re.findall(r"\b(docs/[\w/-]+\.md)(#[\w-]+)?", text_of(path)):
             document = repository / name
             if not document.is_file() or (anchor and anchor[1:] not in anchors(document)):
                 missing.append(f"{path.relative_to(repository)}: {name}{anchor}")
@@ -124,13 +127,16 @@ def test_paths_named_in_documents_exist(repository: Path) -> None:
 
 def test_identifiers_named_in_documents_exist(repository: Path) -> None:
     """A function, class or constant in backticks is a word of the sources."""
-    folders = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli", "tests", "bench")
-    files = (path for folder in folders for path in (repository / folder).rglob("*.p*"))
+    files = (
+        path
+        for folder in (*PACKAGES, "tests", "bench")
+        for path in (repository / folder).rglob("*.p*")
+    )
     words = {
         word
         for path in files
         if path.suffix in (".py", ".proto")
-        for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+        for word in re.findall(r"\w+", text_of(path))
     }
     looks = re.compile(r"_\w|[a-z][A-Z]|[A-Z]{3}")  # neither a plain word nor a state
     missing = []
@@ -147,19 +153,23 @@ def test_identifiers_named_in_documents_exist(repository: Path) -> None:
 def test_names_in_decisions_exist(repository: Path) -> None:
     """``Class.member`` in the last line of a decision: some module has the class and the member."""
     texts = [
-        path.read_text(encoding="utf-8")
+        text_of(path)
         for folder in ("core", "si", "sim", "web", "k8s", "cli")
         for path in (repository / folder).rglob("*.p*")
         if path.suffix in (".py", ".proto")
     ]
-    missing = []
-    for path in sorted((repository / "docs" / "decisions").glob("*.md")):
-        for sources in re.findall(r"^See (.+?)\.\n", path.read_text(), re.MULTILINE | re.DOTALL):
-            for owner, member in re.findall(r"`([A-Z]\w+)\.(\w+)`", sources):
-                holders = [text for text in texts if re.search(rf"(class|message) {owner}\b", text)]
-                if not any(re.search(rf"\b{member}\b", text) for text in holders):
-                    missing.append(f"{path.name}: {owner}.{member}")
-    assert missing == []
+    named = {
+        (path.name, *found)
+        for path in sorted((repository / "docs" / "decisions").glob("*.md"))
+        for sources in re.findall(r"^See (.+?)\.\n", text_of(path), re.MULTILINE | re.DOTALL)
+        for found in re.findall(r"`([A-Z]\w+)\.(\w+)`", sources)
+    }
+    owners = {owner for _, owner, _ in named}
+    words: dict[str, set[str]] = {owner: set() for owner in owners}
+    for text in texts:
+        for owner in owners.intersection(re.findall(r"(?:class|message) (\w+)\b", text)):
+            words[owner].update(re.findall(r"\w+", text))
+    assert sorted(each for each in named if each[2] not in words[each[1]]) == []
 
 
 def test_the_table_of_rooms_has_every_room_of_core(repository: Path) -> None:

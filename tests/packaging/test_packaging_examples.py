@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.packaging.conftest import REPOSITORY, run, text_of
+
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 
 #: a line that each of them must print, so that an example which does nothing is noticed
@@ -30,22 +30,11 @@ WITH_EXTRAS = {"remote_rm"}
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
-        cwd=tmp_path,  # away from the checkout
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert SAYS[example.stem] in done.stdout
-
-
-def test_the_tutorial_shows_what_its_program_prints() -> None:
-    page = (REPOSITORY / "docs" / "tutorial" / "first-gang.md").read_text(encoding="utf-8")
-    program = REPOSITORY / "examples" / "first_gang.py"
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
-    assert f"```text\n{done.stdout}```" in page
+    said = run(sys.executable, "-W", "error", example, cwd=tmp_path)  # away from the checkout
+    assert SAYS[example.stem] in said
+    if example.stem == "first_gang":
+        page = REPOSITORY / "docs" / "tutorial" / "first-gang.md"
+        assert f"```text\n{said}```" in text_of(page), "the tutorial shows what its program prints"
 
 
 def test_every_example_is_known() -> None:
@@ -53,7 +42,8 @@ def test_every_example_is_known() -> None:
 
 
 def test_every_example_runs_with_the_base_dependencies() -> None:
-    environments = (REPOSITORY / "tox.ini").read_text(encoding="utf-8")
-    embedders = environments.partition("[testenv:embedders]")[2].partition("\n[")[0]
+    embedders = (
+        text_of(REPOSITORY / "tox.ini").partition("[testenv:embedders]")[2].partition("\n[")[0]
+    )
     base = SAYS.keys() - WITH_EXTRAS
     assert [name for name in sorted(base) if f"examples/{name}.py" not in embedders] == []

@@ -12,7 +12,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CLOSING = "==== 3 passed, 1 skipped in 1.00s ===="
-LOG = ".tox/py311-protobuf7-newest-full/log"
+LOG = ".tox/tests/log"
 PASSES = f"mkdir -p {LOG} && echo '{CLOSING}' > '{LOG}/4-commands[0].log' && echo tests ran"
 
 Gate = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -20,7 +20,7 @@ Gate = Callable[..., "subprocess.CompletedProcess[str]"]
 
 def stub(folder: Path, name: str, script: str = "") -> None:
     """A command that does what the script says."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -31,6 +31,7 @@ def gate(tmp_path: Path) -> Gate:
     """Runs the gate on a checkout whose test command is the one given."""
     checkout = tmp_path / "checkout"
     shutil.copytree(REPOSITORY / ".ci", checkout / ".ci")
+    stub(checkout / ".venv" / "bin", "tox", 'echo "tox $*"; exit ${REST_OF_THE_GATE:-0}')
     # Nothing is installed by a test.
     for name in ("dot", "apt-get", "sudo"):
         stub(tmp_path / "bin", name, f"echo {name} $*")
@@ -64,23 +65,38 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "shared"
 
 
-def test_last_line_is_the_closing_line_of_the_full_run(gate: Gate, data: Path) -> None:
+def test_last_line_is_the_closing_line_of_the_tests(gate: Gate, data: Path) -> None:
     done = gate()
     assert done.returncode == 0, done.stderr
     assert "tests ran" in done.stdout
     assert done.stdout.splitlines()[-1] == CLOSING
 
 
+def test_the_readme_command_measures_coverage_and_the_rest_of_the_gate_follows(
+    gate: Gate, data: Path
+) -> None:
+    done = gate(f'echo "$QUADRIGA_MEASURE" && {PASSES}')
+    lines = done.stdout.splitlines()
+    assert "--cov-fail-under=95 --fsm-coverage --fsm-coverage-min=100" in done.stdout
+    assert "tox run-parallel --parallel auto -m gate --skip-env ^tests$" in lines
+    assert lines.index("tests ran") < lines.index(lines[-2])
+
+
 def test_a_failing_test_command_fails_the_gate(gate: Gate, data: Path) -> None:
     done = gate("echo what went wrong; exit 7")
     assert done.returncode == 7
     assert "what went wrong" in done.stdout
+    assert "run-parallel" not in done.stdout
 
 
-def test_no_full_run_fails_the_gate(gate: Gate, data: Path) -> None:
+def test_a_failure_in_the_rest_fails_the_gate(gate: Gate, data: Path) -> None:
+    assert gate(REST_OF_THE_GATE="3").returncode == 3
+
+
+def test_no_tests_fail_the_gate(gate: Gate, data: Path) -> None:
     done = gate("true")
     assert done.returncode == 1
-    assert "No full test run" in done.stderr
+    assert "ran no tests" in done.stderr
 
 
 def test_a_closing_line_of_an_earlier_run_does_not_count(gate: Gate, data: Path) -> None:

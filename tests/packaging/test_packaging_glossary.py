@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from quadriga.fsm import LIFECYCLES
+from tests.packaging.conftest import text_of
 
 #: words with which the code replaced its own; each has to be explained
 WORDS = """
@@ -21,7 +22,7 @@ WORDS = """
 
 def section(repository: Path, title: str) -> dict[str, list[str]]:
     """The rows of a section: word -> its sentence, YuniKorn's word, Kubernetes' word."""
-    text = (repository / "docs" / "glossary.md").read_text(encoding="utf-8")
+    text = text_of(repository / "docs" / "glossary.md")
     found = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     rows: dict[str, list[str]] = {}
     for line in found.splitlines():
@@ -44,16 +45,10 @@ def test_each_word_has_one_sentence_and_stands_in_order(repository: Path, title:
         assert kubernetes, word
 
 
-def test_the_words_of_the_house_are_explained(repository: Path) -> None:
+def test_words_of_the_house_states_and_rooms_of_core_are_explained(repository: Path) -> None:
     wanted = {word.strip() for word in WORDS.split(",")}
     assert sorted(wanted - section(repository, "Words").keys()) == []
-
-
-def test_every_state_is_explained(repository: Path) -> None:
     states = {state for lifecycle in LIFECYCLES.values() for state in lifecycle.states}
     assert section(repository, "States").keys() == states
-
-
-def test_every_room_of_core_is_explained(repository: Path) -> None:
     rooms = {path.parent.name for path in (repository / "core").glob("*/__init__.py")}
     assert section(repository, "Rooms of core").keys() == rooms

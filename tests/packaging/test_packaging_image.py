@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.deployed import instructions
+
 INSTALLED = "/opt/quadriga"
 PATIENCE_S = 60
 
@@ -26,7 +28,7 @@ def image(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("image")
     work = root / "src"
     work.mkdir()
-    for word, rest in instructions(repository):
+    for word, rest in instructions():
         if word == "COPY" and not rest.startswith("--from"):
             *names, target = rest.split()
             # Absolute is in the image, relative below its WORKDIR.
@@ -36,18 +38,13 @@ def image(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             command = [
                 each.replace(INSTALLED, str(root / INSTALLED.lstrip("/")))
                 for each in shlex.split(rest)
+                if each != "--no-cache-dir"
             ]
             if command[0] == "python":
                 command[0] = sys.executable
             done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
     return root
-
-
-def instructions(repository: Path) -> list[tuple[str, str]]:
-    text = (repository / "deploy" / "Containerfile").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
 def copy(source: Path, target: Path) -> None:
@@ -60,10 +57,8 @@ def copy(source: Path, target: Path) -> None:
         shutil.copy(source, target)
 
 
-def test_what_the_image_starts_is_healthy_and_stops(
-    image: Path, repository: Path, tmp_path: Path
-) -> None:
-    found = dict(instructions(repository))
+def test_what_the_image_starts_is_healthy_and_stops(image: Path, tmp_path: Path) -> None:
+    found = dict(instructions())
     commands = image / INSTALLED.lstrip("/") / "bin"
     started = json.loads(found["ENTRYPOINT"]) + json.loads(found["CMD"])
     ports = tmp_path / "ports.json"

@@ -9,23 +9,22 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from quadriga.cli import serve
+from tests.packaging.conftest import text_of
+from tests.packaging.deployed import DEPLOY, instructions, unit
 
 
 @pytest.fixture
 def operations(repository: Path) -> str:
-    return (repository / "docs" / "operations.md").read_text(encoding="utf-8")
+    return text_of(repository / "docs" / "operations.md")
 
 
-@pytest.fixture
-def security(repository: Path) -> str:
-    return (repository / "SECURITY.md").read_text(encoding="utf-8")
-
-
+@cache
 def flags() -> dict[str, argparse.Action]:
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers()
@@ -79,7 +78,7 @@ def test_every_metric_of_the_process_is_told_and_no_other(operations: str) -> No
     assert told == found
 
 
-def test_the_bounds_are_those_of_the_code(security: str) -> None:
+def test_the_bounds_are_those_of_the_code(repository: Path) -> None:
     from quadriga.cli.serving import logs, queues_file
     from quadriga.core import Options
     from quadriga.core.config import expression, reader
@@ -93,7 +92,7 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     from quadriga.web import server
     from quadriga.web.rest import configuration
 
-    told = {cells[0]: cells[1] for cells in rows(security, "## Bounds")}
+    told = {cells[0]: cells[1] for cells in rows(text_of(repository / "SECURITY.md"), "## Bounds")}
 
     def numbers(what: str) -> list[int]:
         [bound] = [bound for name, bound in told.items() if name.startswith(what)]
@@ -147,31 +146,11 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     assert numbers("one line of the log") == [logs._LONGEST]
 
 
-@pytest.mark.parametrize("document", ["SECURITY.md", "docs/operations.md"])
-def test_links_lead_somewhere(repository: Path, document: str) -> None:
-    path = repository / document
-    links = re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8"))
-    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
-    assert missing == []
-
-
 # -- the unit --------------------------------------------------------------------------------------
 
 
-def unit_of(repository: Path) -> dict[str, list[tuple[str, str]]]:
-    """Sections of the unit, with keys as often as they come."""
-    sections: dict[str, list[tuple[str, str]]] = {}
-    for line in (repository / "deploy" / "quadriga.service").read_text("utf-8").splitlines():
-        if line.startswith("["):
-            sections[line.strip("[]")] = []
-        elif line and not line.startswith("#"):
-            key, _, value = line.partition("=")
-            sections[next(reversed(sections))].append((key, value))
-    return sections
-
-
-def test_the_unit_starts_what_there_is(repository: Path) -> None:
-    service = dict(unit_of(repository)["Service"])
+def test_the_unit_starts_what_there_is() -> None:
+    service = dict(unit()["Service"])
     program, command, *options = shlex.split(service["ExecStart"])
     assert (Path(program).name, command) == ("quadriga", "serve")
     assert {word for word in options if word.startswith("--")} <= set(flags())
@@ -179,46 +158,36 @@ def test_the_unit_starts_what_there_is(repository: Path) -> None:
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
     assert service["RestartPreventExitStatus"] == "2"
     assert int(service["TimeoutStopSec"]) > flags()["--grace"].default + 5 + 1
-    for key in (
-        "NoNewPrivileges",
-        "DynamicUser",
-        "PrivateTmp",
-        "ProtectHome",
-        "RestrictNamespaces",
-    ):
+    for key in "NoNewPrivileges DynamicUser PrivateTmp ProtectHome RestrictNamespaces".split():
         assert service[key] == "yes"
     assert service["CapabilityBoundingSet"] == ""
     assert service["ProtectSystem"] == "strict"
+    # what it forbids is refused and kills nobody
+    assert ("SystemCallFilter", "~@privileged @resources") in unit()["Service"]
+    assert service["SystemCallErrorNumber"] == "EPERM"
 
 
-def test_systemd_finds_nothing_wrong_with_the_unit(repository: Path, tmp_path: Path) -> None:
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd-analyze")
-    text = (repository / "deploy" / "quadriga.service").read_text(encoding="utf-8")
-    unit = tmp_path / "quadriga.service"
-    unit.write_text(text.replace("/opt/quadriga/bin/quadriga", sys.executable), encoding="utf-8")
-    done = subprocess.run(
-        ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    text = text_of(DEPLOY / "quadriga.service")
+    file = tmp_path / "quadriga.service"
+    file.write_text(text.replace("/opt/quadriga/bin/quadriga", sys.executable), encoding="utf-8")
     # exposure from 0.0 to 10.0, times ten
-    done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    for command in ("verify", "security --offline=true --threshold=20 --no-pager"):
+        words = ["systemd-analyze", *command.split(), file]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
-def test_the_drop_in_hands_credentials_over(repository: Path, operations: str) -> None:
+def test_the_drop_in_hands_credentials_over(operations: str) -> None:
     """systemd expands %d and ${STATE_DIRECTORY} in ExecStart, and nothing in an EnvironmentFile."""
     texts = re.findall(r"^```\n(.*?)^```$", operations, re.DOTALL | re.MULTILINE)
     (drop_in,) = (text for text in texts if text.startswith("[Service]"))
     lines = [line.partition("=")[::2] for line in drop_in.splitlines()[1:]]
     assert ("ExecStart", "") in lines, "without it there are two commands, which systemd refuses"
     loaded = {value.partition(":")[0] for key, value in lines if key == "LoadCredential"}
-    own = dict(unit_of(repository)["Service"])["ExecStart"]
+    own = dict(unit()["Service"])["ExecStart"]
     command = dict(lines)["ExecStart"]
     assert set(re.findall(r"%d/(\w+)", command)) == loaded == {"cert", "key", "tokens"}
     assert set(re.findall(r"--[a-z-]+", command)) <= set(flags())
@@ -232,65 +201,42 @@ def test_the_drop_in_hands_credentials_over(repository: Path, operations: str) -
     assert named <= set(flags())
 
 
-def test_what_the_unit_forbids_is_refused_and_kills_nobody(repository: Path) -> None:
-    service = unit_of(repository)["Service"]
-    assert ("SystemCallFilter", "~@privileged @resources") in service
-    assert ("SystemCallErrorNumber", "EPERM") in service
-
-
 # -- the container ---------------------------------------------------------------------------------
 
 
-def test_the_base_image_is_named_by_version_and_digest(repository: Path) -> None:
-    images = [
-        rest.partition(" AS ")[0] for word, rest in instructions(repository) if word == "FROM"
-    ]
+def test_the_base_image_is_named_by_version_and_digest() -> None:
+    images = [rest.partition(" AS ")[0] for word, rest in instructions() if word == "FROM"]
     assert len(images) == 2
     assert len(set(images)) == 1
-    assert re.fullmatch(
-        r"docker\.io/library/python:3\.13\.\d+-slim-bookworm@sha256:[0-9a-f]{64}", images[0]
-    )
+    image = r"docker\.io/library/python:3\.13\.\d+-slim-bookworm@sha256:[0-9a-f]{64}"
+    assert re.fullmatch(image, images[0])
 
 
 @pytest.mark.parametrize("document", ["docs/operations.md", "deploy/Containerfile"])
 def test_podman_keeps_the_health_check(repository: Path, document: str) -> None:
-    text = (repository / document).read_text(encoding="utf-8")
-    builds = re.findall(r"podman build .*", text)
+    builds = re.findall(r"podman build .*", text_of(repository / document))
     assert builds
     assert all("--format docker" in build for build in builds)
 
 
-def instructions(repository: Path) -> list[tuple[str, str]]:
-    text = (repository / "deploy" / "Containerfile").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
-
-
 def test_the_image_has_all_packages_and_nothing_that_is_not_there(repository: Path) -> None:
-    copied = []
-    for word, rest in instructions(repository):
-        if word == "COPY" and not rest.startswith("--from"):
-            copied += rest.split()[:-1]
+    rests = (rest for word, rest in instructions() if word == "COPY")
+    copied = [name for rest in rests if rest[:6] != "--from" for name in rest.split()[:-1]]
     assert [name for name in copied if not (repository / name).exists()] == []
     config = configparser.ConfigParser()
     config.read(repository / "setup.cfg")
-    folders = {
-        line.split("=")[1].strip()
-        for line in config["options"]["package_dir"].split("\n")
-        if "=" in line
-    }
+    lines = config["options"]["package_dir"].splitlines()
+    folders = {line.split("=")[1].strip() for line in lines if "=" in line}
     wanting = [folder for folder in folders if not {folder, folder.split("/")[0]} & set(copied)]
     assert wanting == []
 
 
-def test_the_image_is_not_for_root_and_stops_as_it_should(repository: Path) -> None:
-    found = dict(instructions(repository))
+def test_the_image_is_not_for_root_and_stops_as_it_should() -> None:
+    found = dict(instructions())
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", found["USER"])
     assert found["STOPSIGNAL"] == "SIGTERM"
     assert found["ENTRYPOINT"] == '["quadriga", "serve"]'
     assert set(re.findall(r"--[a-z-]+", found["CMD"])) <= set(flags())
     ports = {str(serve.HTTP_PORT), str(serve.GRPC_PORT)}
     assert set(found["EXPOSE"].split()) == ports
-    assert f"127.0.0.1:{serve.HTTP_PORT}/livez" in (repository / "deploy" / "healthy.py").read_text(
-        encoding="utf-8"
-    )
+    assert f"127.0.0.1:{serve.HTTP_PORT}/livez" in text_of(DEPLOY / "healthy.py")

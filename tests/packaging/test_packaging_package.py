@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from configparser import ConfigParser
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import quadriga
+from tests.packaging.conftest import run
 
 
 def declared(path: Path) -> ConfigParser:
@@ -31,15 +31,13 @@ def test_it_has_a_docstring_and_a_version() -> None:
         _ = quadriga.nothing  # type: ignore[attr-defined]
 
 
-def test_it_loads_no_other_part_and_no_metadata() -> None:
+def test_it_loads_no_other_part_and_no_metadata(tmp_path: Path) -> None:
     program = (
         "import sys; before = {*sys.modules}; import quadriga\n"
         "late = {'importlib.metadata', 'email'} - before\n"
         "print(sorted(n for n in sys.modules if n.startswith('quadriga.') or n in late))"
     )
-    words = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert run(sys.executable, "-W", "error", "-c", program, cwd=tmp_path).strip() == "[]"
 
 
 @pytest.mark.parametrize("order", [("engine", "rest"), ("rest", "engine")])
@@ -55,15 +53,9 @@ def test_its_parts_may_be_in_two_folders(
         (path / "__init__.py").write_text("", encoding="utf-8")
     places = os.pathsep.join(str(tmp_path / each) for each in order)
     program = "import quadriga.fsm, quadriga.core; print(quadriga.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program],  # without what is installed
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": places},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.strip() == str(itself / "__init__.py"), done.stderr
+    # -S: without what is installed
+    said = run(sys.executable, "-S", "-c", program, cwd=tmp_path, PYTHONPATH=places)
+    assert said.strip() == str(itself / "__init__.py")
 
 
 def test_both_distributions_declare_the_same(repository: Path) -> None:

@@ -5,37 +5,33 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
 
-def figures(repository: Path) -> list[ast.Call]:
-    """Every Figure that a measurement makes."""
-    return [
-        node
-        for path in sorted((repository / "bench").glob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Figure"
-    ]
+from tests.packaging.conftest import modules_below, text_of
 
 
-def test_what_is_measured_in_floors_has_no_goal(repository: Path) -> None:
+@pytest.fixture
+def page(repository: Path) -> str:
+    return text_of(repository / "docs" / "performance.md")
+
+
+def test_what_is_measured_in_floors_has_no_goal(page: str) -> None:
     """How dear Python is beside protobuf differs from machine to machine."""
     floors = [
-        call
-        for call in figures(repository)
-        if any(isinstance(each, ast.Constant) and each.value == "floors" for each in call.args)
+        node
+        for path in modules_below("bench")
+        for node in ast.walk(ast.parse(text_of(path)))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Figure"
+        if any(isinstance(each, ast.Constant) and each.value == "floors" for each in node.args)
     ]
     assert len(floors) > 10
     assert [call.lineno for call in floors if len(call.args) + len(call.keywords) > 3] == []
-
-
-def test_the_page_has_no_goals_in_floors(repository: Path) -> None:
-    page = (repository / "docs" / "performance.md").read_text(encoding="utf-8")
     headings = [line for line in page.splitlines() if line.startswith("| in floors |")]
     assert headings
     assert [heading for heading in headings if "goal" in heading] == []
 
 
-def test_the_page_says_which_fruitless_cycle_of_the_go_core_it_means(repository: Path) -> None:
-    page = (repository / "docs" / "performance.md").read_text(encoding="utf-8")
+def test_the_page_says_which_fruitless_cycle_of_the_go_core_it_means(page: str) -> None:
     table = page.partition("| a fruitless cycle |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
     assert [(cells[0].split(":")[0].strip(), cells[1].strip()) for cells in rows] == [

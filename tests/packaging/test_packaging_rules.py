@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 
-def test_every_rule_is_named_by_a_test(shared: Path, repository: Path) -> None:
+def test_every_rule_is_named_by_a_test(
+    shared: Path, repository: Path, owed: frozenset[str]
+) -> None:
     listing = subprocess.run(
         [sys.executable, shared / "tools" / "rules", repository / "tests"],
         capture_output=True,
@@ -16,4 +18,4 @@ def test_every_rule_is_named_by_a_test(shared: Path, repository: Path) -> None:
     )
     *unnamed, closing = listing.stdout.splitlines()
     assert "rules are named by a test" in closing, listing.stderr
-    assert unnamed == []
+    assert {line.split()[0] for line in unnamed} == {rule for rule in owed if rule[0] != "K"}

@@ -87,8 +87,13 @@ def test_main_job_installs_everything_and_simulates() -> None:
 def test_test_command_installs_and_runs_tox() -> None:
     *_, install, job = steps("the tests")
     assert install[2:] == ["tox"]
-    assert job[0] == ".venv/bin/tox"
-    assert "-e" not in job, "it runs all environments"
+    assert job == [".venv/bin/tox", "run"]
+
+
+def test_the_workflow_runs_the_commands_of_the_readme() -> None:
+    workflow = (REPOSITORY / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    for name in ("the main job", "the tests"):
+        assert f"run: {blocks('sh')[name].strip()}\n" in workflow
 
 
 def test_the_simulation_of_the_main_job_runs() -> None:

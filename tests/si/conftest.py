@@ -6,10 +6,12 @@ a checkout that has the document beside it, also come from the document itself.
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
@@ -18,12 +20,54 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from quadriga import si
+from quadriga.si.client import Client
 from quadriga.si.v1 import si_pb2
-
-Shape = Callable[[str], set[str]]
+from tests.si.certificates import certify
+from tests.si.remote_side import PATIENCE, SOON, Make, Serving, Wire
+from tests.si.wire import RM, House, house
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
+
+
+# What later versions of the interface brought (2.20), and our whole tag keys.
+ADDITIONS = """
+const APPTAGCREATEFORCE = application.create.force
+const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps
+const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/
+const FOREIGNDEFAULT = default
+const FOREIGNSTATIC = static
+const KEYFOREIGN = foreign
+const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
+const TAGCREATIONTIME = yunikorn.apache.org/creationTime
+const TAGFOREIGN = internal.yunikorn.apache.org/foreign
+const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
+field Allocation: PreemptionPolicy preemptionPolicy = 15
+field Allocation: bool originator = 14
+field Allocation: string allocationID = 13
+field AllocationRelease: string allocationID = 7
+field AllocationRequest: repeated Allocation allocations = 4
+field AllocationResponse: repeated RejectedAllocation rejectedAllocations = 5
+field RejectedAllocation: string allocationKey = 1
+field RejectedAllocation: string applicationID = 2
+field RejectedAllocation: string reason = 3
+message RejectedAllocation
+value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213
+value EventRecord.ChangeDetail: APP_CANNOTRUN_QUOTA = 215
+value EventRecord.ChangeDetail: APP_EXPIRED = 212
+value EventRecord.ChangeDetail: APP_RESUMING = 211
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216
+value EventRecord.ChangeDetail: NODE_RESERVATION = 306
+value EventRecord.ChangeDetail: QUEUE_PREEMPTION = 407
+value EventRecord.ChangeDetail: UG_APP_LINK = 602
+value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
+value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604
+value EventRecord.ChangeDetail: UG_USER_LIMIT = 600
+value EventRecord.ChangeDetail: UG_USER_RESOURCE = 603
+value EventRecord.Type: USERGROUP = 5
+value NodeInfo.ActionFromRM: CREATE_DRAIN = 6
+"""
 
 
 def facts_of(file: FileDescriptorProto) -> set[str]:
@@ -127,26 +171,16 @@ def ours() -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def shape(ours: set[str]) -> Shape:
-    """The fields, values and reservations of a message or enum of ours: ``string rmID = 1``."""
-
-    def of(name: str) -> set[str]:
-        found = set()
-        for fact in ours:
-            kind, _, rest = fact.partition(" ")
-            owner, separator, text = rest.partition(": ")
-            if separator and owner == name:
-                found.add(f"reserved {text}" if kind == "reserved" else text)
-        return found
-
-    return of
-
-
-@pytest.fixture(scope="session")
 def table() -> set[str]:
     """The facts of the specification, as committed."""
     lines = (HERE / "facts.txt").read_text(encoding="utf-8").splitlines()
     return {line for line in lines if line and not line.startswith("#")}
+
+
+@pytest.fixture(scope="session")
+def specified(table: set[str]) -> set[str]:
+    """The facts of the specification, and what ours has in addition."""
+    return table | set(ADDITIONS.split("\n")[1:-1])
 
 
 @pytest.fixture(scope="session")
@@ -172,3 +206,59 @@ def spec_document() -> str:
     if os.environ.get("QUADRIGA_REQUIRE_SHARED") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
+
+
+# -- a scheduler behind a server, and clients of it -------------------------------------------------
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    with Serving() as serving:
+        yield serving
+
+
+@pytest.fixture
+def wire(serving: Serving) -> Iterator[Wire]:
+    with Wire(serving.port) as wire:
+        yield wire
+
+
+@pytest.fixture
+def client(wire: Wire) -> Iterator[Make]:
+    made: list[Client] = []
+
+    def make(**how: Any) -> Client:
+        how = {"address": wire.address, "backoff": SOON, "timeout_s": PATIENCE, **how}
+        made.append(Client(**how))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest_asyncio.fixture
+async def place() -> AsyncIterator[House]:
+    async with house() as place:
+        yield place
+
+
+@pytest_asyncio.fixture
+async def virtual() -> AsyncIterator[House]:
+    """Its time stands still."""
+    async with house(virtual=True) as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The certificates of an authority's server and client, and a stranger's."""
+    known = {"server": "DNS:localhost,IP:127.0.0.1", "shim": "DNS:shim.example"}
+    authorities = {"ca": known, "stranger-ca": {"stranger": "DNS:x"}}
+    return certify(tmp_path_factory.mktemp("tls"), authorities)
+
+
+@pytest_asyncio.fixture
+async def rm(place: House) -> RM:
+    """Registered there, with all its streams."""
+    return await place.rm().begin()

@@ -5,27 +5,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-import pytest
-
-from quadriga.core import Options, Output, Scheduler
+from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AllocationResponse,
     EventRecord,
     NullCallback,
-    RegisterResourceManagerRequest,
     RequestError,
 )
 from quadriga.si.client import Backoff, Client, Watcher
-from quadriga.si.server import Limits, Server, Tls
+from quadriga.si.server import Limits, Server
 from quadriga.sim import RemoteScheduler
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
+from tests.si.requests import register
 
 #: nothing here takes this long; it only ends a test that would hang
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 #: comes back soon, and always after the same waits
 SOON = Backoff(first_s=0.01, most_s=0.05, draw=lambda: 0.5)
@@ -287,16 +286,11 @@ class RemoteScript(Script):
         self.serving.stop()
 
 
-def register(rm_id: str = "rm", **more: Any) -> RegisterResourceManagerRequest:
-    return RegisterResourceManagerRequest(rmID=rm_id, config=ONE_QUEUE, **more)
-
-
 def until(serving: Serving, holds: Callable[[Scheduler], bool]) -> None:
     """Wait for what becomes of the scheduler by itself; each look is a turn of its owner."""
-    for _ in range(200_000):
-        if serving.service.read(holds):
-            return
-    raise AssertionError("it did not come to that")
+    deadline = time.monotonic() + PATIENCE
+    while not serving.service.read(holds):
+        assert time.monotonic() < deadline, "it did not come to that"
 
 
 def state_of(scheduler: Scheduler, rm_id: str = "rm") -> str:
@@ -306,49 +300,9 @@ def state_of(scheduler: Scheduler, rm_id: str = "rm") -> str:
 Make = Callable[..., Client]
 
 
-@pytest.fixture
-def serving() -> Iterator[Serving]:
-    with Serving() as serving:
-        yield serving
-
-
-@pytest.fixture
-def wire(serving: Serving) -> Iterator[Wire]:
-    with Wire(serving.port) as wire:
-        yield wire
-
-
-@pytest.fixture
-def client(wire: Wire) -> Iterator[Make]:
-    made: list[Client] = []
-
-    def make(**how: Any) -> Client:
-        how = {"backoff": SOON, "timeout_s": PATIENCE, **how}
-        made.append(Client(how.pop("address", wire.address), **how))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-__all__ = [
-    "PATIENCE",
-    "SOON",
-    "Heard",
-    "Make",
-    "OverTheWire",
-    "Output",
-    "RemoteScript",
-    "Serving",
-    "Tls",
-    "Told",
-    "Wire",
-    "client",
-    "placed",
-    "register",
-    "serving",
-    "state_of",
-    "until",
-    "wire",
-]
+def registered(make: Make, **how: Any) -> tuple[Client, Heard]:
+    """A client of resource manager ``rm``, and what it hears; ``heard`` is that, if it is given."""
+    heard = how.pop("heard", None) or Heard()
+    rm = make(**how)
+    rm.register_resource_manager(register(), heard)
+    return rm, heard

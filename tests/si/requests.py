@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    TerminationType,
-    UserGroupInformation,
-)
-from quadriga.sim.script import resource
+from quadriga import si
+
+#: one queue, for everybody
+QUEUES = """\
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: '*', queues: [{name: default}]}]
+"""
 
 
-def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> NodeRequest:
-    return NodeRequest(
+def register(rm_id: str = "rm", **more: Any) -> si.RegisterResourceManagerRequest:
+    return si.RegisterResourceManagerRequest(rmID=rm_id, config=QUEUES, **more)
+
+
+def resource(amounts: Mapping[str, int]) -> si.Resource:
+    return si.Resource(resources={name: si.Quantity(value=n) for name, n in amounts.items()})
+
+
+def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> si.NodeRequest:
+    return si.NodeRequest(
         rmID=rm_id,
         nodes=[
-            NodeInfo(
+            si.NodeInfo(
                 nodeID=name,
-                action=NodeInfo.CREATE,
+                action=si.NodeInfo.CREATE,
                 schedulableResource=resource({"vcore": vcore}),
             )
             for name in names
@@ -36,14 +39,14 @@ def nodes(*names: str, vcore: int = 4000, rm_id: str = "rm") -> NodeRequest:
 
 def apps(
     *names: str, gang: Mapping[str, int] | None = None, rm_id: str = "rm", **more: Any
-) -> ApplicationRequest:
-    return ApplicationRequest(
+) -> si.ApplicationRequest:
+    return si.ApplicationRequest(
         rmID=rm_id,
         new=[
-            AddApplicationRequest(
+            si.AddApplicationRequest(
                 applicationID=name,
                 queueName="root.default",
-                ugi=UserGroupInformation(user="user", groups=["all"]),
+                ugi=si.UserGroupInformation(user="user", groups=["all"]),
                 placeholderAsk=resource(gang) if gang else None,
                 **more,
             )
@@ -58,18 +61,21 @@ def asks(
     vcore: int = 100,
     group: str = "",
     placeholder: bool = False,
+    repeat: int = 1,
     rm_id: str = "rm",
-) -> AllocationRequest:
-    return AllocationRequest(
+    **more: Any,
+) -> si.AllocationRequest:
+    return si.AllocationRequest(
         rmID=rm_id,
         asks=[
-            AllocationAsk(
+            si.AllocationAsk(
                 allocationKey=key,
                 applicationID=app_id,
                 resourceAsk=resource({"vcore": vcore}),
-                maxAllocations=1,
+                maxAllocations=repeat,
                 taskGroupName=group,
                 placeholder=placeholder,
+                **more,
             )
             for key in keys
         ],
@@ -79,17 +85,24 @@ def asks(
 def releases(
     app_id: str,
     *uuids: str,
-    kind: TerminationType = TerminationType.STOPPED_BY_RM,
+    kind: si.TerminationType = si.TerminationType.STOPPED_BY_RM,
     rm_id: str = "rm",
-) -> AllocationRequest:
-    return AllocationRequest(
+) -> si.AllocationRequest:
+    return si.AllocationRequest(
         rmID=rm_id,
-        releases=AllocationReleasesRequest(
+        releases=si.AllocationReleasesRequest(
             allocationsToRelease=[
-                AllocationRelease(
+                si.AllocationRelease(
                     partitionName="default", applicationID=app_id, UUID=uuid, terminationType=kind
                 )
                 for uuid in uuids
             ]
         ),
     )
+
+
+def work(rm: Any, *keys: str) -> None:
+    """A node, an application ``a``, and an ask for each key."""
+    rm.update_node(nodes("n1"))
+    rm.update_application(apps("a"))
+    rm.update_allocation(asks("a", *keys))

@@ -21,41 +21,23 @@ from pathlib import Path
 from typing import Any
 
 from quadriga.si import (
-    AddApplicationRequest,
     Allocation,
-    AllocationAsk,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
     AllocationResponse,
-    ApplicationRequest,
     ApplicationResponse,
-    NodeInfo,
     NodeRequest,
     NullCallback,
     Quantity,
-    RegisterResourceManagerRequest,
     RequestError,
     Resource,
     TerminationType,
-    UserGroupInformation,
 )
 from quadriga.si.client import FORGOTTEN, Backoff, Client, RegisterAgain, Unreachable, Watcher
+from tests.si.requests import apps, asks, nodes, register, releases
 
 RM_ID = "rm"
 NODES = ("n1", "n2")
 MEMBERS = ("m0", "m1", "m2")
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
-
-CONFIG = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-"""
 
 SIZE = Resource(resources={"vcore": Quantity(value=1000)})
 
@@ -166,31 +148,14 @@ class Gang:
         """Register, and tell all that is known (I7, I8)."""
         point("register")
         self.asked = False
-        gang = Resource(resources={"vcore": Quantity(value=1000 * len(MEMBERS))})
         try:
-            self.client.register_resource_manager(
-                RegisterResourceManagerRequest(
-                    rmID=RM_ID, config=CONFIG, extraConfig=self.settings
-                ),
-                self.inbox,
-            )
+            again = register(RM_ID, extraConfig=self.settings)
+            self.client.register_resource_manager(again, self.inbox)
             point("registered")
-            self.client.update_application(
-                ApplicationRequest(
-                    rmID=RM_ID,
-                    new=[
-                        AddApplicationRequest(
-                            applicationID=self.app_id,
-                            queueName="root.default",
-                            ugi=UserGroupInformation(user="user", groups=["all"]),
-                            placeholderAsk=gang,
-                            gangSchedulingStyle="Hard",
-                        )
-                    ],
-                )
-            )
+            gang = {"vcore": 1000 * len(MEMBERS)}
+            self.client.update_application(apps(self.app_id, gang=gang, gangSchedulingStyle="Hard"))
             point("application")
-            self.client.update_node(NodeRequest(rmID=RM_ID, nodes=[*map(self.node, NODES)]))
+            self.client.update_node(self.nodes())
             point("nodes")
             if not self.store.is_reserved:
                 self.ask(self.store.placeholders(), placeholder=True)
@@ -199,16 +164,14 @@ class Gang:
         except RegisterAgain:
             pass
 
-    def node(self, name: str) -> NodeInfo:
-        return NodeInfo(
-            nodeID=name,
-            action=NodeInfo.CREATE,
-            schedulableResource=Resource(resources={"vcore": Quantity(value=4000)}),
-            existingAllocations=[
+    def nodes(self) -> NodeRequest:
+        request = nodes(*NODES)
+        for node in request.nodes:
+            node.existingAllocations.extend(
                 Allocation(
                     allocationKey=key,
                     UUID=pod["uuid"],
-                    nodeID=name,
+                    nodeID=node.nodeID,
                     applicationID=self.app_id,
                     partitionName="default",
                     resourcePerAlloc=SIZE,
@@ -216,25 +179,15 @@ class Gang:
                     placeholder=key not in MEMBERS,
                 )
                 for key, pod in self.store.pods.items()
-                if pod["node"] == name
-            ],
-        )
+                if pod["node"] == node.nodeID
+            )
+        return request
 
     def ask(self, keys: Iterable[str], *, placeholder: bool) -> None:
-        asks = [
-            AllocationAsk(
-                allocationKey=key,
-                applicationID=self.app_id,
-                partitionName="default",
-                resourceAsk=SIZE,
-                maxAllocations=1,
-                taskGroupName="workers",
-                placeholder=placeholder,
-            )
-            for key in keys
-            if key not in self.store.pods
-        ]
-        self.client.update_allocation(AllocationRequest(rmID=RM_ID, asks=asks))
+        keys = [key for key in keys if key not in self.store.pods]
+        self.client.update_allocation(
+            asks(self.app_id, *keys, vcore=1000, group="workers", placeholder=placeholder)
+        )
 
     def ask_for_members(self) -> None:
         if self.store.is_reserved and not self.asked:
@@ -260,15 +213,7 @@ class Gang:
             point(f"{gone.allocationKey} asked back")
             self.store.stop(gone.allocationKey)
             point(f"{gone.allocationKey} is gone")
-            release = AllocationRelease(
-                partitionName="default",
-                applicationID=self.app_id,
-                UUID=gone.UUID,
-                allocationKey=gone.allocationKey,
-                terminationType=REPLACED,
-            )
-            releases = AllocationReleasesRequest(allocationsToRelease=[release])
-            self.client.update_allocation(AllocationRequest(rmID=RM_ID, releases=releases))
+            self.client.update_allocation(releases(self.app_id, gone.UUID, kind=REPLACED))
             point(f"{gone.allocationKey} confirmed")
         self.ask_for_members()
 

@@ -6,7 +6,9 @@ import gc
 import os
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 
 from quadriga.si import (
@@ -28,18 +30,12 @@ from tests.si.remote_side import (
     Serving,
     Told,
     Wire,
-    client,
     placed,
-    register,
-    serving,
+    registered,
     state_of,
     until,
-    wire,
 )
-from tests.si.requests import apps, asks, nodes
-
-__all__ = ["client", "serving", "wire"]
-
+from tests.si.requests import apps, asks, nodes, register, work
 
 # -- lost connections ------------------------------------------------------------------------------
 
@@ -49,15 +45,14 @@ def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
 ) -> None:
     """Asks go out and allocations come in, while the connection breaks again and again: in the end
     each ask was placed once, was said once, and in the order of the scheduler."""
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), heard)
+    told = Told()
+    rm, heard = registered(client, watcher=told)
     rm.update_node(nodes("n1", vcore=10_000_000))
     rm.update_application(apps("a"))
-    keys = [f"p-{n}" for n in range(2000)]
+    keys = [f"p-{n}" for n in range(500)]
     for n, key in enumerate(keys):
         rm.update_allocation(asks("a", key))
-        if n % 400 == 200:
+        if n % 100 == 50:
             wire.cut(mend=True)
     heard.wait_for_placed(len(keys))
     assert placed(heard.messages) == keys
@@ -68,31 +63,21 @@ def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
     )
 
 
-def test_what_is_said_while_away_is_sent_later(client: Make, wire: Wire) -> None:
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), heard)
+def test_i6_what_is_said_while_away_is_sent_later(
+    client: Make, wire: Wire, serving: Serving
+) -> None:
+    told = Told()
+    rm, heard = registered(client, watcher=told)
     wire.cut()
     told.wait_for(lambda told: told.states[-1] == AWAY)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p"))
+    until(serving, lambda core: state_of(core) == "Paused")
+    work(rm, "p")
     assert rm.waiting == 3
     wire.mend()
     heard.wait_for(lambda messages: placed(messages) == ["p"])
     assert told.states == [CONNECTED, AWAY, CONNECTED]
     rm.flush()  # that the last request was taken is told after what came of it
     assert rm.waiting == 0
-
-
-def test_i6_while_it_is_away_the_rm_is_paused(client: Make, wire: Wire, serving: Serving) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
-    assert serving.service.read(state_of) == "Running"
-    wire.cut()
-    until(serving, lambda core: state_of(core) == "Paused")
-    wire.mend()
-    until(serving, lambda core: state_of(core) == "Running")
 
 
 def test_i43_after_the_pause_it_has_to_register_anew(
@@ -111,9 +96,7 @@ def test_i43_after_the_pause_it_has_to_register_anew(
     with pytest.raises(RegisterAgain):
         rm.update_node(nodes("n2"))
     rm.register_resource_manager(register(), heard)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p"))
+    work(rm, "p")
     heard.wait_for(lambda messages: placed(messages) == ["p"])
     assert told.states == [CONNECTED, AWAY, FORGOTTEN, CONNECTED]
 
@@ -152,8 +135,8 @@ def test_i7_whoever_registers_last_is_it(client: Make) -> None:
 
 def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
     told = Told()
-    rm = client(watcher=told, max_pending=3, timeout_s=0.2)
-    rm.register_resource_manager(register(), Heard())
+    rm, _ = registered(client, watcher=told, max_pending=3)
+    rm._client._timeout = 0.2  # it has registered, however long that took
     wire.cut()
     told.wait_for(lambda told: told.states[-1] == AWAY)
     for n in range(3):
@@ -187,9 +170,7 @@ def test_registering_waits_for_a_scheduler_that_is_not_there_yet(client: Make, w
 
 def test_something_else_there(client: Make) -> None:
     """What answers there does not speak the protocol."""
-    import grpc
-
-    server = grpc.server(__import__("concurrent.futures").futures.ThreadPoolExecutor(1))
+    server = grpc.server(ThreadPoolExecutor(1))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
@@ -204,8 +185,7 @@ def test_something_else_there(client: Make) -> None:
 
 
 def test_i6_close_is_a_pause_and_shutdown_is_for_good(client: Make, serving: Serving) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
+    rm, _ = registered(client)
     rm.update_node(nodes("n1"))
     rm.flush()
     rm.close()
@@ -253,8 +233,7 @@ def test_no_thread_and_no_socket_is_left(serving: Serving) -> None:
 
 def test_coming_back_leaves_nothing_behind(client: Make, wire: Wire, serving: Serving) -> None:
     told = Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), Heard())
+    registered(client, watcher=told)
 
     def again(times: int) -> tuple[int, int]:
         for _ in range(times):
@@ -265,7 +244,7 @@ def test_coming_back_leaves_nothing_behind(client: Make, wire: Wire, serving: Se
         return threading.active_count(), len(os.listdir("/proc/self/fd"))
 
     threads, files = again(3)
-    more_threads, more_files = again(20)
+    more_threads, more_files = again(10)
     assert more_threads <= threads + 2  # gRPC's own come and go
     assert more_files <= files + 4
     until(serving, lambda core: state_of(core) == "Running")

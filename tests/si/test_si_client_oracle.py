@@ -12,16 +12,8 @@ from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AllocationResponse,
-    ApplicationResponse,
-    EventRecord,
-    NodeResponse,
-    RegisterResourceManagerRequest,
-    ResourceManagerCallback,
-    UpdateContainerSchedulingStateRequest,
-)
 from quadriga.si.client import Client
 from quadriga.sim import RemoteScheduler
 from tests.oracle import player
@@ -32,11 +24,11 @@ from tests.si.remote_side import PATIENCE, SOON, Serving
 SCENARIOS = Path(player.__file__).parent / "scenarios"
 
 _HEARS: dict[type[Any], Callable[[Any, Any], None]] = {
-    AllocationResponse: lambda callback, message: callback.update_allocation(message),
-    ApplicationResponse: lambda callback, message: callback.update_application(message),
-    NodeResponse: lambda callback, message: callback.update_node(message),
-    EventRecord: lambda callback, message: callback.send_event([message]),
-    UpdateContainerSchedulingStateRequest: (
+    si.AllocationResponse: lambda callback, message: callback.update_allocation(message),
+    si.ApplicationResponse: lambda callback, message: callback.update_application(message),
+    si.NodeResponse: lambda callback, message: callback.update_node(message),
+    si.EventRecord: lambda callback, message: callback.send_event([message]),
+    si.UpdateContainerSchedulingStateRequest: (
         lambda callback, message: callback.update_container_scheduling_state(message)
     ),
 }
@@ -63,7 +55,7 @@ class RemoteService:
         return self._service.failures
 
     def register_resource_manager(
-        self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
+        self, request: si.RegisterResourceManagerRequest, callback: si.ResourceManagerCallback
     ) -> None:
         self._callback = callback
         self._remote = RemoteScheduler(self._client, callback)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,9 @@ import pytest
 from quadriga.si import RegisterResourceManagerRequest
 from quadriga.si.access import Access
 from quadriga.si.client import Client, Tls, Unreachable
+from quadriga.si.server import Tls as ServerTls
 from tests.si.remote_side import PATIENCE, SOON, Heard, Serving
-from tests.si.remote_side import Tls as ServerTls
 from tests.si.requests import nodes
-from tests.si.test_si_server_tls import folder
-
-__all__ = ["folder"]
-
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
 
 
 def talk(serving: Serving, timeout_s: float = PATIENCE, **how: Any) -> None:

@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from quadriga.sim.script import Script
-from tests.si.wire import RM, Wire, application, house, node, until
+from tests.si.wire import RM, House, Wire, application, until
 
 STOPPED, TIMEOUT, REPLACED = 1, 2, 4
 
@@ -102,8 +102,7 @@ class Newer(RM):
         metadata = [("quadriga-rm-id", self.rm_id)]
         self.pods = self.wires["UpdateAllocation"] = Wire(self._call(metadata=metadata)).listen()
         await self.pods.call.initial_metadata()
-        await self.say(node("n1", 4000))
-        await until(lambda: self.nodes == ["n1"])
+        await self.has_node(vcore=4000)
         return self
 
     async def submit(self, app: str, gang: int = 0) -> None:
@@ -144,57 +143,54 @@ def pod(app: str, key: str, vcore: int = 1000, **more: Any) -> Any:
 
 
 @pytest.mark.asyncio
-async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7() -> None:
-    async with house() as home:
-        rm = await Newer(home.channel()).start()
-        await rm.submit("app")
-        tags = {"kubernetes.io/label/app": "x"}
-        await rm.ask(
-            pod("app", "pod-1", allocationTags=tags, priority=5),
-            pod("app", "pod-2", originator=True, preemptionPolicy={"allowPreemptOther": True}),
-            pod("app", "large", 9000),
-            pod("nobody", "lost"),
-        )
-        await rm.hears("rejected lost", "new pod-1 on n1", "new pod-2 on n1")
-        first, second = rm.allocations
-        assert (dict(first.allocationTags), first.priority) == (tags, 5)
-        assert first.applicationID == "app"
-        assert second.originator
-        assert second.preemptionPolicy.allowPreemptOther
+async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7(place: House) -> None:
+    rm = await Newer(place.channel()).start()
+    await rm.submit("app")
+    tags = {"kubernetes.io/label/app": "x"}
+    await rm.ask(
+        pod("app", "pod-1", allocationTags=tags, priority=5),
+        pod("app", "pod-2", originator=True, preemptionPolicy={"allowPreemptOther": True}),
+        pod("app", "large", 9000),
+        pod("nobody", "lost"),
+    )
+    await rm.hears("rejected lost", "new pod-1 on n1", "new pod-2 on n1")
+    first, second = rm.allocations
+    assert (dict(first.allocationTags), first.priority) == (tags, 5)
+    assert first.applicationID == "app"
+    assert second.originator
+    assert second.preemptionPolicy.allowPreemptOther
 
-        await rm.release("app", "large", "pod-1")
-        await rm.hears(*rm.told()[:3], "released large 1", "released pod-1 1")
-        await rm.ask(pod("app", "pod-2", 2000))  # it is larger now, and is not asked for once more
-        await rm.ask(pod("app", "pod-3", 2000))
-        await rm.hears(*rm.told()[:5], "new pod-3 on n1")
-        await rm.release("app", "pod-2", "pod-3")
-        await rm.hears(*rm.told()[:6], "released pod-2 1", "released pod-3 1")
-
-
-@pytest.mark.asyncio
-async def test_x45_a_gang_of_a_client_of_si_1_7_confirms_by_key() -> None:
-    async with house() as home:
-        rm = await Newer(home.channel()).start()
-        await rm.submit("gang", 2000)
-        member = {"taskGroupName": "tg"}
-        await rm.ask(*(pod("gang", key, placeholder=True, **member) for key in ("p1", "p2")))
-        await rm.hears("new p1 on n1", "new p2 on n1")
-        assert rm.allocations[0].placeholder
-        await rm.ask(pod("gang", "real", **member))
-        await rm.hears(*rm.told()[:2], f"released p1 {REPLACED}")
-        await rm.release("gang", "p1", kind=REPLACED)
-        await rm.hears(*rm.told()[:3], "new real on n1")
+    await rm.release("app", "large", "pod-1")
+    await rm.hears(*rm.told()[:3], "released large 1", "released pod-1 1")
+    await rm.ask(pod("app", "pod-2", 2000))  # it is larger now, and is not asked for once more
+    await rm.ask(pod("app", "pod-3", 2000))
+    await rm.hears(*rm.told()[:5], "new pod-3 on n1")
+    await rm.release("app", "pod-2", "pod-3")
+    await rm.hears(*rm.told()[:6], "released pod-2 1", "released pod-3 1")
 
 
 @pytest.mark.asyncio
-async def test_x45_after_a_restart_it_reports_what_runs_and_asks_for_the_rest() -> None:
-    async with house() as home:
-        rm = await Newer(home.channel()).start()
-        await rm.submit("app")
-        await rm.ask(pod("app", "ran", 3000, nodeID="n1"), pod("app", "waits", 2000))
-        await rm.hears("new ran on n1")
-        await rm.release("app", "ran")
-        await rm.hears("new ran on n1", "released ran 1", "new waits on n1")
+async def test_x45_a_gang_of_a_client_of_si_1_7_confirms_by_key(place: House) -> None:
+    rm = await Newer(place.channel()).start()
+    await rm.submit("gang", 2000)
+    member = {"taskGroupName": "tg"}
+    await rm.ask(*(pod("gang", key, placeholder=True, **member) for key in ("p1", "p2")))
+    await rm.hears("new p1 on n1", "new p2 on n1")
+    assert rm.allocations[0].placeholder
+    await rm.ask(pod("gang", "real", **member))
+    await rm.hears(*rm.told()[:2], f"released p1 {REPLACED}")
+    await rm.release("gang", "p1", kind=REPLACED)
+    await rm.hears(*rm.told()[:3], "new real on n1")
+
+
+@pytest.mark.asyncio
+async def test_x45_after_a_restart_it_reports_what_runs_and_asks_for_the_rest(place: House) -> None:
+    rm = await Newer(place.channel()).start()
+    await rm.submit("app")
+    await rm.ask(pod("app", "ran", 3000, nodeID="n1"), pod("app", "waits", 2000))
+    await rm.hears("new ran on n1")
+    await rm.release("app", "ran")
+    await rm.hears("new ran on n1", "released ran 1", "new waits on n1")
 
 
 def test_x1_x8_x45_docs_say_which_versions_are_spoken_and_what_a_shim_sets() -> None:

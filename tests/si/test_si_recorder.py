@@ -10,40 +10,18 @@ from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.driver.service import SchedulerService
 from quadriga.diagrams import sequence
-from quadriga.si import (
-    Allocation,
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    EventRecord,
-    Exchange,
-    NodeInfo,
-    NodeRequest,
-    NullCallback,
-    PredicatesArgs,
-    PreemptionPredicatesArgs,
-    PreemptionPredicatesResponse,
-    Recorder,
-    RegisterResourceManagerRequest,
-    RemoveApplicationRequest,
-    RequestError,
-    StateDumpPlugin,
-    UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
-)
 from quadriga.si.api import has_own
 from quadriga.si.lines import lines
 from quadriga.si.recorder import RecordingError, about_name, read_exchanges
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
+from tests.si.requests import apps, asks, nodes, register
 
 
-def labels(recorder: Recorder) -> list[str]:
+def labels(recorder: si.Recorder) -> list[str]:
     return [exchange.label for exchange in recorder.exchanges]
 
 
@@ -52,14 +30,14 @@ def labels(recorder: Recorder) -> list[str]:
 
 def test_a_program_of_its_own_records_what_it_likes() -> None:
     times = iter([5, 7, 6])
-    recorder = Recorder(clock=lambda: next(times))
+    recorder = si.Recorder(clock=lambda: next(times))
     recorder.add("shop", "bank", "charge 3 EUR", note="first try")
     recorder.add("bank", "shop", "charged")
     recorder.add("shop", "post", "parcel")  # a clock that was set back
     assert recorder.exchanges == (
-        Exchange(5, "shop", "bank", "charge 3 EUR", "first try"),
-        Exchange(7, "bank", "shop", "charged"),
-        Exchange(7, "shop", "post", "parcel"),
+        si.Exchange(5, "shop", "bank", "charge 3 EUR", "first try"),
+        si.Exchange(7, "bank", "shop", "charged"),
+        si.Exchange(7, "shop", "post", "parcel"),
     )
     assert "p0->>p1: charge 3 EUR" in sequence(recorder.exchanges)
     recorder.clear()
@@ -67,7 +45,7 @@ def test_a_program_of_its_own_records_what_it_likes() -> None:
 
 
 def test_the_newest_are_kept_and_the_others_counted() -> None:
-    recorder = Recorder(limit=2)
+    recorder = si.Recorder(limit=2)
     for number in range(5):
         recorder.add("a", "b", str(number), time_ns=number)
     assert labels(recorder) == ["3", "4"]
@@ -75,7 +53,7 @@ def test_the_newest_are_kept_and_the_others_counted() -> None:
 
 
 def test_only_some_are_kept() -> None:
-    recorder = Recorder(limit=2, only=about_name("app-1"))
+    recorder = si.Recorder(limit=2, only=about_name("app-1"))
     for label in ("add app-1", "add app-10", "new app-1/a-0 on n1", "add node app-1x"):
         recorder.add("a", "b", label, time_ns=0)
     assert labels(recorder) == ["add app-1", "new app-1/a-0 on n1"]
@@ -83,7 +61,7 @@ def test_only_some_are_kept() -> None:
 
 
 def test_several_threads_record_in_order() -> None:
-    recorder = Recorder(limit=None)
+    recorder = si.Recorder(limit=None)
     threads = [
         threading.Thread(target=lambda: [recorder.add("a", "b", "x") for _ in range(500)])
         for _ in range(4)
@@ -101,7 +79,7 @@ def test_several_threads_record_in_order() -> None:
 
 
 def test_a_scheduler_is_recorded_with_its_own_times() -> None:
-    recorder = Recorder()
+    recorder = si.Recorder()
     script = Script(scheduler=recorder.scheduler(Scheduler()))
     script.node("n1", vcore=2000)
     script.advance(3)
@@ -109,19 +87,19 @@ def test_a_scheduler_is_recorded_with_its_own_times() -> None:
     script.ask("app-1", "a", vcore=1000)
     script.schedule()
     assert recorder.exchanges[:3] == (
-        Exchange(0, "rm", "core", "register rm"),
-        Exchange(0, "rm", "core", "add node n1"),
-        Exchange(0, "core", "rm", "accepted node n1"),
+        si.Exchange(0, "rm", "core", "register rm"),
+        si.Exchange(0, "rm", "core", "add node n1"),
+        si.Exchange(0, "core", "rm", "accepted node n1"),
     )
-    assert Exchange(3_000_000_000, "core", "rm", "new app-1/a-0 on n1") in recorder.exchanges
+    assert si.Exchange(3_000_000_000, "core", "rm", "new app-1/a-0 on n1") in recorder.exchanges
     assert all(line in labels(recorder) for line in script.log)
 
 
 def test_a_refused_request_is_recorded_with_the_reason() -> None:
-    recorder = Recorder()
+    recorder = si.Recorder()
     scheduler = recorder.scheduler(Scheduler(), name="quadriga", manager="shim")
-    with pytest.raises(RequestError):
-        scheduler.apply(NodeRequest(rmID="nobody"), 0)
+    with pytest.raises(si.RequestError):
+        scheduler.apply(si.NodeRequest(rmID="nobody"), 0)
     (refused,) = recorder.exchanges
     assert (refused.sender, refused.receiver) == ("quadriga", "shim")
     assert refused.label.startswith("refused NodeRequest: ")
@@ -130,53 +108,38 @@ def test_a_refused_request_is_recorded_with_the_reason() -> None:
 # -- around a service ------------------------------------------------------------------------------
 
 
-class Manager(NullCallback):
+class Manager(si.NullCallback):
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         self.heard.append(response)
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         return "full" if args.nodeID == "n1" else None
 
-    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
-        return PreemptionPredicatesResponse(success=args.nodeID == "n2", index=3)
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse:
+        return si.PreemptionPredicatesResponse(success=args.nodeID == "n2", index=3)
 
     def get_state_dump(self) -> str:
         return "{}"
 
 
-def ask(app: str, key: str) -> AllocationRequest:
-    script = Script()
-    wanted: list[AllocationRequest] = []
-    script.send = wanted.append  # type: ignore[assignment,method-assign]
-    script.ask(app, key, vcore=1000)
-    return wanted[0]
-
-
 def test_a_service_is_recorded_with_its_callbacks() -> None:
     now = 0
-    recorder = Recorder(clock=lambda: now)
+    recorder = si.Recorder(clock=lambda: now)
     service = SchedulerService(manual=True, clock=lambda: now)
     api = recorder.api(service)
     manager = Manager()
-    api.register_resource_manager(
-        RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE), manager
-    )
-    with pytest.raises(RequestError):
-        api.update_node(NodeRequest(rmID="other"))
-    sender = Script()
-    sent: list[Any] = []
-    sender.send = sent.append  # type: ignore[assignment,method-assign]
-    sender.node("n1", vcore=4000)
-    sender.node("n2", vcore=4000)
-    sender.app("app-1")
-    sender.ask("app-1", "a", vcore=1000)
-    for method, request in zip(
-        (api.update_node, api.update_node, api.update_application, api.update_allocation),
-        sent,
-        strict=True,
+    api.register_resource_manager(register(), manager)
+    with pytest.raises(si.RequestError):
+        api.update_node(si.NodeRequest(rmID="other"))
+    for method, request in (
+        (api.update_node, nodes("n1", "n2")),
+        (api.update_application, apps("app-1")),
+        (api.update_allocation, asks("app-1", "a")),
     ):
         method(request)
         now += 1
@@ -202,22 +165,22 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
         def register_resource_manager(self, request: Any, callback: Any) -> None:
             seen.append(callback)
 
-    recorder = Recorder(clock=lambda: 0)
-    for callback in (Manager(), NullCallback()):
+    recorder = si.Recorder(clock=lambda: 0)
+    for callback in (Manager(), si.NullCallback()):
         recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
-            RegisterResourceManagerRequest(rmID="rm"), callback
+            register(), callback
         )
         recorded = seen.pop()
         for method in ("predicates", "preemption_predicates", "send_event"):
             assert has_own(recorded, method) is has_own(callback, method)
-        assert isinstance(recorded, StateDumpPlugin) is isinstance(callback, StateDumpPlugin)
+        assert isinstance(recorded, si.StateDumpPlugin) is isinstance(callback, si.StateDumpPlugin)
     recorder.clear()
     recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
-        RegisterResourceManagerRequest(rmID="rm"), Manager()
+        register(), Manager()
     )
     recorded = seen.pop()
     for node in ("n1", "n2"):
-        recorded.preemption_predicates(PreemptionPredicatesArgs(allocationKey="a", nodeID=node))
+        recorded.preemption_predicates(si.PreemptionPredicatesArgs(allocationKey="a", nodeID=node))
     assert labels(recorder)[1:] == [
         "preemption predicates a on n1",
         "no victims suffice",
@@ -229,77 +192,54 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
 # -- lines -----------------------------------------------------------------------------------------
 
 
+ACTIONS = (*si.NodeInfo.ActionFromRM.values(), 99)
+SEVERAL = si.AllocationRequest(
+    allocations=[
+        {"applicationID": "x", "allocationKey": "a", "nodeID": "n"},
+        {"applicationID": "x", "allocationKey": "b"},
+    ],
+    releases={
+        "allocationsToRelease": [{"applicationID": "x", "UUID": "u", "terminationType": 1}],
+        "allocationAsksToRelease": [
+            {"applicationID": "x", "allocationKey": "k", "terminationType": 77}
+        ],
+    },
+)
+WAITING = si.UpdateContainerSchedulingStateRequest(applicartionID="x", allocationKey="a", state=1)
+
+
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        (ApplicationRequest(remove=[RemoveApplicationRequest(applicationID="x")]), ["remove x"]),
+        (si.ApplicationRequest(remove=[{"applicationID": "x"}]), "remove x"),
         (
-            NodeRequest(
-                nodes=[
-                    NodeInfo(nodeID="n", action=action)
-                    for action in (*NodeInfo.ActionFromRM.values(), 99)
-                ]
-            ),
-            [
-                "unknown action on node n",
-                "add node n",
-                "update node n",
-                "drain node n",
-                "remove node n",
-                "undrain node n",
-                "add draining node n",
-                "unknown action on node n",
-            ],
+            si.NodeRequest(nodes=[{"nodeID": "n", "action": action} for action in ACTIONS]),
+            "unknown action on node n, add node n, update node n, drain node n, remove node n,"
+            " undrain node n, add draining node n, unknown action on node n",
         ),
-        (
-            AllocationRequest(
-                allocations=[
-                    Allocation(applicationID="x", allocationKey="a", nodeID="n"),
-                    Allocation(applicationID="x", allocationKey="b"),
-                ],
-                releases=AllocationReleasesRequest(
-                    allocationsToRelease=[
-                        AllocationRelease(applicationID="x", UUID="u", terminationType=1)
-                    ],
-                    allocationAsksToRelease=[
-                        AllocationAskRelease(
-                            applicationID="x", allocationKey="k", terminationType=77
-                        )
-                    ],
-                ),
-            ),
-            [
-                "ask x/b",
-                "existing x/a on n",
-                "release ask x/k 77",
-                "release x/u STOPPED_BY_RM",
-            ],
-        ),
-        (UpdateConfigurationRequest(rmID="rm", config="secret"), ["configure rm"]),
-        (
-            UpdateContainerSchedulingStateRequest(applicartionID="x", allocationKey="a", state=1),
-            ["SKIPPED x/a"],
-        ),
-        (EventRecord(), []),
-        ("text", []),
+        (SEVERAL, "ask x/b, existing x/a on n, release ask x/k 77, release x/u STOPPED_BY_RM"),
+        (si.UpdateConfigurationRequest(rmID="rm", config="secret"), "configure rm"),
+        (WAITING, "SKIPPED x/a"),
+        (si.EventRecord(), ""),
+        ("text", ""),
     ],
 )
-def test_every_item_of_a_message_is_a_line(message: Any, said: list[str]) -> None:
-    assert lines(message) == said
+def test_every_item_of_a_message_is_a_line(message: Any, said: str) -> None:
+    assert ", ".join(lines(message)) == said
 
 
 # -- files -----------------------------------------------------------------------------------------
 
 
 def test_a_recording_is_written_and_read(tmp_path: Path) -> None:
-    recorder = Recorder()
+    recorder = si.Recorder()
     recorder.add("ä", "b", 'x "y"\n', note="n", time_ns=3)
     recorder.add("b", "ä", "z", time_ns=4)
     assert recorder.write(tmp_path / "r") == 2
     assert tuple(read_exchanges(tmp_path / "r")) == recorder.exchanges
 
 
-GOOD = json.dumps(Exchange(1, "a", "b", "c")._asdict())
+GOOD = json.dumps(si.Exchange(1, "a", "b", "c")._asdict())
 
 
 @pytest.mark.parametrize(

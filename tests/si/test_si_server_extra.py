@@ -5,26 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 
 def run(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        *("quadriga.si", "quadriga.si.access", "quadriga.si.remote_predicates", "quadriga.si.wire"),
-        "quadriga.core.driver.service",
-    ],
-)
-def test_the_rest_does_not_need_it(module: str) -> None:
-    assert run(f"import sys, {module}; print('grpc' in sys.modules)") == "False\n"
+def test_the_rest_does_not_need_it() -> None:
+    modules = (
+        "quadriga.si, quadriga.si.access, quadriga.si.remote_predicates, quadriga.si.wire,"
+        " quadriga.core.driver.service"
+    )
+    assert run(f"import sys, {modules}; print('grpc' in sys.modules)") == "False\n"
 
 
 def test_without_it_the_server_says_what_to_install() -> None:

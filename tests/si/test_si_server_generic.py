@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from tests.si.wire import QUEUES, house, until
+from tests.si.wire import PATIENCE, QUEUES, House, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -101,111 +101,129 @@ class Conversation:
         return [item for message in self.got for item in message.get(what, [])]
 
 
-async def test_a_generic_client_runs_a_gang() -> None:
-    async with house() as place:
-        client = Generic(place.channel())
-        services = await client.services()
-        assert {"si.v1.Scheduler", "quadriga.v1.Extension", "grpc.health.v1.Health"} <= {*services}
+class Stranger:
+    """A resource manager with one gang."""
+
+    def __init__(self, client: Generic) -> None:
+        self._client = client
+
+    async def begin(self, config: str = QUEUES) -> None:
+        """Find out what there is, and register."""
+        client = self._client
+        services = {*await client.services()}
+        assert {"si.v1.Scheduler", "quadriga.v1.Extension", "grpc.health.v1.Health"} <= services
         await client.learn("si.v1.Scheduler")
         await client.learn("quadriga.v1.Extension")
-
-        said = await client.unary(
-            "si.v1.Scheduler/RegisterResourceManager", rmID="shim", version="1.4", config=QUEUES
+        path = "si.v1.Scheduler/RegisterResourceManager"
+        assert await client.unary(path, rmID="stranger", version="1.4", config=config) == {}
+        self.streams = self.nodes, self.apps, self.pods = tuple(
+            client.stream(f"si.v1.Scheduler/Update{kind}")
+            for kind in ("Node", "Application", "Allocation")
         )
-        assert said == {}
-        nodes = client.stream("si.v1.Scheduler/UpdateNode")
-        apps = client.stream("si.v1.Scheduler/UpdateApplication")
-        pods = client.stream("si.v1.Scheduler/UpdateAllocation")
-        capacity = {"resources": {"vcore": {"value": 4000}}}
-        for name in ("n1", "n2"):
-            await nodes.say(
-                rmID="shim",
-                nodes=[{"nodeID": name, "action": "CREATE", "schedulableResource": capacity}],
-            )
-        await until(lambda: len(nodes.items("accepted")) == 2)
 
-        one = {"resources": {"vcore": {"value": 1000}}}
-        await apps.say(
-            rmID="shim",
-            new=[
-                {
-                    "applicationID": "gang-1",
-                    "queueName": "root.default",
-                    "partitionName": "default",
-                    "ugi": {"user": "u", "groups": ["g"]},
-                    "placeholderAsk": {"resources": {"vcore": {"value": 3000}}},
-                    "gangSchedulingStyle": "Hard",
-                }
-            ],
-        )
-        await until(lambda: apps.items("accepted"))
-        of_app = {
-            "applicationID": "gang-1",
-            "partitionName": "default",
+    def members(self) -> list[Any]:
+        return [each for each in self.pods.items("new") if not each.get("placeholder")]
+
+    def states(self) -> set[str]:
+        return {each["state"] for each in self.apps.items("updated")}
+
+    async def ask(self, name: str, **more: Any) -> None:
+        ask = {
+            "applicationID": "gang",
             "taskGroupName": "workers",
-            "resourceAsk": one,
             "maxAllocations": 1,
+            "resourceAsk": {"resources": {"vcore": {"value": 1000}}},
+            "tags": {"kubernetes.io/meta/namespace": "a", "kubernetes.io/meta/podName": "pod"},
+            **more,
         }
-        for number in range(3):
-            await pods.say(
-                rmID="shim",
-                asks=[{**of_app, "allocationKey": f"hold-{number}", "placeholder": True}],
-            )
-        await until(lambda: len(pods.items("new")) == 3)
-        await until(lambda: "Running" in [each["state"] for each in apps.items("updated")])
-        for number in range(3):
-            await pods.say(rmID="shim", asks=[{**of_app, "allocationKey": f"pod-{number}"}])
-        await until(lambda: len(pods.items("released")) == 3)
-        for release in pods.items("released"):
+        asks = [{**ask, "allocationKey": f"{name}-{at}"} for at in range(3)]
+        await self.pods.say(rmID="stranger", asks=asks)
+
+    async def run_a_gang(self) -> None:
+        """Placeholders, and members in their place."""
+        capacity = {"resources": {"vcore": {"value": 4000}}}
+        node = {"nodeID": "n1", "action": "CREATE", "schedulableResource": capacity}
+        await self.nodes.say(rmID="stranger", nodes=[node])
+        await until(lambda: self.nodes.items("accepted"))
+        app = {
+            "applicationID": "gang",
+            "queueName": "root.default",
+            "ugi": {"user": "u", "groups": ["g"]},
+            "placeholderAsk": {"resources": {"vcore": {"value": 3000}}},
+            "gangSchedulingStyle": "Hard",
+        }
+        await self.apps.say(rmID="stranger", new=[app])
+        await until(lambda: self.apps.items("accepted"))
+        await self.ask("hold", placeholder=True)
+        await until(lambda: len(self.pods.items("new")) == 3)
+        await until(lambda: "Running" in self.states())
+        await self.ask("pod")
+        await until(lambda: len(self.pods.items("released")) == 3)
+        for release in self.pods.items("released"):
             assert release["terminationType"] == "PLACEHOLDER_REPLACED"
-            await pods.say(rmID="shim", releases={"allocationsToRelease": [release]})
-        await until(lambda: len(pods.items("new")) == 6)
-        running = [
-            each["allocationKey"] for each in pods.items("new") if not each.get("placeholder")
+            await self.pods.say(rmID="stranger", releases={"allocationsToRelease": [release]})
+        await until(lambda: len(self.pods.items("new")) == 6)
+        assert sorted(each["allocationKey"] for each in self.members()) == [
+            "pod-0",
+            "pod-1",
+            "pod-2",
         ]
-        assert sorted(running) == ["pod-0", "pod-1", "pod-2"]
 
-        for each in (nodes, apps, pods):
-            await each.call.done_writing()
-        for each in (nodes, apps, pods):
-            await asyncio.wait_for(each.task, 20)
-            assert await each.call.code() is grpc.StatusCode.OK
+    async def end_the_gang(self) -> None:
+        stops = [
+            {"applicationID": "gang", "UUID": each["UUID"], "terminationType": "STOPPED_BY_RM"}
+            for each in self.members()
+        ]
+        await self.pods.say(rmID="stranger", releases={"allocationsToRelease": stops})
+        await until(lambda: len(self.pods.items("released")) == 6)
+        await until(lambda: {"Waiting", "Completing"} & self.states())
 
 
-async def test_health_is_that_of_the_server() -> None:
-    async with house() as place:
-        stub = health_pb2_grpc.HealthStub(place.channel())
-        for service in ("", "si.v1.Scheduler", "quadriga.v1.Extension"):
-            found = await stub.Check(health_pb2.HealthCheckRequest(service=service))
-            assert found.status == health_pb2.HealthCheckResponse.SERVING
-        watch = stub.Watch(health_pb2.HealthCheckRequest(service="si.v1.Scheduler"))
-        assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
-        stopping = asyncio.create_task(place.server.stop(2))
-        assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
-        watch.cancel()
-        await stopping
+async def test_a_generic_client_runs_a_gang(place: House) -> None:
+    stranger = Stranger(Generic(place.channel()))
+    await stranger.begin()
+    await stranger.run_a_gang()
+    for each in stranger.streams:
+        await each.call.done_writing()
+    for each in stranger.streams:
+        await asyncio.wait_for(each.task, PATIENCE)
+        assert await each.call.code() is grpc.StatusCode.OK
+
+
+async def test_health_is_that_of_the_server(place: House) -> None:
+    stub = health_pb2_grpc.HealthStub(place.channel())
+    for service in ("", "si.v1.Scheduler", "quadriga.v1.Extension"):
+        found = await stub.Check(health_pb2.HealthCheckRequest(service=service))
+        assert found.status == health_pb2.HealthCheckResponse.SERVING
+    watch = stub.Watch(health_pb2.HealthCheckRequest(service="si.v1.Scheduler"))
+    assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+    stopping = asyncio.create_task(place.server.stop(2))
+    assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    watch.cancel()
+    await stopping
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
-async def test_i2_reflection_answers_under_the_name_of_either_version(version: str) -> None:
+async def test_i2_reflection_answers_under_the_name_of_either_version(
+    version: str, place: House
+) -> None:
     """The bytes are the same, only the service has another name."""
-    async with house() as home:
-        call = home.channel().stream_stream(
-            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
-            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
-            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
-        )()
-        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-        listed = (await call.read()).list_services_response.service
-        assert sorted(each.name for each in listed) == [
-            "grpc.health.v1.Health",
-            "grpc.reflection.v1.ServerReflection",
-            "grpc.reflection.v1alpha.ServerReflection",
-            "quadriga.v1.Extension",
-            "si.v1.Scheduler",
-        ]
-        symbol = "si.v1.Scheduler"
-        await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
-        assert (await call.read()).file_descriptor_response.file_descriptor_proto
-        await call.done_writing()
-        assert await call.read() is grpc.aio.EOF
+    call = place.channel().stream_stream(
+        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )()
+    await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+    listed = (await call.read()).list_services_response.service
+    assert sorted(each.name for each in listed) == [
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+        "quadriga.v1.Extension",
+        "si.v1.Scheduler",
+    ]
+    symbol = "si.v1.Scheduler"
+    await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
+    assert (await call.read()).file_descriptor_response.file_descriptor_proto
+    await call.done_writing()
+    assert await call.read() is grpc.aio.EOF

@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quadriga.si.server import Limits
-from tests.si.wire import PATIENCE, house, until
+from tests.si.wire import PATIENCE, House, house, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,16 +26,17 @@ async def code_of(call: Any) -> str:
     return code.name
 
 
-async def test_what_cannot_be_read_is_the_senders_mistake(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_read_is_the_senders_mistake(
+    caplog: pytest.LogCaptureFixture, place: House
+) -> None:
     caplog.set_level(logging.WARNING)
-    async with house() as place:
-        channel = place.channel()
-        assert await code_of(channel.unary_unary(HEALTH + "Check")(BROKEN)) == "INVALID_ARGUMENT"
-        assert await code_of(channel.unary_stream(HEALTH + "Watch")(BROKEN)) == "INVALID_ARGUMENT"
-        call = channel.stream_stream(REFLECTION)()
-        await call.write(BROKEN)
-        assert await code_of(call) == "INVALID_ARGUMENT"
-        assert "I1: 4 bytes" in await call.details()
+    channel = place.channel()
+    assert await code_of(channel.unary_unary(HEALTH + "Check")(BROKEN)) == "INVALID_ARGUMENT"
+    assert await code_of(channel.unary_stream(HEALTH + "Watch")(BROKEN)) == "INVALID_ARGUMENT"
+    call = channel.stream_stream(REFLECTION)()
+    await call.write(BROKEN)
+    assert await code_of(call) == "INVALID_ARGUMENT"
+    assert "I1: 4 bytes" in await call.details()
     assert not caplog.records
 
 

@@ -11,18 +11,11 @@ from typing import Any
 import grpc
 import pytest
 
+from quadriga import si
 from quadriga.core import Options
-from quadriga.si import AllocationRelease, AllocationRequest, UpdateConfigurationRequest
 from quadriga.si.access import Access
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    ExplainRequest,
-    Hello,
-    PredicatesAnswer,
-    ShutdownRequest,
-    StateDumpAnswer,
-)
-from tests.si.wire import QUEUES, RM, House, application, ask, house, node, until
+from quadriga.si.extension import extension_pb2 as ext
+from tests.si.wire import QUEUES, RM, House, application, ask, house, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,9 +32,8 @@ async def two(folder: Path) -> AsyncIterator[tuple[House, RM, RM]]:
         rms = place.rm("rm-a", A), place.rm("rm-b", B)
         for rm in rms:
             await rm.begin()
-            await rm.say(node("n1"))
-            await rm.say(application("app-1"))
-            await until(lambda rm=rm: rm.nodes and rm.heard("UpdateApplication", "accepted"))  # type: ignore[misc]
+            await rm.has_node()
+            await rm.submits()
             await rm.say(ask("app-1", "pod-1"))
             await until(lambda rm=rm: rm.allocations)  # type: ignore[misc]
         yield place, *rms
@@ -66,44 +58,76 @@ async def test_no_unary_call_acts_for_another(tmp_path: Path) -> None:
     async with two(tmp_path) as (place, a, _):
         stub = a.extension
         for call in (
-            stub.Shutdown(ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
+            stub.Shutdown(ext.ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
+            stub.Step(ext.StepRequest(rmID="rm-b"), metadata=a.metadata),
             stub.UpdateConfiguration(
-                UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
+                si.UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
             ),
-            stub.Explain(ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata),
+            stub.Explain(
+                ext.ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata
+            ),
             RM(place.channels[0], "rm-b", A).register(),
         ):
             assert await refused(call) == "PERMISSION_DENIED"
         assert await place.state("rm-b") == "Running"
 
 
-@pytest.mark.parametrize(
-    "name", ["UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"]
-)
-async def test_no_stream_is_opened_for_another(name: str, tmp_path: Path) -> None:
+async def test_no_stream_is_opened_for_another(tmp_path: Path) -> None:
     async with two(tmp_path) as (place, _, b):
         thief = RM(place.channels[0], "rm-b", A)
-        wire = thief.open(name)
-        await wire.end()
-        assert wire.status[0] == "PERMISSION_DENIED"
-        if name in b.wires:  # and the one that there is goes on
-            assert not b.wires[name].ended
+        for name in ("UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"):
+            wire = thief.open(name)
+            await wire.is_refused("PERMISSION_DENIED")
+        assert not any(wire.ended for wire in b.wires.values())
+
+
+async def test_what_has_the_same_name_in_another_rm_is_not_touched(tmp_path: Path) -> None:
+    """The same names in two RMs are two things: nodes, applications, asks, allocations."""
+    async with two(tmp_path) as (place, a, b):
+        theirs = b.allocations[0]
+        keys = {"applicationID": "app-1", "partitionName": "default"}
+        release = si.AllocationRequest()
+        release.releases.allocationsToRelease.add(UUID=theirs.UUID, terminationType=1, **keys)
+        gone = si.NodeInfo(nodeID="n1", action=si.NodeInfo.DECOMISSION)
+        more = si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE)
+        for request in (
+            release,
+            si.ApplicationRequest(remove=[keys]),
+            si.NodeRequest(nodes=[gone]),
+        ):
+            await a.say(request)
+        for partition in ("[rm-b]default", "rm-b"):
+            stranger = application("app-2")
+            stranger.new[0].partitionName = partition
+            await a.say(stranger)
+        await until(lambda: len(a.heard("UpdateApplication", "rejected")) == 2)
+        await a.say(ask("app-1", "pod-9"))
+        await until(lambda: a.heard("UpdateAllocation", "rejected"))
+        await a.say(si.NodeRequest(nodes=[more]))
+        await until(lambda: a.heard("UpdateNode", "rejected"))
+
+        def look(scheduler: Any) -> Any:
+            found = scheduler.partition(rm_id="rm-b")
+            return [*found.nodes], [*found.applications], len(found.nodes["n1"].allocations)
+
+        assert place.service.read(look) == (["n1"], ["app-1"], 1)
+        assert not b.heard("UpdateAllocation", "released")
+        assert place.service.read(lambda scheduler: scheduler.check()) == []
 
 
 async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> None:
     async with two(tmp_path) as (place, a, b):
         uuid = b.allocations[0].UUID
-        release = AllocationRelease(applicationID="app-1", UUID=uuid, partitionName="default")
+        release = si.AllocationRelease(applicationID="app-1", UUID=uuid, partitionName="default")
         for rm_id, partition in (("rm-b", "default"), ("", "[rm-b]default")):
-            request = AllocationRequest(rmID=rm_id)
+            request = si.AllocationRequest(rmID=rm_id)
             request.releases.allocationsToRelease.append(release)
             request.releases.allocationsToRelease[0].partitionName = partition
             wire = a.open("UpdateAllocation")
             await wire.call.initial_metadata()
             await wire.say(request)
             if rm_id:
-                await wire.end()
-                assert wire.status[0] == "PERMISSION_DENIED"
+                await wire.is_refused("PERMISSION_DENIED")
             else:  # nothing of that name is its own, and its stream goes on
                 await wire.say(ask("app-1", "more", vcore=1))
                 await until(lambda wire=wire: any(m.new for m in wire.got))  # type: ignore[misc]
@@ -113,7 +137,9 @@ async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> 
 async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")
-        await wire.say(CallbackAnswer(hello=Hello(rmID="rm-a", events=True, schedulingStates=True)))
+        await wire.say(
+            ext.CallbackAnswer(hello=ext.Hello(rmID="rm-a", events=True, schedulingStates=True))
+        )
         await until(lambda: wire.got)  # ready
         for number in range(5):
             await b.say(ask("app-1", f"secret-{number}", vcore=1))
@@ -127,28 +153,33 @@ async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
 async def test_hello_cannot_be_for_another_nor_answers_be_made_up(tmp_path: Path) -> None:
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")
-        await wire.say(CallbackAnswer(hello=Hello(rmID="rm-b", events=True)))
-        await wire.end()
-        assert wire.status[0] == "PERMISSION_DENIED"
+        await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-b", events=True)))
+        await wire.is_refused("PERMISSION_DENIED")
         ours = b.open("Callbacks")
-        await ours.say(CallbackAnswer(hello=Hello(rmID="rm-b", predicates=True)))
+        await ours.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-b", predicates=True)))
         await until(lambda: ours.got)
         theirs = a.open("Callbacks")
-        await theirs.say(CallbackAnswer(hello=Hello(rmID="rm-a")))
+        await theirs.say(ext.CallbackAnswer(hello=ext.Hello(rmID="rm-a")))
         await until(lambda: theirs.got)
         await b.say(ask("app-1", "asked-about"))
         await until(lambda: any(m.WhichOneof("callback") == "predicates" for m in ours.got))
         question = next(m.predicates for m in ours.got if m.WhichOneof("callback") == "predicates")
         # every id that there could be, from the stream of another
         for number in range(question.id + 3):
-            await theirs.say(CallbackAnswer(predicates=PredicatesAnswer(id=number, reasons=[""])))
-            await theirs.say(CallbackAnswer(stateDump=StateDumpAnswer(id=number, json="{}")))
+            await theirs.say(
+                ext.CallbackAnswer(predicates=ext.PredicatesAnswer(id=number, reasons=[""]))
+            )
+            await theirs.say(
+                ext.CallbackAnswer(stateDump=ext.StateDumpAnswer(id=number, json="{}"))
+            )
         await a.say(ask("app-1", "after-that"))
         await until(lambda: len(a.allocations) == 2)
         assert len(b.allocations) == 1  # it still waits for the answer of its own RM
         await ours.say(
-            CallbackAnswer(
-                predicates=PredicatesAnswer(id=question.id, reasons=[""] * len(question.nodeIDs))
+            ext.CallbackAnswer(
+                predicates=ext.PredicatesAnswer(
+                    id=question.id, reasons=[""] * len(question.nodeIDs)
+                )
             )
         )
         await until(lambda: len(b.allocations) == 2)

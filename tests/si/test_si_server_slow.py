@@ -105,9 +105,7 @@ async def test_past_the_bound_it_has_to_register_again() -> None:
         assert session.backlog == 0  # it is not kept
         await until(lambda: not place.server.sessions)
         for name in ("UpdateApplication", "UpdateNode"):
-            await rm.wires[name].end()
-            assert rm.wires[name].status[0] == "RESOURCE_EXHAUSTED"
-            assert rm.wires[name].status[1].startswith("I43: ")
+            await rm.wires[name].is_refused("RESOURCE_EXHAUSTED", "I43: ")
         assert await place.state() == "Paused"
         await rm.begin()
         assert await place.state() == "Running"
@@ -124,22 +122,19 @@ async def test_news_that_nobody_reads_are_dropped() -> None:
         assert session.dropped == 2
 
 
-async def test_small_messages_are_joined_when_behind() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        await ready(rm, 1_000_000)
-        await rm.say(asks("rm-1", 0, 5000))
-        await until(lambda: len(rm.allocations) == 5000)
-        assert len(rm.wires["UpdateAllocation"].got) < 5000
-        keys = [each.allocationKey.split("-")[1] for each in rm.allocations]
-        assert keys == [str(number) for number in range(5000)]
+async def test_small_messages_are_joined_when_behind(rm: RM) -> None:
+    await ready(rm, 1_000_000)
+    await rm.say(asks("rm-1", 0, 5000))
+    await until(lambda: len(rm.allocations) == 5000)
+    assert len(rm.wires["UpdateAllocation"].got) < 5000
+    keys = [each.allocationKey.split("-")[1] for each in rm.allocations]
+    assert keys == [str(number) for number in range(5000)]
 
 
-async def test_an_empty_request_only_says_whose_stream_it_is() -> None:
-    async with house() as place:
-        rm = place.rm()
-        await rm.register()
-        wire = rm.open("UpdateNode", bound=False)
-        await wire.say(NodeRequest(rmID="rm-1"))
-        await wire.call.initial_metadata()
-        await until(lambda: place.server.sessions["rm-1"].received[3] == 1)
+async def test_an_empty_request_only_says_whose_stream_it_is(place: House) -> None:
+    rm = place.rm()
+    await rm.register()
+    wire = rm.open("UpdateNode", bound=False)
+    await wire.say(NodeRequest(rmID="rm-1"))
+    await wire.call.initial_metadata()
+    await until(lambda: place.server.sessions["rm-1"].received[3] == 1)

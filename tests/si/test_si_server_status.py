@@ -9,26 +9,11 @@ from typing import Any
 import grpc
 import pytest
 
-from quadriga.si import (
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    RemoveApplicationRequest,
-    TerminationType,
-    UpdateConfigurationRequest,
-)
+from quadriga import si
 from quadriga.si.access import Access
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    Hello,
-    ShutdownRequest,
-    StepRequest,
-)
+from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
-from tests.si.wire import QUEUES, application, ask, house, node, resource, until
+from tests.si.wire import QUEUES, RM, House, house, node, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,137 +28,115 @@ async def refusal(call: Any) -> tuple[str, str]:
 # -- unary calls -----------------------------------------------------------------------------------
 
 
-async def test_registration_without_an_id_or_with_queues_that_do_not_hold() -> None:
-    async with house() as place:
-        code, text = await refusal(place.rm("").register())
-        assert (code, text[:5]) == ("INVALID_ARGUMENT", "I10: ")
-        code, text = await refusal(place.rm().register(config="partitions: [{name: 7"))
-        assert code == "INVALID_ARGUMENT"
-        assert "RegisterResourceManagerRequest.config" in text
-        code, text = await refusal(place.rm("x" * 300).register())
-        assert (code, text[:5]) == ("INVALID_ARGUMENT", "I10: ")
-        assert place.server.refused["INVALID_ARGUMENT"] == 3
+async def test_registration_without_an_id_or_with_queues_that_do_not_hold(place: House) -> None:
+    code, text = await refusal(place.rm("").register())
+    assert (code, text[:5]) == ("INVALID_ARGUMENT", "I10: ")
+    code, text = await refusal(place.rm().register(config="partitions: [{name: 7"))
+    assert code == "INVALID_ARGUMENT"
+    assert "RegisterResourceManagerRequest.config" in text
+    code, text = await refusal(place.rm("x" * 300).register())
+    assert (code, text[:5]) == ("INVALID_ARGUMENT", "I10: ")
+    assert place.server.refused["INVALID_ARGUMENT"] == 3
 
 
-async def test_configuration_is_updated_all_or_nothing() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        update = rm.extension.UpdateConfiguration
-        code, text = await refusal(update(UpdateConfigurationRequest(rmID="other")))
-        assert (code, text[:5]) == ("NOT_FOUND", "I43: ")
-        code, text = await refusal(update(UpdateConfigurationRequest(rmID="rm-1", config="x: [")))
-        assert code == "INVALID_ARGUMENT"
-        assert "UpdateConfigurationRequest.config" in text
-        more = QUEUES + "        queues:\n          - name: extra\n"
-        await update(UpdateConfigurationRequest(rmID="rm-1", config=more))
-        look = place.service.read
-        assert look(lambda s: s.partition().queue("root.extra")) is not None
+async def test_configuration_is_updated_all_or_nothing(place: House, rm: RM) -> None:
+    update = rm.extension.UpdateConfiguration
+    code, text = await refusal(update(si.UpdateConfigurationRequest(rmID="other")))
+    assert (code, text[:5]) == ("NOT_FOUND", "I43: ")
+    code, text = await refusal(update(si.UpdateConfigurationRequest(rmID="rm-1", config="x: [")))
+    assert code == "INVALID_ARGUMENT"
+    assert "UpdateConfigurationRequest.config" in text
+    more = QUEUES.replace('submitacl: "*"', 'submitacl: "*", queues: [{name: extra}]')
+    await update(si.UpdateConfigurationRequest(rmID="rm-1", config=more))
+    look = place.service.read
+    assert look(lambda s: s.partition().queue("root.extra")) is not None
 
 
-async def test_shutdown_by_the_extension() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        code, _ = await refusal(rm.extension.Shutdown(ShutdownRequest(rmID="nobody")))
-        assert code == "NOT_FOUND"
-        await rm.extension.Shutdown(ShutdownRequest(rmID="rm-1"))
-        assert await place.state() == "Stopped"
-        for wire in rm.wires.values():
-            assert await wire.end() is None
+async def test_shutdown_by_the_extension(place: House, rm: RM) -> None:
+    code, _ = await refusal(rm.extension.Shutdown(ext.ShutdownRequest(rmID="nobody")))
+    assert code == "NOT_FOUND"
+    await rm.extension.Shutdown(ext.ShutdownRequest(rmID="rm-1"))
+    assert await place.state() == "Stopped"
+    for wire in rm.wires.values():
+        assert await wire.end() is None
 
 
-async def test_step_needs_a_clock_of_the_clients() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        code, text = await refusal(rm.extension.Step(StepRequest(rmID="rm-1", now=1)))
-        assert (code, text[:6]) == ("FAILED_PRECONDITION", "Step: ")
+async def test_step_needs_a_clock_of_the_clients(rm: RM) -> None:
+    code, text = await refusal(rm.extension.Step(ext.StepRequest(rmID="rm-1", now=1)))
+    assert (code, text[:6]) == ("FAILED_PRECONDITION", "Step: ")
 
 
-async def test_bytes_that_are_no_message() -> None:
-    async with house() as place:
-        channel = place.channel()
-        for name in ("/si.v1.Scheduler/RegisterResourceManager", "/quadriga.v1.Extension/Step"):
-            code, text = await refusal(channel.unary_unary(name)(b"\xff\xff\xff"))
-            assert (code, text[:4]) == ("INVALID_ARGUMENT", "I1: ")
-        call = channel.stream_stream("/si.v1.Scheduler/UpdateNode")()
-        await call.write(b"\x0a\xff\xff\xff\xff\xff\x01")
-        assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+async def test_bytes_that_are_no_message(place: House) -> None:
+    channel = place.channel()
+    for name in ("/si.v1.Scheduler/RegisterResourceManager", "/quadriga.v1.Extension/Step"):
+        code, text = await refusal(channel.unary_unary(name)(b"\xff\xff\xff"))
+        assert (code, text[:4]) == ("INVALID_ARGUMENT", "I1: ")
+    call = channel.stream_stream("/si.v1.Scheduler/UpdateNode")()
+    await call.write(b"\x0a\xff\xff\xff\xff\xff\x01")
+    assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 # -- streams ---------------------------------------------------------------------------------------
 
 
-async def test_a_stream_of_an_unknown_rm() -> None:
-    async with house() as place:
-        rm = place.rm()
-        for bound in (True, False):
-            wire = rm.open("UpdateNode", bound=bound)
-            if not bound:
-                await wire.say(node("n1"))
-            await wire.end()
-            assert wire.status[0] == ("FAILED_PRECONDITION")
-            assert wire.status[1].startswith("I43: ")
+async def test_a_stream_of_an_unknown_rm(place: House) -> None:
+    rm = place.rm()
+    for bound in (True, False):
+        wire = rm.open("UpdateNode", bound=bound)
+        if not bound:
+            await wire.say(node("n1"))
+        await wire.is_refused("FAILED_PRECONDITION", "I43: ")
 
 
-async def test_the_first_message_binds_and_others_may_not_differ() -> None:
-    async with house() as place:
-        rm, other = place.rm(), place.rm("rm-2")
-        await rm.register()
-        await other.register()
-        wire = rm.open("UpdateNode", bound=False)
-        first = node("n1")
-        first.rmID = "rm-1"
-        await wire.say(first)
-        await wire.say(node("n2"))  # its own, without saying so again
-        await until(lambda: rm.nodes == ["n1", "n2"])
-        foreign = node("n3")
-        foreign.rmID = "rm-2"
-        await wire.say(foreign)
-        await wire.end()
-        assert wire.status[0] == "PERMISSION_DENIED"
-        assert wire.status[1].startswith("I11: ")
-        look = place.service.read
-        assert not look(lambda s: s.partition(rm_id="rm-2").nodes)
+async def test_the_first_message_binds_and_others_may_not_differ(place: House) -> None:
+    rm, other = place.rm(), place.rm("rm-2")
+    await rm.register()
+    await other.register()
+    wire = rm.open("UpdateNode", bound=False)
+    first = node("n1")
+    first.rmID = "rm-1"
+    await wire.say(first)
+    await wire.say(node("n2"))  # its own, without saying so again
+    await until(lambda: rm.nodes == ["n1", "n2"])
+    foreign = node("n3")
+    foreign.rmID = "rm-2"
+    await wire.say(foreign)
+    await wire.is_refused("PERMISSION_DENIED", "I11: ")
+    look = place.service.read
+    assert not look(lambda s: s.partition(rm_id="rm-2").nodes)
 
 
-async def test_a_request_refused_as_a_whole_ends_its_stream_only() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        release = AllocationRelease(partitionName="nowhere", applicationID="", UUID="u")
-        bad = AllocationRequest(releases=AllocationReleasesRequest(allocationsToRelease=[release]))
-        await rm.say(bad)
-        wire = rm.wires["UpdateAllocation"]
-        error = await wire.end()
-        if error is not None:
-            assert wire.status[0] == "INVALID_ARGUMENT"
-            await place.becomes("Paused")
-        await rm.open("UpdateAllocation").call.initial_metadata()
-        await place.becomes("Running")
-
-
-async def test_callbacks_begin_with_hello() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        for answer in (CallbackAnswer(), CallbackAnswer(predicates={"id": 1})):
-            wire = rm.open("Callbacks", bound=False)
-            await wire.say(answer)
-            await wire.end()
-            assert wire.status[0] == "INVALID_ARGUMENT"
-            assert wire.status[1].startswith("I4: ")
-        wire = rm.open("Callbacks")
-        await wire.say(CallbackAnswer(hello=Hello(rmID="another")))
-        await wire.end()
-        assert wire.status[0] == "PERMISSION_DENIED"
-
-
-async def test_metadata_must_be_numbers() -> None:
-    async with house() as place:
-        rm = await place.rm().begin()
-        wire = rm.open("UpdateNode", received="many")
-        await wire.end()
+async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House, rm: RM) -> None:
+    release = si.AllocationRelease(partitionName="nowhere", applicationID="", UUID="u")
+    bad = si.AllocationRequest(
+        releases=si.AllocationReleasesRequest(allocationsToRelease=[release])
+    )
+    await rm.say(bad)
+    wire = rm.wires["UpdateAllocation"]
+    error = await wire.end()
+    if error is not None:
         assert wire.status[0] == "INVALID_ARGUMENT"
-        wire = rm.open("UpdateNode", received=7)
-        await wire.end()
-        assert wire.status[1].startswith("I43: ")  # it cannot have got so many
+        await place.becomes("Paused")
+    await rm.open("UpdateAllocation").call.initial_metadata()
+    await place.becomes("Running")
+
+
+async def test_callbacks_begin_with_hello(rm: RM) -> None:
+    for answer in (ext.CallbackAnswer(), ext.CallbackAnswer(predicates={"id": 1})):
+        wire = rm.open("Callbacks", bound=False)
+        await wire.say(answer)
+        await wire.is_refused("INVALID_ARGUMENT", "I4: ")
+    wire = rm.open("Callbacks")
+    await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="another")))
+    await wire.is_refused("PERMISSION_DENIED")
+
+
+async def test_metadata_must_be_numbers(rm: RM) -> None:
+    wire = rm.open("UpdateNode", received="many")
+    await wire.is_refused("INVALID_ARGUMENT")
+    wire = rm.open("UpdateNode", received=7)
+    await wire.end()
+    assert wire.status[1].startswith("I43: ")  # it cannot have got so many
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -182,26 +145,18 @@ async def test_metadata_must_be_numbers() -> None:
 async def test_i11_items_of_a_message() -> None:
     async with house(limits=Limits(items=3)) as place:
         rm = await place.rm().begin()
-        await rm.say(NodeRequest(nodes=[NodeInfo(nodeID=f"n{i}", action=1) for i in range(4)]))
+        await rm.say(
+            si.NodeRequest(nodes=[si.NodeInfo(nodeID=f"n{i}", action=1) for i in range(4)])
+        )
         wire = rm.wires["UpdateNode"]
-        await wire.end()
-        assert wire.status[0] == "RESOURCE_EXHAUSTED"
-        assert wire.status[1].startswith("I11: 4 items")
-
-
-async def test_size_of_a_message() -> None:
-    async with house(limits=Limits(message_bytes=1000)) as place:
-        code, _ = await refusal(place.rm().register(config=QUEUES + "#" * 1000))
-        assert code == "RESOURCE_EXHAUSTED"
+        await wire.is_refused("RESOURCE_EXHAUSTED", "I11: 4 items")
 
 
 async def test_i2_streams_of_one_rm_and_of_all() -> None:
     async with house(limits=Limits(streams_per_rm=3, streams=5)) as place:
         rm = await place.rm().begin()
         wire = rm.open("Callbacks")
-        await wire.end()
-        assert wire.status[0] == "RESOURCE_EXHAUSTED"
-        assert wire.status[1].startswith("I2: ")
+        await wire.is_refused("RESOURCE_EXHAUSTED", "I2: ")
         other = place.rm("rm-2")
         await other.register()
         for name in ("UpdateNode", "UpdateApplication"):
@@ -222,8 +177,7 @@ async def test_i9_number_of_resource_managers() -> None:
 async def test_a_stream_has_to_say_whose_it_is_in_time() -> None:
     async with house(limits=Limits(introduction_s=0.01)) as place:
         wire = place.rm().open("UpdateNode", bound=False)
-        await wire.end()
-        assert wire.status[0] == "DEADLINE_EXCEEDED"
+        await wire.is_refused("DEADLINE_EXCEEDED")
 
 
 async def test_unary_calls_that_come_too_fast() -> None:
@@ -272,103 +226,31 @@ async def test_nobody_without_a_token(tokens: Access) -> None:
             assert code == "UNAUTHENTICATED"
             assert "token-of" not in text
             wire = place.rm("rm-1", token).open("UpdateNode")
-            await wire.end()
-            assert wire.status[0] == "UNAUTHENTICATED"
+            await wire.is_refused("UNAUTHENTICATED")
 
 
 async def test_a_token_is_for_its_resource_managers(tokens: Access) -> None:
     async with house(access=tokens) as place:
         first = await place.rm("rm-1", "token-of-rm-1-aaaa").begin()
         second = await place.rm("rm-2", "token-of-rm-2-bbbb").begin()
-        intruder = place.rm("rm-1", "token-of-rm-2-bbbb")
-        calls = (
-            intruder.register,
-            lambda: intruder.extension.Shutdown(
-                ShutdownRequest(rmID="rm-1"), metadata=intruder.metadata
-            ),
-            lambda: intruder.extension.UpdateConfiguration(
-                UpdateConfigurationRequest(rmID="rm-1"), metadata=intruder.metadata
-            ),
-            lambda: intruder.extension.Step(StepRequest(rmID="rm-1"), metadata=intruder.metadata),
-        )
-        for call in calls:
-            code, text = await refusal(call())
-            assert code == "PERMISSION_DENIED"
-            assert "'second' may not act for resource manager 'rm-1'" in text
-        for name in ("UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"):
-            wire = intruder.open(name)
-            await wire.end()
-            assert wire.status[0] == "PERMISSION_DENIED"
-        assert await place.state("rm-1") == "Running"
+        code, text = await refusal(place.rm("rm-1", "token-of-rm-2-bbbb").register())
+        assert code == "PERMISSION_DENIED"
+        assert "'second' may not act for resource manager 'rm-1'" in text
         viewer = place.rm("rm-1", "token-of-viewer-cc")
         assert (await refusal(viewer.register()))[0] == "PERMISSION_DENIED"
         await place.rm("rm-9", "token-of-boss-dddd").begin()
         for rm in (first, second):
-            await rm.say(node("n1"))
-            await until(lambda rm=rm: rm.nodes == ["n1"])
+            await rm.has_node()
 
 
-async def test_rms_cannot_touch_each_other() -> None:
-    """The same names in two RMs are two things: nodes, applications, asks, queues."""
-    async with house() as place:
-        one, two = await place.rm("rm-1").begin(), await place.rm("rm-2").begin()
-        for rm in (one, two):
-            await rm.say(node("n1"))
-            await until(lambda rm=rm: rm.nodes == ["n1"])
-        await one.say(application("app-1"))
-        await until(lambda: one.heard("UpdateApplication", "accepted"))
-        await one.say(ask("app-1", "pod-1"))
-        await until(lambda: one.allocations)
-        mine = one.allocations[0]
-
-        await two.say(
-            AllocationRequest(
-                releases=AllocationReleasesRequest(
-                    allocationsToRelease=[
-                        AllocationRelease(
-                            partitionName="default",
-                            applicationID="app-1",
-                            UUID=mine.UUID,
-                            allocationKey="pod-1",
-                            terminationType=TerminationType.STOPPED_BY_RM,
-                        )
-                    ]
-                )
-            )
-        )
-        remove = RemoveApplicationRequest(applicationID="app-1", partitionName="default")
-        await two.say(ApplicationRequest(remove=[remove]))
-        for partition in ("[rm-1]default", "rm-1"):
-            stranger = application("app-2")
-            stranger.new[0].partitionName = partition
-            await two.say(stranger)
-        await until(lambda: len(two.heard("UpdateApplication", "rejected")) == 2)
-        await two.say(ask("app-1", "pod-9"))
-        await until(lambda: two.heard("UpdateAllocation", "rejected"))
-        gone = NodeInfo(nodeID="n1", action=NodeInfo.DECOMISSION)
-        more = NodeInfo(nodeID="n2", action=NodeInfo.UPDATE, schedulableResource=resource(vcore=1))
-        await two.say(NodeRequest(nodes=[gone, more]))
-        await until(lambda: two.heard("UpdateNode", "rejected"))
-
-        def look(scheduler: Any) -> Any:
-            theirs = scheduler.partition(rm_id="rm-1")
-            return [*theirs.nodes], [*theirs.applications], len(theirs.nodes["n1"].allocations)
-
-        assert place.service.read(look) == (["n1"], ["app-1"], 1)
-        assert not one.heard("UpdateAllocation", "released")
-        assert place.service.read(lambda s: s.check()) == []
+async def test_plaintext_is_for_loopback(place: House) -> None:
+    with pytest.raises(ValueError, match="plaintext on 0.0.0.0:0"):
+        Server(place.service, address="0.0.0.0:0")
+    Server(place.service, address="0.0.0.0:0", insecure=True)
+    for address in ("localhost:0", "[::1]:0", "unix:/tmp/x"):
+        Server(place.service, address=address)
 
 
-async def test_plaintext_is_for_loopback() -> None:
-    async with house() as place:
-        with pytest.raises(ValueError, match="plaintext on 0.0.0.0:0"):
-            Server(place.service, address="0.0.0.0:0")
-        Server(place.service, address="0.0.0.0:0", insecure=True)
-        for address in ("localhost:0", "[::1]:0", "unix:/tmp/x"):
-            Server(place.service, address=address)
-
-
-async def test_a_port_that_is_taken() -> None:
-    async with house() as place:
-        with pytest.raises(OSError, match="cannot listen"):
-            await Server(place.service, address=place.address).start()
+async def test_a_port_that_is_taken(place: House) -> None:
+    with pytest.raises(OSError, match="cannot listen"):
+        await Server(place.service, address=place.address).start()

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
 import pytest_asyncio
 
-from quadriga.core import Options
-from quadriga.core.driver.service import SchedulerService
-from quadriga.core.scheduler import Scheduler
-from quadriga.si import RegisterResourceManagerRequest
-from quadriga.si.extension.extension_pb2 import (
-    CallbackAnswer,
-    Channel,
-    Hello,
-    PredicatesAnswer,
-    StepRequest,
-    StepResponse,
-)
-from quadriga.si.server import Limits, Server
-from tests.si.wire import QUEUES, RM, House, application, ask, node, until
+from quadriga.si.extension import extension_pb2 as ext
+from tests.si.wire import RM, House, application, ask, house, node, until
 
 pytestmark = pytest.mark.asyncio
 
-A, P, N = Channel.ALLOCATION, Channel.APPLICATION, Channel.NODE
+A, P, N = ext.Channel.ALLOCATION, ext.Channel.APPLICATION, ext.Channel.NODE
 NAMES = {A: "UpdateAllocation", P: "UpdateApplication", N: "UpdateNode"}
 SECOND = 10**9
 
 
 @pytest_asyncio.fixture
-async def place() -> Any:
-    service = SchedulerService(Options(), manual=True, clock=lambda: 0)
-    server = Server(service, client_clock=True, limits=Limits(predicate_timeout_s=5))
-    await server.start()
-    found = House(service, server, None)
-    yield found
-    for channel in found.channels:
-        await channel.close()
-    await server.stop(0)
-    service.stop()
+async def place() -> AsyncIterator[House]:
+    async with house(client_clock=True) as place:
+        yield place
 
 
-async def step(rm: RM, now: int, *requests: Any, **more: Any) -> StepResponse:
-    request = StepRequest(rmID=rm.rm_id, now=now, requests=requests, **more)
-    response: StepResponse = await rm.extension.Step(request)
+async def step(rm: RM, now: int, *requests: Any, **more: Any) -> ext.StepResponse:
+    request = ext.StepRequest(rmID=rm.rm_id, now=now, requests=requests, **more)
+    response: ext.StepResponse = await rm.extension.Step(request)
     return response
 
 
-async def test_requests_take_effect_in_the_order_named(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_requests_take_effect_in_the_order_named(rm: RM) -> None:
     await rm.say(ask("app-1", "pod-1"))  # first on its way, last to take effect
     await rm.say(application("app-1"))
     await rm.say(node("n1"))
@@ -62,8 +43,7 @@ async def test_requests_take_effect_in_the_order_named(place: House) -> None:
     assert times == {SECOND}
 
 
-async def test_a_step_waits_for_the_requests_that_it_names(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_step_waits_for_the_requests_that_it_names(rm: RM) -> None:
     waiting = asyncio.create_task(step(rm, SECOND, N))
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -71,8 +51,7 @@ async def test_a_step_waits_for_the_requests_that_it_names(place: House) -> None
     assert [*(await waiting).messages] == [N]
 
 
-async def test_nothing_happens_between_steps(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_nothing_happens_between_steps(place: House, rm: RM) -> None:
     await rm.say(node("n1"))
     await until(lambda: place.server.sessions["rm-1"].inbound[N])
     assert not rm.nodes
@@ -80,13 +59,15 @@ async def test_nothing_happens_between_steps(place: House) -> None:
     await until(lambda: rm.nodes)
 
 
-async def test_what_a_step_refuses(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_what_a_step_refuses(rm: RM) -> None:
     await step(rm, 5 * SECOND)
     for wrong, text in (
-        (StepRequest(rmID="rm-1", now=SECOND), "went back"),
-        (StepRequest(rmID="rm-1", now=6 * SECOND, limit=-1), "negative"),
-        (StepRequest(rmID="rm-1", now=6 * SECOND, requests=[Channel.CALLBACK]), "no requests"),
+        (ext.StepRequest(rmID="rm-1", now=SECOND), "went back"),
+        (ext.StepRequest(rmID="rm-1", now=6 * SECOND, limit=-1), "negative"),
+        (
+            ext.StepRequest(rmID="rm-1", now=6 * SECOND, requests=[ext.Channel.CALLBACK]),
+            "no requests",
+        ),
     ):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await rm.extension.Step(wrong)
@@ -94,8 +75,7 @@ async def test_what_a_step_refuses(place: House) -> None:
         assert text in (refused.value.details() or "")
 
 
-async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House, rm: RM) -> None:
     bad = ask("app-1", "pod-1")
     bad.releases.allocationAsksToRelease.add(applicationID="app-1")  # no partition (R7)
     await rm.say(node("n1"))
@@ -106,80 +86,13 @@ async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House)
     assert not rm.wires["UpdateAllocation"].ended
 
 
-async def test_the_next_deadline_is_told(place: House) -> None:
-    rm = await place.rm().begin()
+async def test_the_next_deadline_is_told(rm: RM) -> None:
     response = await step(rm, SECOND)
     if response.HasField("nextDeadline"):
         assert response.nextDeadline >= SECOND  # that of events, perhaps
     await rm.say(application("app-1", gang=1000))
-    await rm.say(ask("app-1", "hold-1", taskGroupName="g", placeholder=True))
+    await rm.say(ask("app-1", "hold-1", group="g", placeholder=True))
     await rm.say(node("n1"))
     response = await step(rm, 2 * SECOND, P, A, N, schedule=True)
     assert response.HasField("nextDeadline")
     assert 2 * SECOND <= response.nextDeadline <= (2 + 15 * 60) * SECOND
-
-
-async def test_predicates_are_waited_for(place: House) -> None:
-    rm = await place.rm().begin()
-    wire = rm.open("Callbacks")
-    await wire.say(CallbackAnswer(hello=Hello(rmID="rm-1", predicates=True)))
-    await until(lambda: wire.got)
-    for name in ("n1", "n2", "n3"):
-        await rm.say(node(name))
-    await rm.say(application("app-1"))
-    await rm.say(ask("app-1", "pod-1"))
-    stepping = asyncio.create_task(step(rm, SECOND, N, N, N, P, A, schedule=True))
-    asked = []
-    for place_in_order in range(3):
-        await until(lambda n=place_in_order: len(wire.got) > n + 1)
-        question = wire.got[place_in_order + 1].predicates
-        asked.extend(question.nodeIDs)
-        reason = "" if "n3" in question.nodeIDs else "no"
-        answer = PredicatesAnswer(id=question.id, reasons=[reason])
-        await wire.say(CallbackAnswer(predicates=answer))
-    response = await stepping
-    assert asked == ["n1", "n2", "n3"]
-    assert [*response.messages].count(A) == 1
-    await until(lambda: rm.allocations)
-    assert rm.allocations[0].nodeID == "n3"
-
-
-async def test_the_same_decisions_as_in_process(place: House) -> None:
-    """The same requests at the same instants: every message is the same, in the same order."""
-    said: list[tuple[int, Any]] = [(N, node(f"n{number}")) for number in range(4)]
-    for number in range(6):
-        said.append((P, application(f"app-{number}", gang=1000 if number % 2 else 0)))
-        for pod in range(3):
-            more = {"taskGroupName": "g", "placeholder": True} if number % 2 and not pod else {}
-            said.append((A, ask(f"app-{number}", f"pod-{number}-{pod}", 700, **more)))
-
-    rm = await place.rm().begin()
-    order: list[int] = []
-    for start in range(0, len(said), 5):
-        part = said[start : start + 5]
-        for _, message in part:
-            await rm.say(message)
-        now = SECOND + start * SECOND
-        response = await step(rm, now, *(k for k, _ in part), schedule=True, advance=True)
-        order.extend(response.messages)
-    await until(lambda: sum(len(w.got) for w in rm.wires.values()) == len(order))
-    streams = {kind: iter(rm.wires[name].got) for kind, name in NAMES.items()}
-    over_the_wire = [next(streams[kind]).SerializeToString(deterministic=True) for kind in order]
-
-    scheduler = Scheduler(Options())
-    outputs = scheduler.apply(
-        RegisterResourceManagerRequest(rmID="rm-1", version="1.4", config=QUEUES), 0
-    )
-    for start in range(0, len(said), 5):
-        now = SECOND + start * SECOND
-        outputs += scheduler.advance(now)
-        for _, message in said[start : start + 5]:
-            message.rmID = "rm-1"
-            outputs += scheduler.apply(message, now)
-        outputs += scheduler.schedule(now)
-    in_process = [
-        each.message.SerializeToString(deterministic=True)
-        for each in outputs
-        if type(each.message).__name__.endswith("Response")
-    ]
-    assert over_the_wire == in_process

@@ -13,26 +13,20 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from quadriga import si
 from quadriga.core import Options
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-)
 from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.items import count
 from quadriga.si.server import Limits
 from quadriga.si.server.flow_control import FlowControl
 from quadriga.si.server.token_bucket import TokenBucket
-from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
+from tests.si.wire import PATIENCE, RM, House, ask, house, until
 
 ALLOCATION: int = Channel.ALLOCATION
 
 
-def asks(first: int, number: int) -> AllocationRequest:
-    together = AllocationRequest()
+def asks(first: int, number: int) -> si.AllocationRequest:
+    together = si.AllocationRequest()
     for at in range(first, first + number):
         together.asks.extend(ask("app-1", f"pod-{at}", 1).asks)
     return together
@@ -47,11 +41,11 @@ def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> Non
     request.releases.allocationsToRelease.add()
     request.releases.allocationAsksToRelease.add()
     assert count(request) == 6
-    assert count(ApplicationRequest(new=[AddApplicationRequest()] * 2)) == 2
-    info = NodeInfo(nodeID="n")
+    assert count(si.ApplicationRequest(new=[si.AddApplicationRequest()] * 2)) == 2
+    info = si.NodeInfo(nodeID="n")
     info.existingAllocations.add()
-    assert count(NodeRequest(nodes=[info, NodeInfo()])) == 3
-    assert count(AllocationRequest(rmID="rm")) == 0
+    assert count(si.NodeRequest(nodes=[info, si.NodeInfo()])) == 3
+    assert count(si.AllocationRequest(rmID="rm")) == 0
 
 
 def test_a_bucket_gives_tokens_for_items() -> None:
@@ -92,9 +86,8 @@ async def bulk(**limits: Any) -> AsyncIterator[tuple[House, RM, threading.Event]
     go = threading.Event()
     async with house(limits=Limits(**limits), options=Options()) as place:
         rm = await place.rm("bulk").begin()
-        await rm.say(node("n1", 1_000_000))
-        await rm.say(application("app-1"))
-        await until(lambda: rm.nodes and rm.heard("UpdateApplication", "accepted"))
+        await rm.has_node(vcore=1_000_000)
+        await rm.submits()
 
         def hold() -> list[Any]:
             go.wait(PATIENCE)

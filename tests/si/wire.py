@@ -10,36 +10,22 @@ from typing import Any
 
 import grpc
 
+from quadriga import si
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    Quantity,
-    RegisterResourceManagerRequest,
-    Resource,
-    UserGroupInformation,
-)
 from quadriga.si.extension.extension_pb2_grpc import ExtensionStub
 from quadriga.si.server import Server
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
+from tests.si.requests import apps, asks, nodes
 
 #: the longest wait for something that must happen, in s
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 QUEUES = """
 partitions:
   - name: default
-    placementrules:
-      - name: provided
-        create: true
-    queues:
-      - name: root
-        submitacl: "*"
+    placementrules: [{name: provided, create: true}]
+    queues: [{name: root, submitacl: "*"}]
 """
 
 
@@ -64,41 +50,17 @@ async def until(true: Callable[[], Any], what: str = "it") -> None:
             await asyncio.sleep(0.002)
 
 
-def resource(**amounts: int) -> Resource:
-    return Resource(resources={name: Quantity(value=value) for name, value in amounts.items()})
+def node(node_id: str, vcore: int = 4000) -> si.NodeRequest:
+    return nodes(node_id, vcore=vcore, rm_id="")
 
 
-def node(node_id: str, vcore: int = 4000, action: Any = NodeInfo.CREATE) -> NodeRequest:
-    info = NodeInfo(nodeID=node_id, action=action, schedulableResource=resource(vcore=vcore))
-    return NodeRequest(nodes=[info])
+def application(app_id: str, gang: int = 0) -> si.ApplicationRequest:
+    hard = {"gang": {"vcore": gang}, "gangSchedulingStyle": "Hard"} if gang else {}
+    return apps(app_id, rm_id="", partitionName="default", **hard)
 
 
-def application(app_id: str, gang: int = 0) -> ApplicationRequest:
-    new = AddApplicationRequest(
-        applicationID=app_id,
-        queueName="root.default",
-        partitionName="default",
-        ugi=UserGroupInformation(user="u", groups=["g"]),
-    )
-    if gang:
-        new.placeholderAsk.CopyFrom(resource(vcore=gang))
-        new.gangSchedulingStyle = "Hard"
-    return ApplicationRequest(new=[new])
-
-
-def ask(app_id: str, key: str, vcore: int = 1000, **more: Any) -> AllocationRequest:
-    return AllocationRequest(
-        asks=[
-            AllocationAsk(
-                allocationKey=key,
-                applicationID=app_id,
-                partitionName="default",
-                resourceAsk=resource(vcore=vcore),
-                maxAllocations=1,
-                **more,
-            )
-        ]
-    )
+def ask(app_id: str, key: str, vcore: int = 1000, **more: Any) -> si.AllocationRequest:
+    return asks(app_id, key, vcore=vcore, rm_id="", partitionName="default", **more)
 
 
 @dataclass
@@ -148,6 +110,12 @@ class Wire:
         await until(lambda: self.ended, "the end of the stream")
         return self.error
 
+    async def is_refused(self, code: str, beginning: str = "") -> None:
+        """It ends, with this status and details that begin so."""
+        await self.end()
+        assert self.status[0] == code
+        assert self.status[1].startswith(beginning)
+
     @property
     def status(self) -> tuple[str, str]:
         assert self.error is not None
@@ -168,7 +136,7 @@ class RM:
 
     async def register(self, **more: Any) -> None:
         more.setdefault("config", QUEUES)
-        request = RegisterResourceManagerRequest(rmID=self.rm_id, version="1.4", **more)
+        request = si.RegisterResourceManagerRequest(rmID=self.rm_id, version="1.4", **more)
         call = self.scheduler.RegisterResourceManager(request, metadata=self.metadata)
         await call
         self.epoch = dict([*(await call.initial_metadata())])["quadriga-epoch"]
@@ -194,6 +162,16 @@ class RM:
     async def say(self, message: Any) -> None:
         await self.wires[f"Update{type(message).__name__.removesuffix('Request')}"].say(message)
 
+    async def has_node(self, name: str = "n1", vcore: int = 4000) -> None:
+        """It reports a node, which is accepted."""
+        await self.say(node(name, vcore))
+        await until(lambda: name in self.nodes)
+
+    async def submits(self, app_id: str = "app-1", gang: int = 0) -> None:
+        """It submits an application, which is accepted."""
+        await self.say(application(app_id, gang))
+        await until(lambda: app_id in self.applications)
+
     # -- what was heard --------------------------------------------------------------------------
 
     def heard(self, name: str, what: str) -> list[Any]:
@@ -206,6 +184,10 @@ class RM:
     @property
     def nodes(self) -> list[str]:
         return [each.nodeID for each in self.heard("UpdateNode", "accepted")]
+
+    @property
+    def applications(self) -> list[str]:
+        return [each.applicationID for each in self.heard("UpdateApplication", "accepted")]
 
     def states(self, app_id: str) -> list[str]:
         updates = self.heard("UpdateApplication", "updated")
@@ -253,12 +235,12 @@ class House:
 
 @asynccontextmanager
 async def house(*, virtual: bool = False, **more: Any) -> AsyncIterator[House]:
-    """``virtual``: time stands still, and nothing is decided but in ``service.step``."""
+    """``virtual``: time stands still, and nothing is decided but in ``service.step``; with
+    ``client_clock`` in a client's steps."""
     clock = Clock() if virtual else None
-    options = more.pop("options", Options())
-    service = (
-        SchedulerService(options, manual=True, clock=clock) if clock else SchedulerService(options)
-    )
+    manual: Any = {"manual": True, "clock": clock or (lambda: 0)}
+    by_itself = clock is None and not more.get("client_clock")
+    service = SchedulerService(more.pop("options", Options()), **({} if by_itself else manual))
     server = Server(service, **more)
     await server.start()
     place = House(service, server, clock)

@@ -13,38 +13,52 @@ from quadriga.sim.flows import FLOWS, record
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "flows.md"
 
 
-def labels(name: str, order: str = "design") -> list[str]:
-    return [exchange.label for exchange in record(name, order)]
+TIMES_OUT = "gang Killing (ResourceReservationTimeout)"
 
 
-def test_g1_the_start_flow_replaces_each_placeholder_after_its_confirmation() -> None:
-    said = labels("gang-start")
-    for number, member in enumerate(("driver", "worker-1", "worker-2")):
-        confirmed = said.index(f"release gang/ph-{number}-0 PLACEHOLDER_REPLACED")
-        assert said[confirmed + 1] == f"new gang/{member}-0 on n1"
-
-
-def test_g47_the_hard_timeout_flow_tells_asks_then_allocations_then_the_state() -> None:
-    said = labels("hard-timeout")
-    at = said.index("released ask gang/ph-2 TIMEOUT")
-    assert said[at : at + 4] == [
-        "released ask gang/ph-2 TIMEOUT",
-        "released gang/ph-0-0 TIMEOUT",
-        "released gang/ph-1-0 TIMEOUT",
-        "gang Killing (ResourceReservationTimeout)",
-    ]
-    assert said[-1] == "gang Killed (killed)"
-
-
-def test_x8_the_k8shim_order_tells_the_state_first() -> None:
-    said = labels("hard-timeout", "k8shim")
-    state = said.index("gang Killing (ResourceReservationTimeout)")
-    assert said[state + 1] == "released ask gang/ph-2 TIMEOUT"
-
-
-def test_g52_the_clean_up_flow_ends_when_the_last_leftover_is_confirmed() -> None:
-    said = labels("clean-up")
-    assert said[-2:] == ["release gang/ph-2-0 TIMEOUT", "gang Completed (complete)"]
+@pytest.mark.parametrize(
+    ("name", "order", "follow"),
+    [
+        # each placeholder is replaced after its confirmation
+        *(
+            pytest.param(
+                *("gang-start", "design"),
+                [f"release gang/ph-{n}-0 PLACEHOLDER_REPLACED", f"new gang/{member}-0 on n1"],
+                id=f"g1-{member}",
+            )
+            for n, member in enumerate(("driver", "worker-1", "worker-2"))
+        ),
+        # asks, then allocations, then the state
+        pytest.param(
+            *("hard-timeout", "design"),
+            [
+                "released ask gang/ph-2 TIMEOUT",
+                "released gang/ph-0-0 TIMEOUT",
+                "released gang/ph-1-0 TIMEOUT",
+                TIMES_OUT,
+            ],
+            id="g47",
+        ),
+        # the state first
+        pytest.param(
+            "hard-timeout", "k8shim", [TIMES_OUT, "released ask gang/ph-2 TIMEOUT"], id="x8"
+        ),
+        pytest.param("hard-timeout", "design", ["gang Killed (killed)", None], id="the end"),
+        # it ends when the last leftover is confirmed
+        pytest.param(
+            *("clean-up", "design"),
+            ["release gang/ph-2-0 TIMEOUT", "gang Completed (complete)", None],
+            id="g52",
+        ),
+    ],
+)
+def test_a_flow_is_that_of_the_design_document(
+    name: str, order: str, follow: list[str | None]
+) -> None:
+    """These labels follow each other; None is the end."""
+    said = [*(exchange.label for exchange in record(name, order)), None]
+    at = said.index(follow[0])
+    assert said[at : at + len(follow)] == follow
 
 
 @pytest.mark.parametrize("name", FLOWS)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from quadriga.si.explained import Explained
-from quadriga.sim import Simulation, SimulationOptions, render
+from quadriga.sim import Report, render
 from quadriga.sim.fitting import Quota
 from quadriga.sim.fragmentation import Holding
 from quadriga.sim.holders import Unfinished
@@ -17,46 +16,35 @@ from quadriga.sim.lifecycles import BOUND, SCHEDULING
 from quadriga.sim.outcomes import NEVER_STARTED, UNSCHEDULABLE, HeldBy, ReservedNode
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.workload import QueueSpec, Workload
+from tests.sim.by_hand import INCREMENTAL, job, queues_below_root, simulate, workload
 
-#: gangs gather at the same time, as in YuniKorn
-INCREMENTAL = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {gang.admission: incremental}
-        queues: [{name: a}, {name: b}]
-"""
+TWO_QUEUES = queues_below_root("[{name: a}, {name: b}]", properties=INCREMENTAL)
 
 
-def deadlock(job: Any, workload: Any) -> Workload:
+def deadlock(**options: Any) -> Report:
     """Two gangs of three on four nodes, of which each gets two; a job for any node, and a gang that is
     larger than the cluster."""
     jobs = (
-        replace(job("a1", 0, 100, (3, 4)), queue="a"),
-        replace(job("b1", 0, 100, (3, 4)), queue="b"),
-        replace(job("late", 3, 10, (1, 4)), queue="a"),
-        replace(job("huge", 3, 10, (5, 4)), queue="a"),
+        job("a1", 0, 100, (3, 4), queue="a"),
+        job("b1", 0, 100, (3, 4), queue="b"),
+        job("late", 3, 10, (1, 4), queue="a"),
+        job("huge", 3, 10, (5, 4), queue="a"),
     )
-    return workload((4, 4, 4, 4), *jobs, queues=(QueueSpec("a"), QueueSpec("b")))
+    work = workload((4, 4, 4, 4), *jobs, queues=(QueueSpec("a"), QueueSpec("b")))
+    return simulate(work, config=TWO_QUEUES, **options)
 
 
-def outcomes(report: Any) -> dict[str, str]:
+def outcomes(report: Report) -> dict[str, str]:
     return {fate.job.job_id: fate.outcome for fate in report.fates}
 
 
-def named(report: Any, kind: str) -> dict[str, list[Any]]:
+def named(report: Report, kind: str) -> dict[str, list[Any]]:
     """Of each job that never started, the holders of this kind."""
     return {each["job"]: each["held_by"][kind]["first"] for each in report.data["never_started"]}
 
 
-def test_two_gangs_that_wait_for_each_other_are_named(
-    job: Any, workload: Any, simulate: Any, order: str
-) -> None:
-    report = simulate(
-        deadlock(job, workload), config=INCREMENTAL, placeholder_timeout_s=-1, message_order=order
-    )
+def test_two_gangs_that_wait_for_each_other_are_named(order: str) -> None:
+    report = deadlock(placeholder_timeout_s=-1, message_order=order)
     assert outcomes(report) == {
         "a1": NEVER_STARTED, "b1": NEVER_STARTED, "late": NEVER_STARTED, "huge": UNSCHEDULABLE,
     }  # fmt: skip
@@ -83,59 +71,48 @@ def test_two_gangs_that_wait_for_each_other_are_named(
     ]  # fmt: skip
 
 
-def test_after_a_soft_timeout_members_hold_what_placeholders_held(
-    job: Any, workload: Any, simulate: Any
-) -> None:
-    report = simulate(deadlock(job, workload), config=INCREMENTAL, placeholder_timeout_s=60)
+def test_after_a_soft_timeout_members_hold_what_placeholders_held() -> None:
+    report = deadlock(placeholder_timeout_s=60)
     assert report.data["gangs"]["soft_timeouts"] == 2
     assert named(report, "running") == {"a1": ["b1"], "b1": ["a1"], "late": ["a1", "b1"]}
     assert named(report, "gathering") == {"a1": [], "b1": [], "late": []}
     assert "    held by a1, b1: pods that run\n" in render(report, measure=False)
 
 
-def test_a_gang_that_is_unschedulable_holds_what_another_job_needs(
-    job: Any, workload: Any, simulate: Any
-) -> None:
+def test_a_gang_that_is_unschedulable_holds_what_another_job_needs() -> None:
     """The gang waits for a third node that never comes; the job would fit without it."""
     large, late = job("large", 0, 10, (3, 4)), job("late", 5, 10, (1, 4))
-    config = INCREMENTAL.replace("name: a", "name: q")
+    config = queues_below_root("[{name: q}]", properties=INCREMENTAL)
     report = simulate(workload((4, 4), large, late), config=config, placeholder_timeout_s=-1)
     assert outcomes(report) == {"large": UNSCHEDULABLE, "late": NEVER_STARTED}
     assert named(report, "gathering") == {"late": ["large"]}
+
+
+def limited(who: str) -> str:
+    return f"queues: [{{name: q, limits: [{{limit: '', {who}, maxresources: {{vcore: 2}}}}]}}]"
 
 
 @pytest.mark.parametrize(
     ("config", "owner"),
     [
         ("queues: [{name: q, resources: {max: {vcore: 2}}}]", "queue root.q"),
-        (
-            "queues: [{name: q, limits: [{limit: '', users: ['*'], maxresources: {vcore: 2}}]}]",
-            "the limit of user ann in root.q",
-        ),
-        (
-            "queues: [{name: q, limits: [{limit: '', groups: [ann], maxresources: {vcore: 2}}]}]",
-            "the limit of group ann in root.q",
-        ),
+        (limited("users: ['*']"), "the limit of user ann in root.q"),
+        (limited("groups: [ann]"), "the limit of group ann in root.q"),
         ("resources: {}, childtemplate: {resources: {max: {vcore: 2}}}", "queue root.q"),
     ],
 )
-def test_a_job_larger_than_its_quota_is_unschedulable(
-    job: Any, workload: Any, simulate: Any, config: str, owner: str
-) -> None:
+def test_a_job_larger_than_its_quota_is_unschedulable(config: str, owner: str) -> None:
     """The quotas are those that the scheduler would apply, also of queues made from a template."""
     text = "partitions: [{name: default, placementrules: [{name: tag, value: namespace, create: true}],"
     text += " queues: [{name: root, submitacl: '*', " + config + "}]}]"
-    report = simulate(
-        workload((4,), job("big", 0, 10, (1, 3)), job("ok", 0, 10, (1, 2))), config=text
-    )
+    work = workload((4,), job("big", 0, 10, (1, 3)), job("ok", 0, 10, (1, 2)))
+    report = simulate(work, config=text)
     assert outcomes(report) == {"big": UNSCHEDULABLE, "ok": "completed"}
     (big,) = report.data["unschedulable"]
     assert big["reasons"][0] == f"it needs vcore=3000, and {owner} allows vcore=2000"
 
 
-def test_a_report_without_such_jobs_says_nothing_of_them(
-    job: Any, workload: Any, simulate: Any
-) -> None:
+def test_a_report_without_such_jobs_says_nothing_of_them() -> None:
     report = simulate(workload((4,), job("a", 0, 10)))
     assert report.data["never_started"] == []
     assert report.data["held_at_end"] == {"applications": [], "reservations": []}
@@ -147,12 +124,8 @@ def test_a_report_without_such_jobs_says_nothing_of_them(
 # -- one job and its holders, state by state -------------------------------------------------------
 
 
-def cluster(job: Any, workload: Any, *nodes: int) -> Workload:
-    return workload(nodes, job("unused", 0, 1))
-
-
 def application(
-    job: Any, name: str, size: int, held: Mapping[str, int], pending: int, *, gang: bool = False
+    name: str, size: int, held: Mapping[str, int], pending: int, *, gang: bool = False
 ) -> Run:
     """An application with pods of one size: so many run on each node of `held`, and `pending` wait."""
     run = Run(job(name, 0, 10, (sum(held.values()) + pending, size)), name)
@@ -168,7 +141,7 @@ def application(
 
 
 def held_by(
-    workload: Workload,
+    nodes: tuple[int, ...],
     runs: list[Run],
     *,
     gathers: tuple[str, ...] = (),
@@ -181,73 +154,73 @@ def held_by(
         kept = (reserved or {}).get(run.key, ())
         return Explained("root.q", "Running", ("no room",), "", run.key in gathers, kept)
 
-    unfinished = Unfinished(runs, workload.nodes, quotas or {}, explain)
+    cluster: Workload = workload(nodes, job("unused", 0, 1))
+    unfinished = Unfinished(runs, cluster.nodes, quotas or {}, explain)
     return {fate.job.job_id: fate.held_by for fate in unfinished.fates}
 
 
-def test_only_nodes_that_the_job_could_use_count(job: Any, workload: Any) -> None:
+def test_only_nodes_that_the_job_could_use_count() -> None:
     """`small` fits no pod of `big`, which needs all of n1."""
-    found = held_by(
-        cluster(job, workload, 4, 2),
-        [
-            application(job, "one", 1, {"n1": 1}, 1),
-            application(job, "small", 2, {"n2": 1}, 1),
-            application(job, "big", 4, {}, 1),
-        ],
-    )
-    assert found["big"] == HeldBy(running=("one",))
+    runs = [
+        application("one", 1, {"n1": 1}, 1),
+        application("small", 2, {"n2": 1}, 1),
+        application("big", 4, {}, 1),
+    ]
+    assert held_by((4, 2), runs)["big"] == HeldBy(running=("one",))
 
 
-def test_a_reservation_holds_a_node_only_if_it_has_room(job: Any, workload: Any) -> None:
+def test_a_reservation_holds_a_node_only_if_it_has_room() -> None:
     """n1 and n2 have a core left, n3 has none; all are reserved, n2 for the job itself."""
     runs = [
-        application(job, "g", 3, {"n1": 1, "n2": 1}, 1, gang=True),
-        application(job, "h", 4, {"n3": 1}, 1),
-        application(job, "late", 1, {}, 2),
+        application("g", 3, {"n1": 1, "n2": 1}, 1, gang=True),
+        application("h", 4, {"n3": 1}, 1),
+        application("late", 1, {}, 2),
     ]
     reserved = {"g": (("n1", "g-tg-2"),), "h": (("n3", "h-1"),), "late": (("n2", "late-0"),)}
-    found = held_by(cluster(job, workload, 4, 4, 4), runs, gathers=("g",), reserved=reserved)
+    found = held_by((4, 4, 4), runs, gathers=("g",), reserved=reserved)
     assert found["late"] == HeldBy(
         gathering=("g",), running=("h",), reservations=(ReservedNode("n1", "g", "g-tg-2"),)
     )
 
 
-def test_a_quota_is_held_by_the_applications_under_it(job: Any, workload: Any) -> None:
+def test_a_quota_is_held_by_the_applications_under_it() -> None:
     """The nodes have room. What the gang still lacks is taken from the quota already."""
     quota = (Quota("queue root.a", {"vcore": 8000}),)
     runs = [
-        application(job, "g", 1, {"n1": 3}, 3, gang=True),
-        application(job, "elsewhere", 1, {"n1": 1}, 1),
-        application(job, "fits", 1, {}, 2),
-        application(job, "waits", 1, {}, 3),
+        application("g", 1, {"n1": 3}, 3, gang=True),
+        application("elsewhere", 1, {"n1": 1}, 1),
+        application("fits", 1, {}, 2),
+        application("waits", 1, {}, 3),
     ]
     quotas = {"g": quota, "fits": quota, "waits": quota}
-    found = held_by(cluster(job, workload, 20), runs, gathers=("g",), quotas=quotas)
+    found = held_by((20,), runs, gathers=("g",), quotas=quotas)
     assert found["waits"] == HeldBy(gathering=("g",), quotas=("queue root.a",))
-    assert found["fits"] is not None
-    assert found["fits"].quotas == ()
-    assert found["g"] is not None
-    assert found["g"].quotas == ()
+    for name in ("fits", "g"):
+        holders = found[name]
+        assert holders is not None
+        assert holders.quotas == ()
 
 
-def test_sizes_that_have_room_alone_and_not_together(job: Any, workload: Any) -> None:
+def test_sizes_that_have_room_alone_and_not_together() -> None:
     pair = Run(job("pair", 0, 10, (1, 3), (1, 2)), "pair")
     for pod in pair.real:
         pod.state = SCHEDULING
-    runs = [application(job, "one", 2, {"n1": 1}, 1), pair]
-    assert held_by(cluster(job, workload, 6), runs)["pair"] == HeldBy(running=("one",))
+    runs = [application("one", 2, {"n1": 1}, 1), pair]
+    assert held_by((6,), runs)["pair"] == HeldBy(running=("one",))
 
 
-def test_many_holders_are_counted_and_the_first_are_named(job: Any, workload: Any) -> None:
+def test_many_holders_are_counted_and_the_first_are_named() -> None:
     """Six gangs hold one node each and need two; the report names five of them for a job."""
-    queues = tuple(QueueSpec(name) for name in "abcdef")
-    gangs = [replace(job(f"g-{name}", 0, 100, (2, 4)), queue=name) for name in "abcdef"]
-    late = replace(job("late", 5, 10, (1, 4)), queue="a")
-    config = INCREMENTAL.replace(
-        "[{name: a}, {name: b}]", "[" + ",".join(f"{{name: {name}}}" for name in "abcdef") + "]"
+    gangs = [job(f"g-{name}", 0, 100, (2, 4), queue=name) for name in "abcdef"]
+    queues = ", ".join(f"{{name: {name}}}" for name in "abcdef")
+    work = workload(
+        (4,) * 6,
+        *gangs,
+        job("late", 5, 10, (1, 4), queue="a"),
+        queues=tuple(QueueSpec(name) for name in "abcdef"),
     )
-    world = workload((4,) * 6, *gangs, late, queues=queues)
-    report = Simulation(world, SimulationOptions(config=config, placeholder_timeout_s=-1)).run()
+    config = queues_below_root(f"[{queues}]", properties=INCREMENTAL)
+    report = simulate(work, config=config, placeholder_timeout_s=-1)
     held = {each["job"]: each["held_by"] for each in report.data["never_started"]}
     assert held["late"]["gathering"]["count"] == 6
     assert len(held["late"]["gathering"]["first"]) == 5

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from quadriga.sim import ConfigurationRefused, Simulation, SimulationOptions, first
 from quadriga.sim.workload import GPU, Job, Member, NodeSpec, QueueSpec, Workload
+from tests.sim.by_hand import counts, job, simulate, workload
 
 
-def counts(report: Any) -> dict[str, int]:
-    return {name: n for name, n in report.data["jobs"].items() if n}
-
-
-def test_one_job_from_submission_to_completion(
-    job: Any, workload: Any, simulate: Any, order: str
-) -> None:
+def test_one_job_from_submission_to_completion(order: str) -> None:
     report = simulate(workload((4,), job("a", 10, 100)), message_order=order)
     assert counts(report) == {"total": 1, "completed": 1}
     assert report.data["waits"]["simulated"]["max"] == 1  # the pod's start
@@ -32,25 +28,20 @@ def test_one_job_from_submission_to_completion(
 
 
 @pytest.mark.parametrize("latency", [0, 0.25, 7])
-def test_start_latency_is_part_of_the_wait(
-    job: Any, workload: Any, simulate: Any, latency: float
-) -> None:
+def test_start_latency_is_part_of_the_wait(latency: float) -> None:
     report = simulate(workload((4,), job("a", 0, 5)), start_s=latency)
     assert report.data["waits"]["simulated"]["mean"] == latency
 
 
-def test_a_full_cluster_makes_jobs_wait(job: Any, workload: Any, simulate: Any) -> None:
-    jobs = [job(str(n), 0, 100, (1, 2)) for n in range(4)]
-    report = simulate(workload((4,), *jobs))
+def test_a_full_cluster_makes_jobs_wait() -> None:
+    report = simulate(workload((4,), *(job(str(n), 0, 100, (1, 2)) for n in range(4))))
     assert counts(report) == {"total": 4, "completed": 4}
     # the third and fourth start when the end of the first is known: 1 + 100 + 1, and start
     assert [fate.started // 10**9 for fate in report.fates] == [1, 1, 103, 103]
     assert report.data["utilisation"]["peak"] == 1
 
 
-def test_a_job_that_fits_no_node_is_told_with_the_reason(
-    job: Any, workload: Any, simulate: Any
-) -> None:
+def test_a_job_that_fits_no_node_is_told_with_the_reason() -> None:
     report = simulate(workload((4, 4), job("big", 0, 10, (1, 5)), job("small", 1, 10)))
     assert counts(report) == {"total": 2, "completed": 1, "unschedulable": 1}
     (told,) = report.data["unschedulable"]
@@ -58,78 +49,58 @@ def test_a_job_that_fits_no_node_is_told_with_the_reason(
     assert "vcore" in " ".join(told["reasons"])
 
 
-def test_a_gang_that_never_fits_ends_the_simulation_too(
-    job: Any, workload: Any, simulate: Any, order: str
-) -> None:
-    report = simulate(workload((4, 4), job("g", 0, 10, (3, 4))), message_order=order)
-    assert counts(report) == {"total": 1, "unschedulable": 1}
-
-
-def test_nothing_to_do(workload: Any, simulate: Any) -> None:
+def test_without_jobs_or_without_nodes_a_simulation_ends() -> None:
     report = simulate(workload((4,)))
     assert counts(report) == {}
     assert report.data["utilisation"]["mean"] == 0
-
-
-def test_no_nodes(job: Any, workload: Any, simulate: Any) -> None:
     report = simulate(workload((), job("a", 0, 10)), check=False)
     assert counts(report) == {"total": 1, "unschedulable": 1}
 
 
-def test_a_queue_that_the_configuration_lacks(job: Any, workload: Any, simulate: Any) -> None:
-    config = (
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: p}]}]}]"
-    )
-    report = simulate(workload((4,), job("a", 0, 10)), config=config)
-    assert counts(report) == {"total": 1, "rejected": 1}
-    assert report.data["rejected"][0]["reasons"] == [report.fates[0].reasons[0]]
-
-
-def test_a_configuration_that_does_not_hold(job: Any, workload: Any) -> None:
+def test_a_configuration_that_does_not_hold() -> None:
     options = SimulationOptions(config="partitions: [{name: default, queues: [{name: ' '}]}]")
     with pytest.raises(ConfigurationRefused) as refused:
         Simulation(workload((4,), job("a", 0, 10)), options).run()
     assert "\n" not in str(refused.value)
 
 
-def test_jobs_of_the_same_name(job: Any, workload: Any, simulate: Any) -> None:
+def test_jobs_of_the_same_name() -> None:
     jobs = [job("a", 0, 10), job("a", 0, 10), job("a.2", 0, 10)]
     assert counts(simulate(workload((4,), *jobs))) == {"total": 3, "completed": 3}
 
 
-def test_quotas_of_the_workload_are_kept(simulate: Any) -> None:
+def test_quotas_of_the_workload_are_kept() -> None:
     members = (Member(1, {GPU: 1}),)
-    jobs = tuple(Job(str(n), 0, 100, "ann", queue, members) for n, queue in enumerate("aab"))
-    workload = Workload(
+    gpus = Workload(
         name="gpus",
         nodes=(NodeSpec("n1", {"vcore": 8000, GPU: 8}),),
         queues=(QueueSpec("a", {GPU: 1}, {GPU: 1}), QueueSpec("b", {GPU: 7}, {GPU: 7})),
-        jobs=jobs,
+        jobs=tuple(Job(str(n), 0, 100, "ann", queue, members) for n, queue in enumerate("aab")),
         skipped=(),
         horizon_s=1,
         source="a test",
     )
-    report = simulate(workload)
+    report = simulate(gpus)
     assert [fate.started // 10**9 for fate in report.fates] == [1, 1, 103]
     assert report.data["utilisation"]["resource"] == GPU
     assert report.data["utilisation"]["capacity"] == 8
 
 
-@pytest.mark.parametrize("policy", ["fifo", "fair", "stateaware"])
-@pytest.mark.parametrize("node_sort", ["fair", "binpacking", "bestfit"])
-def test_policies(job: Any, workload: Any, simulate: Any, policy: str, node_sort: str) -> None:
-    jobs = [job(str(n), n, 50, (1, 1 + n % 3)) for n in range(20)]
-    report = simulate(workload((4, 4), *jobs), policy=policy, node_sort=node_sort)
-    assert counts(report) == {"total": 20, "completed": 20}
-
-
-def test_without_reservations(job: Any, workload: Any, simulate: Any) -> None:
+@pytest.mark.parametrize(
+    ("policy", "node_sort", "reservations"),
+    [
+        *product(["fifo", "fair", "stateaware"], ["fair", "binpacking", "bestfit"], [True]),
+        ("fifo", "fair", False),
+    ],
+)
+def test_policies(policy: str, node_sort: str, reservations: bool) -> None:
     jobs = [job(str(n), n, 50, (1, 1 + n % 4)) for n in range(20)]
-    report = simulate(workload((4, 4), *jobs), reservations=False)
+    options = {"policy": policy, "node_sort": node_sort, "reservations": reservations}
+    report = simulate(workload((4, 4), *jobs), **options)
     assert counts(report) == {"total": 20, "completed": 20}
 
 
-def test_the_beginning_of_a_workload(job: Any, workload: Any) -> None:
+def test_the_beginning_of_a_workload() -> None:
     whole = workload((4,), job("a", 0, 1), job("b", 86_399, 1), job("c", 86_400, 1))
     assert first(whole) is whole
     assert [job.job_id for job in first(whole, days=1).jobs] == ["a", "b"]
@@ -140,21 +111,13 @@ def test_the_beginning_of_a_workload(job: Any, workload: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("option", "wrong"),
     [
-        {"policy": "random"},
-        {"node_sort": "x"},
-        {"gang_style": "soft"},
-        {"message_order": ""},
-        {"start_s": -1},
-        {"confirm_s": float("nan")},
-        {"release_s": float("inf")},
-        {"placeholder_timeout_s": float("nan")},
-        {"lose": 1.5},
-        {"repeat": -0.1},
+        *(("policy", "random"), ("node_sort", "x"), ("gang_style", "soft"), ("message_order", "")),
+        *(("start_s", -1), ("confirm_s", float("nan")), ("release_s", float("inf"))),
+        *(("placeholder_timeout_s", float("nan")), ("lose", 1.5), ("repeat", -0.1)),
     ],
-    ids=str,
 )
-def test_options_that_make_no_sense(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        SimulationOptions(**wrong)
+def test_options_that_make_no_sense(option: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=option):
+        SimulationOptions(**{option: wrong})

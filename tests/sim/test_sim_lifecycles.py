@@ -40,34 +40,39 @@ def test_everything_else_is_refused(lifecycle: Lifecycle, state: str, trigger: s
     assert thing.state == state
 
 
-def walk(lifecycle: Lifecycle, *triggers: str) -> list[str]:
+@pytest.mark.parametrize(
+    ("lifecycle", "triggers", "states"),
+    [
+        pytest.param(
+            SHIM_APPLICATION,
+            "submit accept try_reserve update_reservation run complete",
+            "Submitted Accepted Reserving Reserving Running Completed",
+            id="a gang",
+        ),
+        pytest.param(
+            SHIM_APPLICATION,
+            "submit accept try_reserve resume task_completed run",
+            "Submitted Accepted Reserving Resuming Resuming Running",
+            id="a gang that goes on without placeholders",
+        ),
+        pytest.param(
+            SHIM_APPLICATION,
+            "submit accept try_reserve release_ask release_allocation fail fail",
+            "Submitted Accepted Reserving Running Running Failing Failed",
+            id="x8 releases before the update",
+        ),
+        pytest.param(
+            SHIM_TASK,
+            "init submit allocate bind kill die complete",
+            "Pending Scheduling Allocated Bound Killing Killed Completed",
+            id="a placeholder",
+        ),
+    ],
+)
+def test_a_life(lifecycle: Lifecycle, triggers: str, states: str) -> None:
     thing = Thing(lifecycle.initial)
-    states = []
-    for trigger in triggers:
+    lived = []
+    for trigger in triggers.split():
         lifecycle.fire(thing, trigger)
-        states.append(thing.state)
-    return states
-
-
-def test_life_of_a_gang() -> None:
-    triggers = "submit accept try_reserve update_reservation run complete".split()
-    assert walk(SHIM_APPLICATION, *triggers) == [
-        "Submitted", "Accepted", "Reserving", "Reserving", "Running", "Completed",
-    ]  # fmt: skip
-
-
-def test_gang_that_goes_on_without_placeholders() -> None:
-    triggers = "submit accept try_reserve resume task_completed run".split()
-    assert walk(SHIM_APPLICATION, *triggers)[3:] == ["Resuming", "Resuming", "Running"]
-
-
-def test_x8_releases_before_the_update() -> None:
-    triggers = "submit accept try_reserve release_ask release_allocation fail fail".split()
-    assert walk(SHIM_APPLICATION, *triggers)[3:] == ["Running", "Running", "Failing", "Failed"]
-
-
-def test_life_of_a_placeholder() -> None:
-    triggers = "init submit allocate bind kill die complete".split()
-    assert walk(SHIM_TASK, *triggers) == [
-        "Pending", "Scheduling", "Allocated", "Bound", "Killing", "Killed", "Completed",
-    ]  # fmt: skip
+        lived.append(thing.state)
+    assert lived == states.split()

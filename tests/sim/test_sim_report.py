@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from quadriga.core.config import load
 from quadriga.sim import (
     JournalError,
+    Report,
     Simulation,
     SimulationError,
     SimulationOptions,
@@ -20,75 +22,82 @@ from quadriga.sim import (
     render,
     write_journal,
 )
-from quadriga.sim.workload import NodeSpec, QueueSpec, embedded
+from quadriga.sim.workload import NodeSpec, QueueSpec, Workload
+from tests.sim.by_hand import job, simulate, workload
 
 
-def mixed(job: Any, workload: Any) -> Any:
+def mixed() -> Workload:
     jobs = [job(str(n), n * 7, 60 + n, (1 + n % 4, 1 + n % 2)) for n in range(40)]
     return workload((4, 4, 4), *jobs, job("huge", 300, 10, (1, 9)))
 
 
-def test_v10_two_runs_give_the_same_bytes(job: Any, workload: Any) -> None:
+@cache
+def of_mixed() -> Report:
+    """To look at."""
+    return Simulation(mixed()).run()
+
+
+def section(report: Report, title: str) -> str:
+    """A section of the report as text."""
+    return render(report, measure=False).split(f"\n{title}\n")[1].split("\n\n")[0]
+
+
+def test_v10_two_runs_give_the_same_bytes() -> None:
     options = SimulationOptions(lose=0.2, repeat=0.2, seed=3)
-    one, other = (Simulation(mixed(job, workload), options).run() for _ in range(2))
+    one, other = (Simulation(mixed(), options).run() for _ in range(2))
     assert one.json() == other.json()
     assert "measured" not in json.loads(one.json())
 
 
-def test_checking_and_recording_change_nothing(job: Any, workload: Any) -> None:
-    plain = Simulation(mixed(job, workload)).run()
-    watched = Simulation(mixed(job, workload), SimulationOptions(check=True, journal=True)).run()
-    assert plain.json() == watched.json()
+def test_checking_and_recording_change_nothing() -> None:
+    watched = Simulation(mixed(), SimulationOptions(check=True, journal=True)).run()
+    assert of_mixed().json() == watched.json()
 
 
-def test_measured_figures_are_kept_apart(job: Any, workload: Any) -> None:
-    report = Simulation(mixed(job, workload)).run()
-    told = json.loads(report.json(measure=True))
+def test_measured_figures_are_kept_apart() -> None:
+    told = json.loads(of_mixed().json(measure=True))
     assert set(told.pop("measured")) == {
         "wall_s", "decisions_per_s", "peak_memory_bytes", "invariants_checked",
     }  # fmt: skip
-    assert told == json.loads(report.json())
+    assert told == json.loads(of_mixed().json())
 
 
 @pytest.mark.parametrize(
     ("asked", "in_force"), [(0, 900), (60, 60), (0.25, 0.25), (0.0001, 900), (-1, None)]
 )
 def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
-    job: Any, workload: Any, asked: float, in_force: float | None
+    asked: float, in_force: float | None
 ) -> None:
-    options = SimulationOptions(placeholder_timeout_s=asked)
-    told = json.loads(Simulation(workload((4,), job("a", 0, 10)), options).run().json())
-    assert told["options"]["placeholder_timeout_s"] == in_force
+    told = simulate(workload((4,), job("a", 0, 10)), placeholder_timeout_s=asked)
+    assert json.loads(told.json())["options"]["placeholder_timeout_s"] == in_force
 
 
-def test_the_scheduler_gives_a_gang_up_when_the_report_says(job: Any, workload: Any) -> None:
+def test_the_scheduler_gives_a_gang_up_when_the_report_says() -> None:
     """900 s is what is in force where nothing was asked for."""
-    busy, gang = job("busy", 0, 5_000), job("gang", 10, 60, (2, 4))
-    options = SimulationOptions(gang_admission="incremental")
-    report = Simulation(workload((4, 4), busy, gang), options).run()
-    data = json.loads(report.json())
+    work = workload((4, 4), job("busy", 0, 5_000), job("gang", 10, 60, (2, 4)))
+    data = json.loads(simulate(work, gang_admission="incremental").json())
     assert data["options"]["placeholder_timeout_s"] == 900
     assert data["gangs"]["soft_timeouts"] == 1
 
 
-def test_recorded_waits_stand_beside(job: Any, workload: Any) -> None:
+def test_recorded_waits_stand_beside() -> None:
     jobs = job("a", 0, 10, recorded_wait_s=50), job("b", 0, 10)
-    waits = Simulation(workload((4,), *jobs)).run().data["waits"]
+    waits = simulate(workload((4,), *jobs)).data["waits"]
     assert (waits["simulated"]["count"], waits["recorded"]["count"]) == (2, 1)
     assert waits["recorded"]["mean"] == 50
     assert waits["queues"]["q"]["simulated"] == waits["simulated"]
     assert waits["gangs"] == {"simulated": waits["gangs"]["simulated"], "recorded": None}
 
 
-def test_waits_are_told_for_each_queue_with_gangs_apart(job: Any, workload: Any) -> None:
-    queues = QueueSpec("q"), QueueSpec("r"), QueueSpec("idle")
+def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     jobs = [
         job("a", 0, 100, recorded_wait_s=7),
         job("b", 0, 100),
-        replace(job("c", 1, 50, (2, 1)), queue="r"),
-        replace(job("d", 2, 50), queue="r"),
+        job("c", 1, 50, (2, 1), queue="r"),
+        job("d", 2, 50, queue="r"),
     ]
-    report = Simulation(workload((2,), *jobs, queues=queues)).run()
+    queues = QueueSpec("q"), QueueSpec("r"), QueueSpec("idle")
+    report = simulate(workload((2,), *jobs, queues=queues))
     waits = report.data["waits"]["queues"]
     figures = ("mean", "p50", "p90", "max")
     assert [waits["q"]["simulated"][name] for name in ("count", *figures)] == [2, 1, 1, 1, 1]
@@ -98,17 +107,17 @@ def test_waits_are_told_for_each_queue_with_gangs_apart(job: Any, workload: Any)
     assert 100 < waits["r"]["gangs"]["simulated"]["mean"] < waits["r"]["simulated"]["max"]
     assert waits["q"]["recorded"]["count"] == 1
     assert waits["idle"]["simulated"]["count"] == waits["q"]["gangs"]["simulated"]["count"] == 0
-    lines = render(report, measure=False).split("\nWaits\n")[1].split("\n\n")[0].splitlines()
+    lines = section(report, "Waits").splitlines()
     assert lines[0].split() == ["jobs", "mean", "p50", "p75", "p90", "p95", "p99", "max"]
     assert [line[:12].rstrip() for line in lines[2:]] == [
         "  all jobs", "    recorded", "    gangs", "  queue q", "    recorded", "  queue r", "    gangs",
     ]  # fmt: skip
 
 
-def test_the_figures_of_quality(job: Any, workload: Any) -> None:
+def test_the_figures_of_quality() -> None:
     """Two jobs run together, the third waits for both; the last one fits no node."""
     jobs = job("a", 0, 100, (1, 2)), job("b", 0, 50, (1, 2)), job("c", 10, 100, (1, 4))
-    report = Simulation(workload((4,), *jobs, job("huge", 20, 10, (1, 5)))).run()
+    report = simulate(workload((4,), *jobs, job("huge", 20, 10, (1, 5))))
     figures, waits = report.data["quality"], report.data["waits"]["simulated"]
     assert (figures["completed"], figures["total"]) == (3, 4)
     assert figures["mean_wait"] == waits["mean"]
@@ -120,19 +129,19 @@ def test_the_figures_of_quality(job: Any, workload: Any) -> None:
     assert (figures["fairness"], figures["preemptions"]) == (1, 0)
     # half the node is free from 52 on, and c, which waits, needs all of it; huge fits no node
     assert 0 < figures["fragmentation"] < 0.5
-    text = render(report, measure=False).split("\nQuality\n")[1].split("\n\n")[0]
+    text = section(report, "Quality")
     assert "completed         3 of 4 jobs" in text
     assert "wait of these     mean 31.7s, median 1s, p95 1m33s, longest 1m33s" in text
     assert "makespan          3m23s" in text
 
 
 @pytest.mark.parametrize("form", ["ask", "allocation"])
-def test_what_was_held_adds_up_to_the_usage(job: Any, workload: Any, form: str) -> None:
+def test_what_was_held_adds_up_to_the_usage(form: str) -> None:
     """The time and place of every allocation, with faults and jobs that hold on to the end."""
     options = SimulationOptions(
         lose=0.2, repeat=0.2, seed=3, placeholder_timeout_s=90, ask_form=form
     )
-    simulation = Simulation(mixed(job, workload), options)
+    simulation = Simulation(mixed(), options)
     simulation.run()
     usage = simulation.usage
     held = simulation.manager.held_until(usage.until)
@@ -141,24 +150,22 @@ def test_what_was_held_adds_up_to_the_usage(job: Any, workload: Any, form: str) 
 
 
 @pytest.mark.parametrize("unicode", [True, False])
-def test_text_for_people(job: Any, workload: Any, unicode: bool) -> None:
-    report = Simulation(mixed(job, workload)).run()
-    text = render(report, measure=False, unicode=unicode)
+def test_text_for_people(unicode: bool) -> None:
+    text = render(of_mixed(), measure=False, unicode=unicode)
     assert text.isascii() != unicode
     for title in ("Jobs", "Gangs", "Waits", "Utilisation", "Messages", "Unschedulable jobs"):
         assert f"\n{title}" in text
     assert "huge" in text
     assert all(len(line) <= 100 and line == line.rstrip() for line in text.splitlines())
-    assert "Measured" in render(report)
+    assert "Measured" in render(of_mixed())
 
 
-def test_many_jobs_that_end_alike_are_told_once(job: Any, workload: Any) -> None:
-    jobs = [job(f"big-{n}", n, 10, (1, 9)) for n in range(9)]
-    text = render(Simulation(workload((4,), *jobs)).run(), measure=False)
-    assert "big-0, big-1, big-2, big-3, big-4 and 4 more" in text
+def test_many_jobs_that_end_alike_are_told_once() -> None:
+    report = simulate(workload((4,), *(job(f"big-{n}", n, 10, (1, 9)) for n in range(9))))
+    assert "big-0, big-1, big-2, big-3, big-4 and 4 more" in render(report, measure=False)
 
 
-def test_progress_is_told(job: Any, workload: Any) -> None:
+def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
     jobs = [job(str(n), n, 1) for n in range(250)]
     Simulation(workload((4,), *jobs), progress=lambda *now: told.append(now)).run()
@@ -166,9 +173,7 @@ def test_progress_is_told(job: Any, workload: Any) -> None:
     assert told == sorted(told)
 
 
-def test_a_violated_invariant_stops_the_run(
-    job: Any, workload: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_violated_invariant_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = Simulation(workload((4,), job("a", 0, 10)))
     monkeypatch.setattr(type(simulation.scheduler), "check", lambda self: ["V2: node n1 is wrong"])
     with pytest.raises(SimulationError, match="V2: node n1 is wrong") as stopped:
@@ -176,19 +181,17 @@ def test_a_violated_invariant_stops_the_run(
     assert stopped.value.violations == ("V2: node n1 is wrong",)
 
 
-def test_a_journal_is_read_back(job: Any, workload: Any, tmp_path: Path) -> None:
-    simulation = Simulation(mixed(job, workload), SimulationOptions(journal=True))
+def test_a_journal_is_read_back(tmp_path: Path) -> None:
+    simulation = Simulation(mixed(), SimulationOptions(journal=True))
     simulation.run()
     path = tmp_path / "run.jsonl"
     written = write_journal(path, simulation.scheduler.journal)
     lines = list(read_journal(path))
     assert len(lines) == written > 40
     assert [line.seq for line in lines] == sorted(line.seq for line in lines)
-    story = [line for line in lines if line.key == "application/0"]
-    assert tuple(map(tuple, story)) == tuple(
-        map(tuple, simulation.scheduler.story("application/0"))
-    )
-    assert "Completed" in [line.target for line in story]
+    story = [tuple(line) for line in lines if line.key == "application/0"]
+    assert story == [tuple(line) for line in simulation.scheduler.story("application/0")]
+    assert "Completed" in [line.target for line in lines if line.key == "application/0"]
 
 
 @pytest.mark.parametrize(
@@ -204,35 +207,27 @@ def test_what_is_no_journal(tmp_path: Path, wrong: bytes) -> None:
         list(read_journal(path))
 
 
-def test_a_queue_configuration_with_quotas(workload: Any) -> None:
-    queues = (QueueSpec("no", {"vcore": 1500, "memory": 7}), QueueSpec("2012", max={"vcore": 1}))
-    text = queue_configuration(workload((4,), queues=queues), policy="fair", node_sort="binpacking")
+def configured(workload: Workload, policy: str = "fifo", node_sort: str = "fair") -> Any:
+    """The partition that a workload's queues are made into, as it is read back."""
+    text = queue_configuration(workload, policy=policy, node_sort=node_sort)
     (partition,) = load(text).partitions
+    return partition
+
+
+def test_a_queue_configuration_with_quotas_and_without_queues() -> None:
+    queues = (QueueSpec("no", {"vcore": 1500, "memory": 7}), QueueSpec("2012", max={"vcore": 1}))
+    partition = configured(workload((4,), queues=queues), "fair", "binpacking")
     first, second = partition.root.children
     assert (first.name, first.guaranteed, first.max) == ("no", {"vcore": 1500, "memory": 7}, None)
     assert (second.name, second.guaranteed, second.max) == ("2012", None, {"vcore": 1})
     assert first.raw_properties["application.sort.policy"] == "fair"
+    assert configured(replace(workload((4,)), queues=()))
 
 
-def test_a_queue_configuration_counts_gpus_if_nodes_have_some(workload: Any) -> None:
+def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     plain = workload((4,))
     assert "resourceweights" not in queue_configuration(plain, policy="fifo", node_sort="fair")
     node = NodeSpec("g1", {"vcore": 8000, "memory": 8, "nvidia.com/gpu": 8})
-    text = queue_configuration(
-        replace(plain, nodes=(*plain.nodes, node)), policy="fifo", node_sort="bestfit"
-    )
-    (partition,) = load(text).partitions
+    partition = configured(replace(plain, nodes=(*plain.nodes, node)), node_sort="bestfit")
     assert partition.resource_weights == {"memory": 1, "vcore": 1, "nvidia.com/gpu": 1}
     assert partition.node_sort_policy == "bestfit"
-
-
-def test_a_queue_configuration_without_queues(workload: Any) -> None:
-    empty = replace(workload((4,)), queues=())
-    assert load(queue_configuration(empty, policy="fifo", node_sort="fair")).partitions
-
-
-def test_the_embedded_workload_in_small() -> None:
-    report = Simulation(embedded(days=3), SimulationOptions(check=False)).run()
-    jobs = report.data["jobs"]
-    assert jobs["completed"] == jobs["total"] > 300
-    assert report.data["gangs"]["replaced"] > 0

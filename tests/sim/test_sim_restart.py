@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,9 @@ from quadriga.sim import (
 )
 from quadriga.sim.outcomes import NEVER_STARTED, UNSCHEDULABLE
 from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
+from tests.sim.by_hand import job, queues_below_root, workload
 
 RESTARTS = (RESTART_SCHEDULER, RESTART_MANAGER)
-
-Make = Callable[..., Job]
-Cluster = Callable[..., Workload]
 
 
 def outcomes(
@@ -83,7 +80,7 @@ def at_every_step(
 # -- the flows of the design document, at every step -----------------------------------------------
 
 
-def test_i7_i8_an_ordinary_job(job: Make, workload: Cluster, order: str) -> None:
+def test_i7_i8_an_ordinary_job(order: str) -> None:
     at_every_step(
         workload((4,), job("a", 0, 100, (3, 1)), job("b", 5, 50, (2, 1))),
         {"a": "completed", "b": "completed"},
@@ -92,119 +89,62 @@ def test_i7_i8_an_ordinary_job(job: Make, workload: Cluster, order: str) -> None
 
 
 @pytest.mark.parametrize("by_request", [False, True])
-def test_i7_i8_a_gang_starts_and_ends(
-    job: Make, workload: Cluster, order: str, by_request: bool
-) -> None:
-    at_every_step(
-        workload((3,), job("g", 0, 100, (3, 1))),
-        {"g": "completed"},
-        message_order=order,
-        by_request=by_request,
-    )
+def test_i7_i8_a_gang_starts_and_ends(order: str, by_request: bool) -> None:
+    gang = workload((3,), job("g", 0, 100, (3, 1)))
+    at_every_step(gang, {"g": "completed"}, message_order=order, by_request=by_request)
 
 
-def test_i7_i8_gangs_with_several_task_groups_wait_for_one_another(
-    job: Make, workload: Cluster
-) -> None:
-    at_every_step(
-        workload(
-            (2, 2),
-            job("g", 0, 60, (1, 2), (2, 1)),
-            job("h", 1, 60, (2, 2)),
-            job("a", 2, 30, (1, 1)),
-        ),
-        {"g": "completed", "h": "completed", "a": "completed"},
-    )
+def test_i7_i8_gangs_with_several_task_groups_wait_for_one_another() -> None:
+    jobs = job("g", 0, 60, (1, 2), (2, 1)), job("h", 1, 60, (2, 2)), job("a", 2, 30, (1, 1))
+    at_every_step(workload((2, 2), *jobs), dict.fromkeys("gha", "completed"))
 
 
-def crowded(job: Make, workload: Cluster) -> Workload:
-    """The gang finds room for two of its three pods, and for all of them after 100 s."""
-    return workload((3,), job("a", 0, 100, (1, 1)), job("g", 1, 50, (3, 1)))
+def crowded(*, hard: bool = False) -> Workload:
+    """The gang finds room for two of its three pods, and for all of them after 100 s, or 1000 s."""
+    busy = job("a", 0, 1000 if hard else 100, (1, 1))
+    return workload((3,), busy, job("g", 1, 50, (3, 1)))
 
 
-def test_g45_i7_i8_a_gang_that_times_out_softly(job: Make, workload: Cluster, order: str) -> None:
-    at_every_step(
-        crowded(job, workload),
-        {"a": "completed", "g": "completed"},
-        message_order=order,
-        gang_admission="incremental",
-        placeholder_timeout_s=30,
-    )
+TIMES_OUT = {"gang_admission": "incremental", "placeholder_timeout_s": 30}
 
 
-def test_g45_i7_i8_a_gang_that_times_out_hard(job: Make, workload: Cluster, order: str) -> None:
+def test_g45_i7_i8_a_gang_that_times_out_softly(order: str) -> None:
+    expected = {"a": "completed", "g": "completed"}
+    at_every_step(crowded(), expected, message_order=order, **TIMES_OUT)
+
+
+def test_g45_i7_i8_a_gang_that_times_out_hard(order: str) -> None:
     """It may be killed later than without the restart, as the new scheduler waits from the start."""
-    at_every_step(
-        workload((3,), job("a", 0, 1000, (1, 1)), job("g", 1, 50, (3, 1))),
-        {"a": "completed", "g": "failed"},
-        message_order=order,
-        gang_admission="incremental",
-        placeholder_timeout_s=30,
-        gang_style="Hard",
-    )
+    expected = {"a": "completed", "g": "failed"}
+    gang = crowded(hard=True)
+    at_every_step(gang, expected, message_order=order, gang_style="Hard", **TIMES_OUT)
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_x45_i7_i8_a_manager_that_knows_nothing_but_keys(
-    job: Make, workload: Cluster, order: str, style: str
-) -> None:
+def test_x45_i7_i8_a_manager_that_knows_nothing_but_keys(order: str, style: str) -> None:
     """It asks and reports with allocations, and names none of them by its UUID."""
-    at_every_step(
-        crowded(job, workload),
-        message_order=order,
-        gang_admission="incremental",
-        placeholder_timeout_s=30,
-        gang_style=style,
-        ask_form="allocation",
-    )
+    form = {"message_order": order, "gang_style": style, "ask_form": "allocation"}
+    at_every_step(crowded(), **form, **TIMES_OUT)
 
 
-def test_s4_i8_restarts_while_confirmations_get_lost_or_come_twice(
-    job: Make, workload: Cluster
-) -> None:
-    at_every_step(
-        workload((3,), job("g", 0, 100, (3, 1))),
-        {"g": "completed"},
-        lose=0.4,
-        repeat=0.4,
-        seed=3,
-    )
-
-
-PREEMPTING = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - {name: q}
-          - name: mine
-            resources: {guaranteed: {vcore: 4, memory: 4Gi}}
-            properties: {preemption.delay: 1s}
-"""
+def test_s4_i8_restarts_while_confirmations_get_lost_or_come_twice() -> None:
+    gang = workload((3,), job("g", 0, 100, (3, 1)))
+    at_every_step(gang, {"g": "completed"}, lose=0.4, repeat=0.4, seed=3)
 
 
 @pytest.mark.parametrize("pods", [1, 4])
-def test_i7_i8_restarts_around_preemption(job: Make, workload: Cluster, pods: int) -> None:
+def test_i7_i8_restarts_around_preemption(pods: int) -> None:
     """What was asked back is asked back again, or its pod is gone and its place free (X32)."""
-    at_every_step(
-        workload(
-            (4,),
-            job("long", 0, 300, (pods, 4 // pods)),
-            replace(job("short", 50, 20, (1, 4)), queue="mine"),
-        ),
-        {"long": "completed", "short": "completed"},
-        preempted="long",
-        config=PREEMPTING,
-    )
+    jobs = job("long", 0, 300, (pods, 4 // pods)), job("short", 50, 20, (1, 4), queue="mine")
+    mine = "{name: mine, resources: {guaranteed: {vcore: 4, memory: 4Gi}}, %s}"
+    config = queues_below_root(f"[{{name: q}}, {mine % 'properties: {preemption.delay: 1s}'}]")
+    expected = {"long": "completed", "short": "completed"}
+    at_every_step(workload((4,), *jobs), expected, preempted="long", config=config)
 
 
 @pytest.mark.parametrize("first", RESTARTS)
 @pytest.mark.parametrize("second", RESTARTS)
-def test_i8_a_restart_in_the_middle_of_a_restart(
-    job: Make, workload: Cluster, first: str, second: str
-) -> None:
+def test_i8_a_restart_in_the_middle_of_a_restart(first: str, second: str) -> None:
     """Each step of the resynchronisation is a step as well."""
     jobs = workload((3,), job("g", 0, 100, (2, 1)), job("a", 0, 50, (1, 1)))
     calm, undisturbed = outcomes(jobs)
@@ -218,7 +158,7 @@ def test_i8_a_restart_in_the_middle_of_a_restart(
 # -- nodes that vanish -----------------------------------------------------------------------------
 
 
-def test_i32_a_lost_node_takes_its_pods_with_it(job: Make, workload: Cluster) -> None:
+def test_i32_a_lost_node_takes_its_pods_with_it() -> None:
     jobs = workload((2, 2), job("a", 0, 100, (1, 2)), job("b", 1, 100, (1, 2)))
     calm, _ = outcomes(jobs)
     world, found = outcomes(jobs, {calm.steps // 2: Fault(LOSE_NODE, node="n1")})
@@ -226,9 +166,7 @@ def test_i32_a_lost_node_takes_its_pods_with_it(job: Make, workload: Cluster) ->
     assert list(world.nodes) == ["n2"]
 
 
-def test_i32_a_gang_that_still_gathers_gets_another_placeholder(
-    job: Make, workload: Cluster
-) -> None:
+def test_i32_a_gang_that_still_gathers_gets_another_placeholder() -> None:
     """A lost placeholder is no lost work: the resource manager makes a new one."""
     jobs = workload((2, 2), job("g", 0, 60, (4, 1)))
     for step in range(4, 8):
@@ -237,9 +175,8 @@ def test_i32_a_gang_that_still_gathers_gets_another_placeholder(
         assert sorted(world.nodes) == ["n1", "n2"]
 
 
-def test_a_node_that_is_not_there_cannot_be_lost(job: Make, workload: Cluster) -> None:
-    jobs = workload((2,), job("a", 0, 10, (1, 1)))
-    _, found = outcomes(jobs, {4: Fault(LOSE_NODE, node="n9")})
+def test_a_node_that_is_not_there_cannot_be_lost() -> None:
+    _, found = outcomes(workload((2,), job("a", 0, 10)), {4: Fault(LOSE_NODE, node="n9")})
     assert found == {"a": "completed"}
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from quadriga import si
-from quadriga.core import Scheduler
 from quadriga.sim import Simulation, first, queue_configuration
-from quadriga.sim.workload import embedded, open_workload
+from quadriga.sim.script import Script, resource
+from quadriga.sim.workload import Workload, embedded, open_workload
+from tests.sim.by_hand import simulate
 
 
-def resource(amounts: dict[str, int]) -> si.Resource:
-    return si.Resource(resources={n: si.Quantity(value=v) for n, v in amounts.items()})
+@cache
+def trace(shared: Path, name: str) -> Workload:
+    return open_workload(shared / "data" / "traces" / name)
 
 
 @pytest.mark.slow
 def test_all_89_days_of_cerit_twice(shared: Path) -> None:
-    workload = open_workload(shared / "data" / "traces" / "cerit-sc-2013")
+    workload = trace(shared, "cerit-sc-2013")
     report, again = (Simulation(workload).run() for _ in range(2))
     assert report.json() == again.json()
     assert report.unaccounted == 0
@@ -35,14 +37,14 @@ def test_all_89_days_of_cerit_twice(shared: Path) -> None:
     assert report.data["waits"]["recorded"]["p50"] == pytest.approx(370, abs=2)
 
 
-def test_the_first_days_of_cerit_checked_at_every_step(shared: Path, simulate: Any) -> None:
-    workload = open_workload(shared / "data" / "traces" / "cerit-sc-2013")
+def test_the_first_days_of_cerit_checked_at_every_step(shared: Path) -> None:
+    workload = trace(shared, "cerit-sc-2013")
     report = simulate(first(workload, jobs=300))
     assert report.data["jobs"]["completed"] == 300
 
 
-def test_the_first_days_of_philly_checked_at_every_step(shared: Path, simulate: Any) -> None:
-    workload = open_workload(shared / "data" / "traces" / "philly-2017")
+def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
+    workload = trace(shared, "philly-2017")
     report = simulate(first(workload, jobs=300))
     jobs = report.data["jobs"]
     assert jobs["completed"] == 300
@@ -50,8 +52,8 @@ def test_the_first_days_of_philly_checked_at_every_step(shared: Path, simulate: 
 
 
 @pytest.mark.slow
-def test_all_of_philly_checked_at_every_step(shared: Path, simulate: Any) -> None:
-    workload = open_workload(shared / "data" / "traces" / "philly-2017")
+def test_all_of_philly_checked_at_every_step(shared: Path) -> None:
+    workload = trace(shared, "philly-2017")
     assert all(
         member.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for member in job.members
     )
@@ -77,50 +79,34 @@ def test_all_90_days_of_the_model() -> None:
 
 @pytest.mark.parametrize("day", range(3, 89, 17))
 def test_the_recorded_placement_as_existing_allocations(shared: Path, day: int) -> None:
-    workload = open_workload(shared / "data" / "traces" / "cerit-sc-2013")
+    workload = trace(shared, "cerit-sc-2013")
     now_s = day * 86_400
     running = [
         job
         for job in workload.jobs
         if 0 <= now_s - job.submit_s - (job.recorded_wait_s or 0) < job.runtime_s
     ]
-    existing: dict[str, list[si.Allocation]] = {}
+    script = Script(queue_configuration(workload, policy="fifo", node_sort="fair"))
     for job in running:
-        for number, (node, share) in enumerate(job.placement or ()):
-            allocation = si.Allocation(
+        script.app(job.job_id, queue=f"root.{job.queue}", user=job.user)
+    for node in workload.nodes:
+        existing = [
+            si.Allocation(
                 allocationKey=f"{job.job_id}-{number}",
                 UUID=f"{job.job_id}-{number}-0",
                 applicationID=job.job_id,
-                nodeID=node,
+                nodeID=node.name,
                 partitionName="default",
                 resourcePerAlloc=resource(share),
             )
-            existing.setdefault(node, []).append(allocation)
-    scheduler = Scheduler()
-    config = queue_configuration(workload, policy="fifo", node_sort="fair")
-    scheduler.apply(si.RegisterResourceManagerRequest(rmID="rm", config=config), 0)
-    applications = si.ApplicationRequest(rmID="rm")
-    for job in running:
-        applications.new.add(
-            applicationID=job.job_id,
-            queueName=f"root.{job.queue}",
-            partitionName="default",
-            ugi=si.UserGroupInformation(user=job.user),
-        )
-    scheduler.apply(applications, 0)
-    nodes = si.NodeRequest(rmID="rm")
-    for node in workload.nodes:
-        nodes.nodes.add(
-            nodeID=node.name,
-            action=si.NodeInfo.CREATE,
-            schedulableResource=resource(node.resources),
-            existingAllocations=existing.get(node.name, ()),
-        )
-    outputs = [output.message for output in scheduler.apply(nodes, 0)]
-    (answer,) = [message for message in outputs if isinstance(message, si.NodeResponse)]
-    assert len(answer.accepted) == len(workload.nodes)
-    partition = scheduler.partition()
-    place = partition.registry.position("vcore")
-    assert all(node.available[place] >= 0 for node in partition.nodes.values())
-    assert partition.root.allocated[place] == sum(job.total()["vcore"] for job in running) > 0
-    assert scheduler.check() == []
+            for job in running
+            for number, (place, share) in enumerate(job.placement or ())
+            if place == node.name
+        ]
+        told = script.node(node.name, existing=existing, **node.resources)
+        assert f"accepted node {node.name}" in told
+    partition = script.scheduler.partition()
+    vcore = partition.registry.position("vcore")
+    assert all(node.available[vcore] >= 0 for node in partition.nodes.values())
+    assert partition.root.allocated[vcore] == sum(job.total()["vcore"] for job in running) > 0
+    assert script.scheduler.check() == []

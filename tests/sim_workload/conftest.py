@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quadriga.sim.workload import Workload, read_cerit, read_philly
+from quadriga.sim.workload import Workload, open_workload
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -30,18 +30,13 @@ def cerit_path() -> Path:
 
 
 @pytest.fixture(scope="session")
-def philly_path() -> Path:
-    return _trace("philly-2017")
-
-
-@pytest.fixture(scope="session")
 def cerit(cerit_path: Path) -> Workload:
-    return read_cerit(cerit_path)
+    return open_workload(cerit_path)
 
 
 @pytest.fixture(scope="session")
-def philly(philly_path: Path) -> Workload:
-    return read_philly(philly_path)
+def philly() -> Workload:
+    return open_workload(_trace("philly-2017"))
 
 
 @pytest.fixture

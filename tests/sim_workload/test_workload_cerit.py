@@ -89,15 +89,11 @@ def test_jobs_without_a_runtime_are_skipped(folder: Folder) -> None:
     )
 
 
-def test_tables_may_be_compressed(folder: Folder) -> None:
+def test_tables_may_be_compressed_and_fields_quoted(folder: Folder) -> None:
     path = folder(nodes=NODES, queues=QUEUES)
-    (path / "jobs.csv.gz").write_bytes(gzip.compress((HEAD + SINGLE + "\n").encode()))
-    assert len(read_cerit(path).jobs) == 1
-
-
-def test_quoted_fields_are_understood(folder: Folder) -> None:
-    jobs = HEAD + SINGLE.replace(",u,", ',"u, the first",')
-    assert read_cerit(folder(nodes=NODES, queues=QUEUES, jobs=jobs)).jobs[0].user == "u, the first"
+    quoted = SINGLE.replace(",u,", ',"u, the first",')
+    (path / "jobs.csv.gz").write_bytes(gzip.compress((HEAD + quoted + "\n").encode()))
+    assert [job.user for job in read_cerit(path).jobs] == ["u, the first"]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +173,7 @@ def test_a_missing_table_or_column_is_an_error(folder: Folder) -> None:
 
 
 def test_the_log_is_counted_right(cerit: Workload) -> None:
+    assert cerit.name == "cerit-sc-2013"
     assert len(cerit.jobs) + len(cerit.skipped) == 17_900
     assert [skipped.job_id for skipped in cerit.skipped] == ["4185", "4199"]
     assert sum(job.gang for job in cerit.jobs) == 334
@@ -189,28 +186,22 @@ def test_the_log_is_counted_right(cerit: Workload) -> None:
     late = sum(job.runtime_s > job.walltime_s for job in cerit.jobs if job.walltime_s is not None)
     assert late == 702
     assert all(job.placement and len(job.placement) == job.pods for job in cerit.jobs)
-
-
-def test_the_job_that_fits_no_node_is_kept(cerit: Workload) -> None:
-    unfit = [
+    sizes = [node.resources for node in cerit.nodes]
+    assert [  # the job that fits no node is kept
         job.job_id
         for job in cerit.jobs
         for member in job.members
-        if not any(
-            all(amount <= node.resources[name] for name, amount in member.resources.items())
-            for node in cerit.nodes
-        )
-    ]
-    assert unfit == ["8687"]
+        if not any(all(size[n] >= v for n, v in member.resources.items()) for size in sizes)
+    ] == ["8687"]
 
 
 def test_the_recorded_placement_never_overcommits_a_node(cerit: Workload) -> None:
     ends, starts = 0, 1  # at one instant what ends makes room for what starts
-    changes = []
-    for index, job in enumerate(cerit.jobs):
-        start_s = job.submit_s + (job.recorded_wait_s or 0)
-        changes.append((start_s, starts, index))
-        changes.append((start_s + job.runtime_s, ends, index))
+    changes = [
+        (job.submit_s + (job.recorded_wait_s or 0) + later, change, index)
+        for index, job in enumerate(cerit.jobs)
+        for later, change in ((0, starts), (job.runtime_s, ends))
+    ]
     free = {node.name: node.resources[VCORE] for node in cerit.nodes}
     for _, change, index in sorted(changes):
         for node, share in cerit.jobs[index].placement or ():

@@ -17,7 +17,6 @@ from quadriga.sim.workload import (
     Member,
     NodesNeeded,
     NodeSpec,
-    QueueSpec,
     Skipped,
     Workload,
     WorkloadError,
@@ -32,9 +31,7 @@ NODES = parse_nodes(["2x8vcore,32Gi"])
 Read = Callable[..., Workload]
 
 #: a mapping of the columns id, submit, run and cpu
-PLAIN: dict[str, Any] = {
-    "job": {"id": "id", "submit": "submit", "runtime": "run", "vcore": "cpu"},
-}
+PLAIN = {"id": "id", "submit": "submit", "runtime": "run", "vcore": "cpu"}
 HEAD = "id,submit,run,cpu\n"
 
 
@@ -43,17 +40,15 @@ def read(tmp_path: Path) -> Read:
     """``read(text, job={...})`` reads the text; the keys replace those of the plain mapping."""
 
     def run(text: str, job: dict[str, Any] | None = None, **keys: Any) -> Workload:
-        options = {"nodes": NODES} | {
-            name: keys.pop(name) for name in ("nodes", "bad_lines") if name in keys
-        }
-        mapping = {**PLAIN, **keys, "job": {**PLAIN["job"], **(job or {})}}
-        mapping["job"] = {key: value for key, value in mapping["job"].items() if value is not None}
+        given = {name: keys.pop(name) for name in ("nodes", "bad_lines") if name in keys}
+        fields = {**PLAIN, **(job or {})}
+        mapping = {**keys, "job": {key: v for key, v in fields.items() if v is not None}}
         if "nodes_of_mapping" in mapping:
             mapping["nodes"] = mapping.pop("nodes_of_mapping")
         path = tmp_path / "trace.csv"
         path.write_text(text, encoding="utf-8")
         (tmp_path / "map.yaml").write_text(yaml.safe_dump(mapping), encoding="utf-8")
-        return read_csv(path, tmp_path / "map.yaml", **options)
+        return read_csv(path, tmp_path / "map.yaml", **{"nodes": NODES, **given})
 
     return run
 
@@ -79,20 +74,15 @@ def test_a_table_becomes_a_workload(read: Read) -> None:
     assert workload.name == "trace"
     assert workload.source == "trace.csv, read with map.yaml"
     assert workload.nodes == NODES
-    assert workload.queues == (
-        QueueSpec("a-b", original="A.b"),
-        QueueSpec("default", original="default"),
-    )
+    assert [(each.name, each.original) for each in workload.queues] == [
+        ("a-b", "A.b"), ("default", "default"),
+    ]  # fmt: skip
     assert (workload.horizon_s, workload.start_unix_s) == (11, None)
     first, second = workload.jobs
     assert (first.job_id, first.submit_s, first.runtime_s, first.user) == ("a", 0, 31, "bob")
     assert first.members == (Member(1, {VCORE: 250, MEMORY: GIB // 2}),)
-    assert (first.walltime_s, first.group, first.status, first.recorded_wait_s) == (
-        None,
-        None,
-        None,
-        5,
-    )
+    assert (first.walltime_s, first.group, first.status) == (None, None, None)
+    assert first.recorded_wait_s == 5
     assert (second.submit_s, second.runtime_s, second.queue) == (10, 60, "a-b")
     assert second.members == (Member(1, {VCORE: 2000, MEMORY: 2 * GIB, GPU: 1}),)
     assert (second.walltime_s, second.group, second.status) == (90, "bio", "ok")
@@ -157,10 +147,8 @@ def test_times_in_all_their_forms(read: Read, time: str, first: str, second: str
         time=time,
         job={"runtime": {"column": "run", "unit": "clock"}},
     )
-    assert [(job.job_id, job.submit_s, job.runtime_s) for job in workload.jobs] == [
-        ("a", 0, 90),
-        ("b", 60, 65),
-    ]
+    found = [(job.job_id, job.submit_s, job.runtime_s) for job in workload.jobs]
+    assert found == [("a", 0, 90), ("b", 60, 65)]
     dated = time in ("iso", "%d.%m.%Y %H:%M")
     assert workload.start_unix_s == (1_709_294_400 if dated else None)
 
@@ -265,10 +253,8 @@ def test_events_become_jobs(read: Read) -> None:
         "10,0,a,2\n11,0,b,1\n12,1,a,2\n13,9,a,4\n15,2,a,2\n20,0,a,3\n21,1,a,3\n29,killed,a,3\n",
         **EVENTS,
     )
-    assert [(j.job_id, j.submit_s, j.recorded_wait_s, j.runtime_s) for j in workload.jobs] == [
-        ("a", 0, 2, 3),
-        ("a", 10, 1, 8),
-    ]
+    found = [(j.job_id, j.submit_s, j.recorded_wait_s, j.runtime_s) for j in workload.jobs]
+    assert found == [("a", 0, 2, 3), ("a", 10, 1, 8)]
     assert [job.members[0].resources[VCORE] for job in workload.jobs] == [2000, 3000]
     assert workload.skipped == (Skipped("b", "its end is not in the file"),)
 
@@ -344,78 +330,62 @@ def test_other_delimiters_and_headers(read: Read) -> None:
     assert bare.jobs == read(HEAD + "a,0,9,1\n").jobs
 
 
-@pytest.mark.parametrize(
-    ("mapping", "complaint"),
-    [
-        ("job: {vcore: cpu, submit: s, runtime: r", "map.yaml:2: not YAML: "),
-        ("- 1", "map.yaml: not keys with values; known keys are columns, "),
-        ("jobs: {}", "jobs: no such key; known are columns, "),
-        ("job: {cpu: cpu}", "job.cpu: no such key; known are id, "),
-        ("job: {vcore: cpu}", "job.submit: is needed, or job.start"),
-        ("job: {vcore: cpu, submit: s}", "job.runtime: is needed, or job.start and job.end"),
-        ("job: {submit: s, runtime: r}", "job: no resource: one of vcore, memory, gpu, "),
-        ("{time: weeks, job: {}}", "time: there is no unit 'weeks'; known are ns, us, "),
-        ("{delimiter: '||', job: {}}", "delimiter: '||' is not one character"),
-        ("{columns: [a, a], job: {vcore: a, submit: a, runtime: a}}", "columns: two columns have"),
-        ("job: {vcore: {unit: m}, submit: s, runtime: r}", "job.vcore: either column or value"),
-        (
-            "job: {vcore: {column: c, unit: Gi}, submit: s, runtime: r}",
-            "job.vcore.unit: there is no",
-        ),
-        ("job: {gpu: {column: c, unit: m}, submit: s, runtime: r}", "this field has no unit"),
-        (
-            "job: {vcore: {column: c, scale: 0}, submit: s, runtime: r}",
-            "job.vcore.scale: 0 is not ",
-        ),
-        ("job: {vcore: {column: c, scale: x}, submit: s, runtime: r}", "'x' is not a number"),
-        ("job: {vcore: [a, b], submit: s, runtime: r}", "job.vcore: not keys with values"),
-        (
-            "job: {user: {column: }, vcore: c, submit: s, runtime: r}",
-            "job.user.column: it is empty",
-        ),
-        ("job: {user: {column: [u]}, vcore: c, submit: s, runtime: r}", "user.column: not a text"),
-        ("job: {user: no, vcore: c, submit: s, runtime: r}", "trace.csv has no column"),
-        ("job: {vcore: c, vcore: d, submit: s, runtime: r}", "job.vcore: "),
-        (
-            "job: {user: {column: u, names: [1]}, vcore: c, submit: s, runtime: r}",
-            "job.user.names: ",
-        ),
-        ("job: {resources: {a/b: x, a/b2: [1]}, submit: s, runtime: r}", "job.resources.a/b2: "),
-        (
-            "job: {vcore: c, resources: {vcore: c}, submit: s, runtime: r}",
-            "vcore: the resource is ",
-        ),
-        ("job: {vcore: c, resources: 3, submit: s, runtime: r}", "job.resources: not names of "),
-        ("{where: {column: c}, job: {vcore: c, submit: s, runtime: r}}", "where: not a list"),
-        (
-            "{where: [{column: c}], job: {vcore: c, submit: s, runtime: r}}",
-            "where[0]: a column and",
-        ),
-        ("{nodes: [2x2], job: {vcore: c, submit: s, runtime: r}}", "nodes: '2x2': '2' is not an "),
-        ("{nodes: {vcore: c}, job: {vcore: c, submit: s, runtime: r}}", "nodes.file: is needed"),
-        ("{nodes: {file: f}, job: {vcore: c, submit: s, runtime: r}}", "nodes: no resource"),
-        ("{events: {column: c}, job: {vcore: c}}", "events.time: is needed"),
-        (
-            "{events: {column: c, time: t, submit: 0, end: 1}, job: {vcore: c}}",
-            "job.id: is needed: it tells which events belong together",
-        ),
-        (
-            "{events: {column: c, time: t, submit: 0, end: 1}, job: {id: i, vcore: c, end: e}}",
-            "job.end: comes from the events",
-        ),
-        ("job: {vcore: c, submit: s, runtime: r}", "job.submit: trace.csv has no column 's'"),
-        (
-            "{where: [{column: x, is: 1}], job: {vcore: cpu, submit: submit, runtime: run}}",
-            "where[0].column: trace.csv has no column 'x'",
-        ),
-        ("[" * 300, "map.yaml:1: "),
-        ("job: &a [*a]", "map.yaml:1: "),
-        ("#" * 70_000, "longer than 65536 bytes"),
-    ],
-)
+#: "..." stands for the usual fields of a job, and "--" for those without its vcores
+WRONG_MAPPINGS = [
+    ("job: {vcore: cpu, submit: s, runtime: r", "map.yaml:2: not YAML: "),
+    ("- 1", "map.yaml: not keys with values; known keys are columns, "),
+    ("jobs: {}", "jobs: no such key; known are columns, "),
+    ("job: {cpu: cpu}", "job.cpu: no such key; known are id, "),
+    ("job: {vcore: cpu}", "job.submit: is needed, or job.start"),
+    ("job: {vcore: cpu, submit: s}", "job.runtime: is needed, or job.start and job.end"),
+    ("job: {--}", "job: no resource: one of vcore, memory, gpu, "),
+    ("{time: weeks, job: {}}", "time: there is no unit 'weeks'; known are ns, us, "),
+    ("{delimiter: '||', job: {}}", "delimiter: '||' is not one character"),
+    ("{columns: [a, a], job: {vcore: a, submit: a, runtime: a}}", "columns: two columns have"),
+    ("job: {vcore: {unit: m}, --}", "job.vcore: either column or value"),
+    ("job: {vcore: {column: c, unit: Gi}, --}", "job.vcore.unit: there is no"),
+    ("job: {gpu: {column: c, unit: m}, --}", "this field has no unit"),
+    ("job: {vcore: {column: c, scale: 0}, --}", "job.vcore.scale: 0 is not "),
+    ("job: {vcore: {column: c, scale: x}, --}", "'x' is not a number"),
+    ("job: {vcore: [a, b], --}", "job.vcore: not keys with values"),
+    ("job: {user: {column: }, ...}", "job.user.column: it is empty"),
+    ("job: {user: {column: [u]}, ...}", "user.column: not a text"),
+    ("job: {user: no, ...}", "trace.csv has no column"),
+    ("job: {vcore: c, vcore: d, --}", "job.vcore: "),
+    ("job: {user: {column: u, names: [1]}, ...}", "job.user.names: "),
+    ("job: {resources: {a/b: x, a/b2: [1]}, --}", "job.resources.a/b2: "),
+    ("job: {resources: {vcore: c}, ...}", "vcore: the resource is "),
+    ("job: {resources: 3, ...}", "job.resources: not names of "),
+    ("{where: {column: c}, job: {...}}", "where: not a list"),
+    ("{where: [{column: c}], job: {...}}", "where[0]: a column and"),
+    ("{nodes: [2x2], job: {...}}", "nodes: '2x2': '2' is not an "),
+    ("{nodes: {vcore: c}, job: {...}}", "nodes.file: is needed"),
+    ("{nodes: {file: f}, job: {...}}", "nodes: no resource"),
+    ("{events: {column: c}, job: {vcore: c}}", "events.time: is needed"),
+    (
+        "{events: {column: c, time: t, submit: 0, end: 1}, job: {vcore: c}}",
+        "job.id: is needed: it tells which events belong together",
+    ),
+    (
+        "{events: {column: c, time: t, submit: 0, end: 1}, job: {id: i, vcore: c, end: e}}",
+        "job.end: comes from the events",
+    ),
+    ("job: {...}", "job.submit: trace.csv has no column 's'"),
+    (
+        "{where: [{column: x, is: 1}], job: {vcore: cpu, submit: submit, runtime: run}}",
+        "where[0].column: trace.csv has no column 'x'",
+    ),
+    ("[" * 300, "map.yaml:1: "),
+    ("job: &a [*a]", "map.yaml:1: "),
+    ("#" * 70_000, "longer than 65536 bytes"),
+]
+
+
+@pytest.mark.parametrize(("mapping", "complaint"), WRONG_MAPPINGS)
 def test_a_wrong_mapping_is_one_line_that_names_the_key(
     tmp_path: Path, mapping: str, complaint: str
 ) -> None:
+    mapping = mapping.replace("...", "vcore: c, --").replace("--", "submit: s, runtime: r")
     (tmp_path / "trace.csv").write_text(HEAD + "a,0,9,1\n")
     (tmp_path / "map.yaml").write_text(mapping + "\n")
     with pytest.raises(WorkloadError) as caught:

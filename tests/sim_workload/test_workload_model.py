@@ -65,12 +65,8 @@ def test_split_gives_whole_members_and_a_rest() -> None:
 
 def test_an_error_survives_pickling() -> None:
     error = pickle.loads(pickle.dumps(WorkloadError("a/b", 3, "it is wrong")))
-    assert (str(error), error.path, error.line, error.reason) == (
-        "a/b:3: it is wrong",
-        "a/b",
-        3,
-        "it is wrong",
-    )
+    assert str(error) == "a/b:3: it is wrong"
+    assert (error.path, error.line, error.reason) == ("a/b", 3, "it is wrong")
     assert str(WorkloadError("a", 0, "it is wrong")) == "a: it is wrong"
 
 
@@ -108,8 +104,3 @@ def test_what_is_not_understood_is_told_what_would_be(tmp_path: Path) -> None:
         assert "virtual_clusters.csv" in str(e.value)
     with pytest.raises(WorkloadError, match="there is no such file or folder"):
         open_workload(tmp_path / "missing")
-
-
-def test_the_real_traces_are_recognised(cerit_path: Path, philly_path: Path) -> None:
-    assert open_workload(cerit_path).name == "cerit-sc-2013"
-    assert open_workload(philly_path).name == "philly-2017"

@@ -104,6 +104,7 @@ def test_errors_name_the_line(folder: Folder, clusters: str, jobs: str, complain
 
 
 def test_the_log_is_counted_right(philly: Workload) -> None:
+    assert philly.name == "philly-2017"
     assert len(philly.jobs) + len(philly.skipped) == 82_247
     assert len(philly.skipped) == 18
     assert all("has no recorded size" in skipped.reason for skipped in philly.skipped)

@@ -13,7 +13,6 @@ from quadriga.sim.workload import (
     VCORE,
     Member,
     NodesNeeded,
-    QueueSpec,
     Skipped,
     Workload,
     WorkloadError,
@@ -34,20 +33,8 @@ COLUMNS = (
 
 def line(job_id: str = "12", **fields: str) -> str:
     """A job of four processors with 16 GiB that waited 10 s and ran for 60 s."""
-    values = dict.fromkeys(COLUMNS.split("|"), "") | {
-        "JobID": job_id,
-        "User": "ann",
-        "Account": "bio",
-        "Partition": "main",
-        "Submit": "2024-03-01T12:00:00",
-        "Start": "2024-03-01T12:00:10",
-        "ElapsedRaw": "60",
-        "Timelimit": "01:00:00",
-        "ReqCPUS": "4",
-        "ReqMem": "16G",
-        "NNodes": "1",
-        "State": "COMPLETED",
-    }
+    usual = "ann|bio|main|2024-03-01T12:00:00|2024-03-01T12:00:10|60|01:00:00|4|16G|1|||COMPLETED"
+    values = dict(zip(COLUMNS.split("|"), [job_id, *usual.split("|")], strict=True))
     return "|".join((values | fields).values())
 
 
@@ -66,10 +53,9 @@ def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
     assert workload.name == "jobs"
     assert workload.source == "jobs.txt, the output of sacct"
     assert workload.nodes == NODES
-    assert workload.queues == (
-        QueueSpec("big-mem", original="Big.Mem"),
-        QueueSpec("main", original="main"),
-    )
+    assert [(each.name, each.original) for each in workload.queues] == [
+        ("big-mem", "Big.Mem"), ("main", "main"),
+    ]  # fmt: skip
     assert workload.horizon_s == 8
     assert workload.start_unix_s == 1_709_294_400  # 2024-03-01 12:00 UTC
     first, second = workload.jobs
@@ -200,10 +186,8 @@ def test_other_columns_with_the_same_meaning(tmp_path: Path) -> None:
     (job,) = read(tmp_path, "COMPLETED|3|1-00:00:01|90|77|1709294400|a b", header=header).jobs
     assert (job.job_id, job.runtime_s, job.walltime_s) == ("77", 86_401, 5400)
     assert job.members == (Member(1, {VCORE: 3000}),)
-    assert (job.queue, job.user, job.group, job.recorded_wait_s) == (
-        *("default", "anonymous"),
-        *(None, None),
-    )
+    assert (job.queue, job.user) == ("default", "anonymous")
+    assert (job.group, job.recorded_wait_s) == (None, None)
 
 
 def test_lines_of_the_form_with_a_bar_at_the_end(tmp_path: Path) -> None:

@@ -71,16 +71,13 @@ def test_a_log_becomes_a_workload(tmp_path: Path) -> None:
 
 def test_a_job_larger_than_a_node_is_a_gang_of_whole_nodes_and_a_rest(tmp_path: Path) -> None:
     workload = read_swf(write(tmp_path, HEADER + JOBS))
-    six = next(job for job in workload.jobs if job.job_id == "2")
-    assert six.members == (
+    jobs = {job.job_id: job for job in workload.jobs}
+    assert jobs["2"].members == (
         Member(1, {VCORE: 4000, MEMORY: 8 * 1024**2}),
         Member(1, {VCORE: 2000, MEMORY: 4 * 1024**2}),
     )
-    assert six.gang
-    assert six.pods == 2
-    assert six.total() == {VCORE: 6000, MEMORY: 12 * 1024**2}
-    eight = next(job for job in workload.jobs if job.job_id == "8")
-    assert eight.members == (Member(2, {VCORE: 4000}),)
+    assert (jobs["2"].gang, jobs["2"].pods) == (True, 2)
+    assert jobs["8"].members == (Member(2, {VCORE: 4000}),)
 
 
 def test_what_cannot_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
@@ -95,30 +92,20 @@ def test_what_cannot_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
 def test_queues_are_named_by_the_header(tmp_path: Path) -> None:
     path = write(tmp_path, HEADER + JOBS)
     workload = read_swf(path)
-    assert workload.queues == (
-        QueueSpec("default", original="default"),
-        QueueSpec("short", original="Short"),
-        QueueSpec("long-jobs", original="long.jobs"),
-        QueueSpec("queue-9", original="queue-9"),
-    )
+    named = {"default": "default", "short": "Short", "long-jobs": "long.jobs", "queue-9": "queue-9"}
+    assert workload.queues == tuple(QueueSpec(name, original=o) for name, o in named.items())
     assert [job.queue for job in workload.jobs] == ["short", "queue-9", "long-jobs", "default"]
     by_partition = read_swf(path, queue_by="partition")
     assert [job.queue for job in by_partition.jobs] == ["main", "queue-3", "main", "default"]
 
 
-def test_processors_are_spread_over_the_nodes(tmp_path: Path) -> None:
-    text = "; MaxNodes: 3\n; MaxProcs: 8\n" + ONE
-    nodes = read_swf(write(tmp_path, text)).nodes
-    assert nodes == (
-        NodeSpec("node-1", {VCORE: 3000}),
-        NodeSpec("node-2", {VCORE: 3000}),
-        NodeSpec("node-3", {VCORE: 2000}),
-    )
-
-
-def test_memory_never_runs_out_before_processors(tmp_path: Path) -> None:
+def test_processors_and_memory_are_spread_over_the_nodes(tmp_path: Path) -> None:
+    nodes = read_swf(write(tmp_path, "; MaxNodes: 3\n; MaxProcs: 8\n" + ONE)).nodes
+    assert [(node.name, node.resources) for node in nodes] == [
+        (f"node-{n}", {VCORE: size}) for n, size in ((1, 3000), (2, 3000), (3, 2000))
+    ]
+    # memory never runs out before processors: job 2 asks for most, 2048 KB a processor
     nodes = read_swf(write(tmp_path, HEADER + JOBS)).nodes
-    # Job 2 asks for most: 2048 KB a processor.
     assert {node.resources[MEMORY] for node in nodes} == {4 * 2048 * 1024}
 
 
@@ -134,15 +121,6 @@ def test_nodes_can_be_given(tmp_path: Path) -> None:
     workload = read_swf(write(tmp_path, ONE), nodes=nodes)
     assert workload.nodes == nodes
     assert workload.jobs[0].members == (Member(1, {VCORE: 2000}),)
-
-
-def test_compression_is_seen_by_content(tmp_path: Path) -> None:
-    plain = read_swf(write(tmp_path, HEADER + JOBS))
-    for name in ("toy.swf.gz", "renamed.txt"):
-        packed = tmp_path / name
-        packed.write_bytes(gzip.compress((HEADER + JOBS).encode()))
-        assert read_swf(packed).jobs == plain.jobs
-    assert read_swf(tmp_path / "toy.swf.gz").name == "toy"
 
 
 def test_a_log_without_jobs_is_a_workload(tmp_path: Path) -> None:
@@ -188,9 +166,11 @@ def test_too_many_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read_swf(path)
 
 
-def test_a_broken_archive_is_an_error_with_a_place(tmp_path: Path) -> None:
+def test_an_archive_is_read_and_a_broken_one_is_an_error_with_a_place(tmp_path: Path) -> None:
     path = tmp_path / "toy.swf.gz"
     packed = gzip.compress((HEADER + JOBS).encode())
+    path.write_bytes(packed)
+    assert open_workload(path).name == "toy"
     for broken in (packed[:-9], packed[:12] + b"\xff" * 30, packed[:5]):
         path.write_bytes(broken)
         with pytest.raises(WorkloadError, match=r"toy.swf.gz.*cannot be read: "):
@@ -241,10 +221,6 @@ def test_bad_lines_are_skipped_and_told(tmp_path: Path) -> None:
     )
     with pytest.raises(WorkloadError, match=r"toy.swf:10: 3 fields where"):
         read_swf(path, bad_lines=0)
-    with pytest.raises(
-        WorkloadError, match=r"toy.swf: more than 1 bad lines: line 10: .*; line 11: "
-    ):
-        read_swf(path, bad_lines=1)
 
 
 def test_a_cancelled_job_without_a_submit_time_is_no_bad_line(tmp_path: Path) -> None:
@@ -283,10 +259,8 @@ def test_members_fit_the_memory_of_given_nodes(tmp_path: Path) -> None:
         return [(member.count, member.resources[VCORE] // 1000) for member in job.members]
 
     assert members({VCORE: 8000, MEMORY: 16 * gib}) == [(1, 8), (1, 4)]
-    assert members({VCORE: 8000, MEMORY: 5 * gib}, {VCORE: 3000, MEMORY: 64 * gib}) == [
-        (2, 5),
-        (1, 2),
-    ]
+    mixed = {VCORE: 8000, MEMORY: 5 * gib}, {VCORE: 3000, MEMORY: 64 * gib}
+    assert members(*mixed) == [(2, 5), (1, 2)]
     assert members({VCORE: 8000, MEMORY: 1}) == [(1, 8), (1, 4)], "it fits nowhere"
     (job,) = read_swf(path, nodes=[NodeSpec("n", {VCORE: 12000})]).jobs
     assert job.members == (Member(1, {VCORE: 12000}),)

@@ -9,10 +9,12 @@ from typing import Any, Final, Literal, Protocol
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask
+from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import (
     APPLICATION,
     ASK,
     EVERY,
+    LIFECYCLES,
     NODE,
     STAYS,
     Effect,
@@ -24,6 +26,7 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm.table import Info
 
 State = Literal["Open", "Paid"]
@@ -93,9 +96,21 @@ PLAIN: Final[Lifecycle[State, Step]] = Lifecycle(
     rows=(
         row("pay", "Open", "Paid", when=knows),
         row("pay", "Open", "Paid", when=is_dear),  # wrong: arg-type
+        row("kick", "Open", "Paid"),  # wrong: arg-type
+        row("pay", "Opne", "Paid"),  # wrong: arg-type
+        row("pay", "Open", "Broken"),  # wrong: arg-type
     ),
     on_enter={"Paid": purr},  # wrong: dict-item
 )
+ODD: Final[Lifecycle[State, Step]] = Lifecycle(
+    "odd",
+    initial="Ajar",  # wrong: arg-type
+    final=("Gone",),  # wrong: arg-type
+    lasts={"Aslant": unbounded("pay")},  # wrong: dict-item
+    rows=(),
+)
+PLAIN.total("heights", {"Open": 2, "Paid": 1})
+PLAIN.total("heights", {"Open": 2, "Closed": 1})  # wrong: dict-item
 
 
 class Order:
@@ -115,7 +130,19 @@ class Parcel:
         self.state: State = "Open"
 
 
-ORDER.fire(Order(), "pay")
+class Gate:
+    """Its states are others."""
+
+    key = "garden"
+    price = 20
+
+    def __init__(self) -> None:
+        self.state: Literal["Locked"] = "Locked"
+
+
+ORDER.fire(Order(), "pay", by="card")
+ORDER.fire(Order(), "lift")  # wrong: arg-type
+ORDER.fire(Gate(), "pay")  # wrong: arg-type
 ORDER.take(Order(), "pay", {"by": "card"})
 ORDER.fire(Parcel(), "pay")  # wrong: arg-type
 ORDER.take(Parcel(), "pay")  # wrong: arg-type
@@ -128,11 +155,33 @@ PLAIN.fire(Cat(), "pay")  # wrong: arg-type
 # -- those of the scheduler ----------------------------------------------------------------------------
 
 
-def fires(app: Application, ask: Ask, order: Order) -> None:
+def fires(kernel: Kernel, app: Application, ask: Ask, order: Order) -> None:
+    kernel.fire(APPLICATION, app, application_fsm.RUN)
+    kernel.fire(APPLICATION, app, "run", reason="because")
+    kernel.fire(APPLICATION, app, "submit")  # wrong: misc
+    kernel.fire(APPLICATION, app, "rnu")  # wrong: misc
+    kernel.fire(APPLICATION, ask, application_fsm.RUN)  # wrong: misc
+    kernel.fire_all(ASK, [ask], "submit")
+    kernel.fire_all(ASK, [ask], "run")  # wrong: misc
+    kernel.fire_later(APPLICATION, app, "kill")
+    kernel.fire_later(APPLICATION, app, "kil")  # wrong: misc
     APPLICATION.fire(app, "run")
+    APPLICATION.fire(app, "submit")  # wrong: arg-type
     ASK.fire(ask, "submit")
     ASK.fire(app, "submit")  # wrong: arg-type
     NODE.fire(order, "drain")  # wrong: arg-type
+
+
+def reads(app: Application, ask: Ask) -> None:
+    APPLICATION.allows(app.state, "run")
+    APPLICATION.allows(ask.state, "run")  # wrong: arg-type
+    APPLICATION.idles("Runing", "run")  # wrong: arg-type
+    APPLICATION.rows_from("Running", "run")
+    APPLICATION.rows_from("Running", "rum")  # wrong: arg-type
+    path_to(APPLICATION, "Running")
+    app.state = "Completed"
+    app.state = "Done"  # wrong: assignment
+    print(ask.state == "Done")  # wrong: comparison-overlap
 
 
 # -- any of them ---------------------------------------------------------------------------------------
@@ -140,6 +189,12 @@ def fires(app: Application, ask: Ask, order: Order) -> None:
 
 def draws(lifecycle: Lifecycle) -> None:
     path_to(lifecycle, "Paid")
+
+
+def fires_any(kernel: Kernel, lifecycle: Lifecycle, entity: Any, trigger: str) -> None:
+    kernel.fire(lifecycle, entity, trigger)
+    lifecycle.fire(entity, trigger)
+    kernel.fire(LIFECYCLES["node"], entity, "drain")
 
 
 draws(ORDER)

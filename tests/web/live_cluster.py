@@ -8,19 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
 from quadriga.core.views import Views
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
-from quadriga.si.constants import (
-    FOREIGN_DEFAULT,
-    HOST_NAME,
-    INSTANCE_TYPE,
-    RACK_NAME,
-    TAG_FOREIGN,
-)
+from quadriga.si.constants import FOREIGN_DEFAULT, HOST_NAME, INSTANCE_TYPE, RACK_NAME, TAG_FOREIGN
 from quadriga.sim.script import Script, resource
 
 __all__ = ["CONFIG", "ODD", "LiveCluster"]
@@ -97,12 +90,7 @@ class LiveCluster:
     def __enter__(self) -> LiveCluster:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._halt.set()
         if self._thread is not None:
             self._thread.join()
@@ -117,13 +105,8 @@ class LiveCluster:
 
     def _build(self, scheduler: Scheduler) -> Script:
         scheduler.advance(self.now)
-        script = Script(
-            CONFIG,
-            scheduler=scheduler,
-            check=False,
-            version="1.5.2",
-            extra={"health.checkInterval": "1h"},
-        )
+        how = {"check": False, "version": "1.5.2", "extra": {"health.checkInterval": "1h"}}
+        script = Script(CONFIG, scheduler=scheduler, **how)
         script.now = self.now
         _nodes(script)
         _gangs(script)
@@ -148,9 +131,8 @@ class LiveCluster:
         number = self._round
         script.now = self.now = self.now + 10_000_000
         script.advance(0)
-        script.ask(
-            "busy", f"pod-{number}", vcore=100 + number % 7, memory=5, tags={"n": str(number)}
-        )
+        size = {"vcore": 100 + number % 7, "memory": 5}
+        script.ask("busy", f"pod-{number}", tags={"n": str(number)}, **size)
         if number % 10 == 0:
             script.app(f"short-{number}", "root.prod.idle", user="ann", groups=("staff",))
             script.ask(f"short-{number}", "x", vcore=10)
@@ -170,17 +152,9 @@ class LiveCluster:
 
 def _nodes(script: Script) -> None:
     for number in range(6):
-        script.node(
-            f"node-{number}",
-            attributes={
-                HOST_NAME: f"host-{number}",
-                RACK_NAME: f"rack-{number % 2}",
-                INSTANCE_TYPE: "m5.large",
-                "zone": "a",
-            },
-            vcore=16_000,
-            memory=64_000,
-        )
+        named = {HOST_NAME: f"host-{number}", RACK_NAME: f"rack-{number % 2}"}
+        attributes = {**named, INSTANCE_TYPE: "m5.large", "zone": "a"}
+        script.node(f"node-{number}", attributes=attributes, vcore=16_000, memory=64_000)
     script.node("odd/node", vcore=8_000, memory=32_000, gpu=2)
     script.node("draining", vcore=4_000, memory=16_000)
     foreign = Allocation(
@@ -245,15 +219,8 @@ def _waits(script: Script) -> None:
     script.app("made", "root.prod.made", user="ann", groups=("staff",))
     script.ask("made", "pod", vcore=100, originator=True)
     script.app(ODD, "root.dev", user="e.f@example.org", groups=("a/b",))
-    script.ask(
-        ODD,
-        "odd/ask",
-        vcore=100,
-        tags={
-            "kubernetes.io/meta/namespace": "space",
-            "kubernetes.io/meta/podName": "pod-ä",
-        },
-    )
+    tags = {"kubernetes.io/meta/namespace": "space", "kubernetes.io/meta/podName": "pod-ä"}
+    script.ask(ODD, "odd/ask", vcore=100, tags=tags)
     script.schedule()
     script.node("draining", NodeInfo.DRAIN_NODE)
     script.confirm(TerminationType.TIMEOUT)

@@ -7,7 +7,6 @@ that thread, step by step (``do``), so that a reader only ever sees whole steps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
@@ -116,12 +115,7 @@ class Scene:
     def __enter__(self) -> Scene:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.service.stop()
 
     def do(self, what: Callable[[Script], object]) -> None:
@@ -151,18 +145,14 @@ def _nodes(script: Script) -> None:
     for number in range(14):
         ready = "false" if number == 13 else "true"
         gpus = {"nvidia.com/gpu": 4} if number in (3, 4) else {}
-        script.node(
-            f"node-{number:02}",
-            attributes={
-                HOST_NAME: f"host-{number:02}.example.org",
-                RACK_NAME: f"rack-{number % 3}",
-                INSTANCE_TYPE: "m5.2xlarge",
-                NODE_READY_ATTRIBUTE: ready,
-            },
-            vcore=8_000,
-            memory=32 * GI,
-            **gpus,
-        )
+        attributes = {
+            HOST_NAME: f"host-{number:02}.example.org",
+            RACK_NAME: f"rack-{number % 3}",
+            INSTANCE_TYPE: "m5.2xlarge",
+            NODE_READY_ATTRIBUTE: ready,
+        }
+        name = f"node-{number:02}"
+        script.node(name, attributes=attributes, vcore=8_000, memory=32 * GI, **gpus)
     script.node(NASTY_NODE, vcore=2_000, memory=4 * GI, occupied={"vcore": 500, "memory": GI})
     script.node("node-13", NodeInfo.DRAIN_NODE)
 

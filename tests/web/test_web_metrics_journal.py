@@ -32,11 +32,15 @@ def told(lives: JournalMetrics) -> dict[str, Any]:
     }
 
 
-def test_every_edge_is_counted_once() -> None:
-    service = service_of()
-    script = played(service)
+def followed(script: Script) -> JournalMetrics:
     lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
+    return lives
+
+
+def test_every_edge_is_counted_once() -> None:
+    script = played(service_of())
+    lives = followed(script)
     wanted = Counter(
         (r.key.partition("/")[0], r.trigger, r.source, r.target) for r in script.scheduler.journal
     )
@@ -48,8 +52,7 @@ def test_every_edge_is_counted_once() -> None:
 
 @pytest.mark.parametrize("portion", [1, 7, 100])
 def test_portions_tell_the_same_as_all_at_once(portion: int) -> None:
-    service = service_of()
-    script = played(service)
+    script = played(service_of())
     journal = script.scheduler.journal
     whole, parts = JournalMetrics(), JournalMetrics()
     whole.follow(journal)
@@ -107,12 +110,9 @@ def test_how_long_states_last() -> None:
     script.advance(11)  # Running, Allocated
     script.release("app")
     script.advance(31)  # Waiting
-    lives = JournalMetrics()
-    lives.follow(script.scheduler.journal)
-    assert seconds(lives, "application", "New") == (1, 5)
-    assert seconds(lives, "application", "Accepted") == (1, 7)
-    assert seconds(lives, "application", "Running") == (1, 11)
-    assert seconds(lives, "application", "Waiting") == (1, 30)
+    lives = followed(script)
+    for state, lasted in (("New", 5), ("Accepted", 7), ("Running", 11), ("Waiting", 30)):
+        assert seconds(lives, "application", state) == (1, lasted)
     assert seconds(lives, "ask", "Pending") == (1, 7)
     assert seconds(lives, "allocation", "Allocated") == (1, 11)
     assert ("application", "Completed") not in lives.lasted
@@ -133,8 +133,7 @@ def test_parked_asks_and_releases_that_nobody_confirms_yet() -> None:
     script.schedule()  # the placeholder is asked back, the ask is parked
     script.advance(6)
     script.confirm()
-    lives = JournalMetrics()
-    lives.follow(script.scheduler.journal)
+    lives = followed(script)
     assert seconds(lives, "ask", "Pending") == (2, 2 + 4)
     assert seconds(lives, "ask", "Parked") == (1, 6)
     assert seconds(lives, "allocation", "Allocated") == (1, 7)
@@ -157,8 +156,7 @@ def test_each_repeat_of_an_ask_has_waited() -> None:
     script.advance(20)
     script.node("more", vcore=2)
     script.schedule()
-    lives = JournalMetrics()
-    lives.follow(script.scheduler.journal)
+    lives = followed(script)
     ((_, waited),) = lives.waits.items()
     assert sum(waited.counts) == 3
     assert waited.total == 20 * 10**9
@@ -177,8 +175,7 @@ def test_what_a_restart_brings_back_has_not_waited() -> None:
         allocationTags={"creationTime": "1"},
     )
     script.node("n", vcore=10, existing=[pod])
-    lives = JournalMetrics()
-    lives.follow(script.scheduler.journal)
+    lives = followed(script)
     assert lives.edges["allocation", "allocate", "Planned", "Allocated"] == 1
     assert not lives.waits
     assert ("ask", "Pending") not in lives.lasted
@@ -242,38 +239,32 @@ def test_a_journal_that_keeps_nothing_is_no_trouble() -> None:
     assert found["quadriga_journal_missed_total", frozenset()] > 0
 
 
-def test_what_was_dropped_is_not_remembered() -> None:
+def test_what_was_dropped_has_ended_or_is_removed_is_not_remembered() -> None:
     """A resource manager that registers anew reports its state anew (I7)."""
+    two = "partitions: [{name: default, queues: [{name: root}]}, {name: other, queues: [{name: root}]}]"
+    script = Script(two, check=False)
+    script.app("app", "root.default", partition="other")  # rejected: the record knows since when
+    lives = followed(script)
+    assert lives.remembered == 1  # the resource manager
+    script.configure("partitions: [{name: default, queues: [{name: root}]}]")
+    script.advance(20)
+    assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
+    script.advance(72 * 3600)
+    lives.follow(script.scheduler.journal)
+    assert lives.remembered == 1
+    assert lives.lasted["application", "Rejected"].read().total == 72 * 3600
     script = Script(check=False)
     script.node("n", vcore=10)
     script.app("app")
     script.ask("app", "pod", vcore=1)
     script.schedule()
-    lives = JournalMetrics()
-    lives.follow(script.scheduler.journal)
+    lives = followed(script)
     assert lives.remembered > 1
     assert lives.waits
     script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
     lives.follow(script.scheduler.journal)
-    assert lives.remembered == 1  # the resource manager
-    assert not lives.waits
-
-
-def test_what_has_ended_or_is_removed_is_not_remembered() -> None:
-    two = "partitions: [{name: default, queues: [{name: root}]}, {name: other, queues: [{name: root}]}]"
-    script = Script(two, check=False)
-    script.app("app", "root.default", partition="other")  # rejected: the record knows since when
-    lives = JournalMetrics()
-    lives.follow(script.scheduler.journal)
-    assert lives.remembered == 1  # the resource manager
-    script.configure("partitions: [{name: default, queues: [{name: root}]}]")
-    script.advance(20)
-    assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
-    lives.follow(script.scheduler.journal)
     assert lives.remembered == 1
-    script.advance(72 * 3600)
-    lives.follow(script.scheduler.journal)
-    assert lives.lasted["application", "Rejected"].read().total == 72 * 3600
+    assert not lives.waits
 
 
 def test_numbers_that_go_wrong_do_not_stop_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from metrics_scene import families, metrics_of, played, samples, scrape, service_of
@@ -10,67 +12,47 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
 
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.runtime.tally import Tally
 from quadriga.si import RegisterResourceManagerRequest
 from quadriga.sim.script import ONE_QUEUE, Script
-from quadriga.web.metrics import exposition
+from quadriga.web.metrics import Metrics, exposition
 from quadriga.web.metrics.families import SECOND, Family, Histogram
 
-#: name: type, labels, values of the first label (2.15)
+#: name, type, labels, and the values of the only label where they are fixed (2.15)
+TABLE = """
+scheduler_container_allocation_attempt_total | counter | state | allocated;rejected;error;released
+scheduler_application_submission_total | counter | result | new;accepted;rejected
+scheduler_application_total | gauge | state | running;completed;failed;resuming;failing;completing
+scheduler_node | gauge | state | active;draining;decommissioned;unhealthy;failed
+scheduler_scheduling_latency_milliseconds | histogram
+scheduler_node_sorting_latency_milliseconds | histogram | level | app;queue
+scheduler_trynode_latency_milliseconds | histogram
+scheduler_trypreemption_latency_milliseconds | histogram
+scheduler_scheduling_cycle_milliseconds | histogram
+scheduler_trynode_evaluation_milliseconds | histogram
+scheduler_vcore_node_usage_total | gauge | range | [0,10%];(10%, 20%];(20%,30%];(30%,40%];(40%,50%];\
+(50%,60%];(60%,70%];(70%,80%];(80%,90%];(90%,100%]
+queue_app | gauge | queue state
+queue_app_total | counter | queue state
+queue_resource | gauge | queue state resource
+root_batch_queue_app | gauge | state | accepted;running;rejected;failed;completed;new;failing;resuming;\
+completing;expired
+root_batch_queue_container | counter | state | allocated;released
+root_batch_queue_resource | gauge | state resource
+event_total_created | gauge
+event_total_channeled | gauge
+event_total_not_channeled | gauge
+event_total_processed | gauge
+event_total_stored | gauge
+event_total_not_stored | gauge
+event_total_collected | gauge
+"""
 YUNIKORN = {
-    "yunikorn_scheduler_container_allocation_attempt_total": (
-        "counter",
-        {"state"},
-        {"allocated", "rejected", "error", "released"},
-    ),
-    "yunikorn_scheduler_application_submission_total": (
-        "counter",
-        {"result"},
-        {"new", "accepted", "rejected"},
-    ),
-    "yunikorn_scheduler_application_total": (
-        "gauge",
-        {"state"},
-        {"running", "completed", "failed", "resuming", "failing", "completing"},
-    ),
-    "yunikorn_scheduler_node": (
-        "gauge",
-        {"state"},
-        {"active", "draining", "decommissioned", "unhealthy", "failed"},
-    ),
-    "yunikorn_scheduler_scheduling_latency_milliseconds": ("histogram", set(), None),
-    "yunikorn_scheduler_node_sorting_latency_milliseconds": (
-        "histogram",
-        {"level"},
-        {"app", "queue"},
-    ),
-    "yunikorn_scheduler_trynode_latency_milliseconds": ("histogram", set(), None),
-    "yunikorn_scheduler_trypreemption_latency_milliseconds": ("histogram", set(), None),
-    "yunikorn_scheduler_scheduling_cycle_milliseconds": ("histogram", set(), None),
-    "yunikorn_scheduler_trynode_evaluation_milliseconds": ("histogram", set(), None),
-    "yunikorn_scheduler_vcore_node_usage_total": (
-        "gauge",
-        {"range"},
-        {"[0,10%]", "(10%, 20%]", "(20%,30%]", "(30%,40%]", "(40%,50%]"}
-        | {"(50%,60%]", "(60%,70%]", "(70%,80%]", "(80%,90%]", "(90%,100%]"},
-    ),
-    "yunikorn_queue_app": ("gauge", {"queue", "state"}, None),
-    "yunikorn_queue_app_total": ("counter", {"queue", "state"}, None),
-    "yunikorn_queue_resource": ("gauge", {"queue", "state", "resource"}, None),
-    "yunikorn_root_batch_queue_app": (
-        "gauge",
-        {"state"},
-        {"accepted", "running", "rejected", "failed", "completed"}
-        | {"new", "failing", "resuming", "completing", "expired"},
-    ),
-    "yunikorn_root_batch_queue_container": ("counter", {"state"}, {"allocated", "released"}),
-    "yunikorn_root_batch_queue_resource": ("gauge", {"state", "resource"}, None),
-    **{
-        f"yunikorn_event_total_{name}": ("gauge", set(), None)
-        for name in (
-            "created channeled not_channeled processed stored not_stored collected".split()
-        )
-    },
+    f"yunikorn_{name}": (kind, set(labels.split()), set(filter(None, values.split(";"))))
+    for name, kind, labels, values in (
+        (*line.split(" | "), "", "")[:4] for line in TABLE.strip().splitlines()
+    )
 }
 
 
@@ -86,7 +68,7 @@ def test_2_15_name_type_and_labels(page: str, name: str) -> None:
     kind, labels, values = YUNIKORN[name]
     found = families(page)[name]
     assert (found[0], found[2]) == (kind, labels)
-    if values is not None:
+    if values:
         (label,) = labels
         assert {
             dict(own)[label] for n, own in samples(page) if n.removesuffix("_count") == name
@@ -128,64 +110,58 @@ def test_the_numbers_are_those_of_the_views(page: str) -> None:
     assert found["yunikorn_event_total_created", frozenset()] > 500
 
 
-def test_a_starting_application_runs_and_others_have_yunikorns_names() -> None:
-    service = service_of()
+def with_queues(root: str, **options: Any) -> tuple[SchedulerService, Script, Callable[[], str]]:
+    """A service, a script of it, and what its page says; below root any queue may be made."""
+    service = service_of(**options)
+    metrics = metrics_of(service)
     script = Script(
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: aware,"
-        " properties: {application.sort.policy: stateaware}}]}]}]",
+        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
+        f" queues: [{{name: root, submitacl: '*'{root}}}]}}]",
         scheduler=service.scheduler,
     )
+    return service, script, lambda: scrape(metrics, service)
+
+
+def test_a_starting_application_runs_and_others_have_yunikorns_names() -> None:
+    aware = ", queues: [{name: aware, properties: {application.sort.policy: stateaware}}]"
+    service, script, page = with_queues(aware)
     script.node("n", vcore=1_000)
     script.app("app", "root.aware")
     script.ask("app", "pod", vcore=100)
     script.schedule()
     assert service.scheduler.application("app").state == "Starting"
-    metrics = metrics_of(service)
     total = "yunikorn_scheduler_application_total"
-    assert samples(scrape(metrics, service))[total, frozenset({("state", "running")})] == 1
+    assert samples(page())[total, frozenset({("state", "running")})] == 1
     script.release("app")
-    assert samples(scrape(metrics, service))[total, frozenset({("state", "completing")})] == 1
+    assert samples(page())[total, frozenset({("state", "completing")})] == 1
 
 
 # -- how many series -------------------------------------------------------------------------------
 
 
 def test_2_15_series_of_a_queue_go_when_the_queue_goes() -> None:
-    service = service_of()
-    script = Script(
-        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
-        " queues: [{name: root, submitacl: '*'}]}]",
-        scheduler=service.scheduler,
-    )
-    metrics = metrics_of(service)
+    service, script, page = with_queues("")
     script.node("n", vcore=1_000)
     script.app("app", "root.made")
     script.ask("app", "pod", vcore=100)
     script.schedule()
-    assert 'quadriga_queue_wait_seconds_count{rm="rm",partition="default",queue="root.made"' in (
-        scrape(metrics, service)
-    )
+    waits = 'quadriga_queue_wait_seconds_count{rm="rm",partition="default",queue="root.made"'
+    assert waits in page()
     script.remove_app("app")
     script.advance(20)
     assert service.scheduler.partition().queue("root.made") is None
-    after = scrape(metrics, service)
+    after = page()
     assert "root.made" not in after
     assert "root_made" not in after
-    assert not metrics.meter.journal_metrics.waits
+    assert not Metrics(service).meter.journal_metrics.waits
 
 
 def test_2_21_ends_are_counted_and_outlive_the_queue() -> None:
-    service = service_of(keep_ended=1, keep_rejected=1)
-    script = Script(
-        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
-        " queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]",
-        scheduler=service.scheduler,
-    )
-    metrics = metrics_of(service)
+    _, script, page = with_queues(", queues: [{name: a}]", keep_ended=1, keep_rejected=1)
     script.node("n", vcore=1_000)
 
     def ended(path: str) -> dict[str, float]:
-        found = samples(scrape(metrics, service))
+        found = samples(page())
         own = {
             dict(labels)["state"]: count
             for (name, labels), count in found.items()
@@ -224,23 +200,8 @@ def test_2_21_ends_in_queues_without_end_are_not_remembered_without_end() -> Non
     assert ("[rm]default", "root.q0") not in tally.ended
 
 
-def test_2_21_in_openmetrics_the_counter_does_not_take_the_gauges_name() -> None:
-    service = service_of()
-    played(service)
-    metrics = metrics_of(service)
-    text = metrics.openmetrics(service.read(metrics.look)).decode()
-    kinds = {f.name: f.type for f in parse_openmetrics(text)}
-    assert kinds["yunikorn_queue_app"] == "gauge"
-    assert kinds["yunikorn_queue_app_total"] == "unknown"
-
-
 def test_queues_without_end_do_not_make_series_without_end() -> None:
-    service = service_of()
-    script = Script(
-        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
-        " queues: [{name: root, submitacl: '*'}]}]",
-        scheduler=service.scheduler,
-    )
+    service, script, _ = with_queues("")
     metrics = metrics_of(service, queue_limit=5)
     script.node("n", vcore=100_000)
     for number in range(20):
@@ -273,13 +234,7 @@ def test_old_names_can_be_left_out_but_for_the_containers() -> None:
 
 
 def test_names_that_only_labels_can_tell_apart() -> None:
-    service = service_of()
-    Script(
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*',"
-        " queues: [{name: a-b}, {name: a_b}]}]}]",
-        scheduler=service.scheduler,
-    )
-    text = scrape(metrics_of(service), service)
+    text = with_queues(", queues: [{name: a-b}, {name: a_b}]")[2]()
     assert list(families(text)).count("yunikorn_root_a_b_queue_app") == 1
     queues = {value for _, labels in samples(text) for label, value in labels if label == "queue"}
     assert {"root.a-b", "root.a_b"} <= queues
@@ -307,31 +262,28 @@ def test_queues_of_the_same_path_are_added_up() -> None:
 # -- how they are written --------------------------------------------------------------------------
 
 
-def test_openmetrics_says_the_same() -> None:
+def test_2_21_openmetrics_says_the_same() -> None:
     service = service_of()
     played(service)
     metrics = metrics_of(service)
     seen = service.read(metrics.look)
     text = metrics.openmetrics(seen).decode()
     assert text.endswith("# EOF\n")
-    found = {
-        (
-            sample.name,
-            frozenset((k, v) for k, v in sample.labels.items() if k != "le"),
-        ): sample.value
-        for family in parse_openmetrics(text)
-        for sample in family.samples
-        if not sample.name.endswith("_bucket")
-    }
-    changing = ("process_", "python_")
-    wanted = {
-        key: value
-        for key, value in samples(metrics.plain(seen).decode()).items()
-        if not key[0].endswith("_bucket")
-    }
-    assert {k: v for k, v in found.items() if not k[0].startswith(changing)} == {
-        k: v for k, v in wanted.items() if not k[0].startswith(changing)
-    }
+    parsed = list(parse_openmetrics(text))
+    kinds = {family.name: family.type for family in parsed}
+    assert kinds["yunikorn_queue_app"] == "gauge"
+    assert kinds["yunikorn_queue_app_total"] == "unknown"  # it does not take the gauge's name
+
+    def lasting(found: Any) -> dict[Any, float]:
+        """But for buckets, and for what changes by itself."""
+        return {
+            (name, labels): value
+            for (name, labels), value in found
+            if not name.endswith("_bucket") and not name.startswith(("process_", "python_"))
+        }
+
+    found = (((s.name, frozenset(s.labels.items())), s.value) for f in parsed for s in f.samples)
+    assert lasting(found) == lasting(samples(metrics.plain(seen).decode()).items())
 
 
 def test_names_of_others_cannot_break_the_text() -> None:
@@ -385,14 +337,10 @@ def test_openmetrics_is_for_those_who_prefer_it(accept: str, openmetrics: bool) 
 
 
 def test_gangs_that_are_placed_in_one_step_are_counted_by_what_they_wait_for() -> None:
-    service = service_of()
-    script = Script(
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', properties:"
-        " {gang.admission: atomic, gang.gather.after: 1m}, queues: [{name: default},"
-        " {name: small, resources: {max: {vcore: 2}}}]}]}]",
-        scheduler=service.scheduler,
+    _, script, page = with_queues(
+        ", properties: {gang.admission: atomic, gang.gather.after: 1m},"
+        " queues: [{name: default}, {name: small, resources: {max: {vcore: 2}}}]"
     )
-    metrics = metrics_of(service)
     script.node("n", vcore=4_000)
     for name, queue, members in (("runs", "default", 1), ("g", "default", 4), ("h", "small", 2)):
         script.app(name, f"root.{queue}", gang={"vcore": members * 1_000})
@@ -404,19 +352,12 @@ def test_gangs_that_are_placed_in_one_step_are_counted_by_what_they_wait_for() -
     script.schedule()
 
     def counted(name: str, label: str) -> dict[str, float]:
-        found = samples(scrape(metrics, service))
-        return {
-            dict(labels)[label]: value
-            for (each, labels), value in found.items()
-            if each == name and value
-        }
+        found = samples(page()).items()
+        return {dict(own)[label]: value for (each, own), value in found if each == name and value}
 
     assert counted("quadriga_gangs", "phase") == {"started": 2, "waiting": 1, "gated": 1}
-    assert counted("quadriga_gang_attempts_total", "result") == {
-        "placed": 2,
-        "nodes": 1,
-        "quota": 1,
-    }
+    attempts = counted("quadriga_gang_attempts_total", "result")
+    assert attempts == {"placed": 2, "nodes": 1, "quota": 1}
     script.advance(60)
     script.schedule()
     assert counted("quadriga_gangs", "phase") == {"started": 2, "gathering": 1, "gated": 1}

@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
-from metrics_scene import CONFIG, families, metrics_of, played, samples, scrape, service_of
+from metrics_scene import families, metrics_of, played, samples, scrape, service_of
+from on_a_port import PATIENCE, client_of
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    NullCallback,
-    PredicatesArgs,
-    RegisterResourceManagerRequest,
-    UserGroupInformation,
-)
-from quadriga.sim.script import resource
-from quadriga.web.app import create_app
 from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Measurer, Metrics
+from tests.si.requests import apps, asks, nodes, register
 
 
-async def get(service: SchedulerService, **options: object) -> httpx.Response:
+async def get(service: SchedulerService, **options: Any) -> httpx.Response:
     headers = options.pop("headers", {})
-    app = create_app(service, Views(service.scheduler), **options)  # type: ignore[arg-type]
-    transport = httpx.ASGITransport(app=app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-        return await client.get("/ws/v1/metrics", headers=headers)  # type: ignore[arg-type]
+    scene = SimpleNamespace(service=service, views=Views(service.scheduler))
+    async with client_of(scene, **options) as client:
+        return await client.get("/ws/v1/metrics", headers=headers)
 
 
 @pytest.mark.asyncio
@@ -81,11 +71,8 @@ async def test_others_may_add_metrics() -> None:
         ]
 
     answer = await get(service_of(), extra_metrics=(server,))
-    assert families(answer.text)["quadriga_grpc_streams"] == (
-        "gauge",
-        "Open streams.",
-        frozenset({"kind"}),
-    )
+    told = families(answer.text)["quadriga_grpc_streams"]
+    assert told == ("gauge", "Open streams.", frozenset({"kind"}))
     assert samples(answer.text)["quadriga_grpc_sent_total", frozenset()] == 7
 
 
@@ -113,13 +100,13 @@ async def test_who_fails_to_measure_spoils_nothing(caplog: pytest.LogCaptureFixt
 # -- what the driver measures ----------------------------------------------------------------------
 
 
-class Picky(NullCallback):
+class Picky(si.NullCallback):
     """Lets pods onto the last node only."""
 
     def __init__(self) -> None:
         self.placed = threading.Event()
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         return None if args.nodeID == "n3" else "not here"
 
     def update_allocation(self, response: object) -> None:
@@ -137,29 +124,11 @@ class Ticking:
         return self.now
 
 
-def busy(service: SchedulerService, callback: NullCallback) -> None:
-    service.register_resource_manager(
-        RegisterResourceManagerRequest(rmID="rm", config=CONFIG), callback
-    )
-    nodes = [
-        NodeInfo(
-            nodeID=f"n{number}",
-            action=NodeInfo.CREATE,
-            schedulableResource=resource({"vcore": 1_000}),
-        )
-        for number in range(1, 4)
-    ]
-    service.update_node(NodeRequest(rmID="rm", nodes=nodes))
-    user = UserGroupInformation(user="u", groups=["g"])
-    new = [AddApplicationRequest(applicationID="app", queueName="root.batch", ugi=user)]
-    service.update_application(ApplicationRequest(rmID="rm", new=new))
-    ask = AllocationAsk(
-        applicationID="app",
-        allocationKey="pod",
-        resourceAsk=resource({"vcore": 10}),
-        maxAllocations=2,
-    )
-    service.update_allocation(AllocationRequest(rmID="rm", asks=[ask]))
+def busy(service: SchedulerService, callback: si.NullCallback) -> None:
+    service.register_resource_manager(register(), callback)
+    service.update_node(nodes("n1", "n2", "n3", vcore=1_000))
+    service.update_application(apps("app"))
+    service.update_allocation(asks("app", "pod", vcore=10, repeat=2))
 
 
 def counts(text: str) -> dict[str, float]:
@@ -227,7 +196,7 @@ def test_a_service_with_a_thread_is_followed_while_it_idles(threaded: SchedulerS
     metrics = Metrics(threaded)
     callback = Picky()
     busy(threaded, callback)
-    assert callback.placed.wait(10)
+    assert callback.placed.wait(PATIENCE)
     text = scrape(metrics, threaded)
     found = samples(text)
     edge = {"lifecycle": "allocation", "trigger": "allocate", "from": "Planned", "to": "Allocated"}
@@ -241,8 +210,7 @@ def test_a_saturated_service_is_left_alone_until_the_journal_fills() -> None:
     service = service_of()
     metrics = metrics_of(service)
     lives, journal = metrics.meter.journal_metrics, service.scheduler.journal
-    script = played(service)
-    del script
+    played(service)
     metrics.meter.scheduled(service.scheduler, 1, 5, messages=5)
     assert lives.cursor == 0
     metrics.meter.scheduled(service.scheduler, 1, 1, messages=0)

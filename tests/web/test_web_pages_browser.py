@@ -5,25 +5,22 @@ Pictures of what it saw are written to the folder that QUADRIGA_SCREENSHOTS name
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from on_a_port import serving
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo
 from quadriga.si.access import Access
-from quadriga.web.app import create_app
-from quadriga.web.server import WebServer
 from tests.web.pages_scene import NASTY, NASTY_NODE, NASTY_USER, Scene, wide_config
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -40,7 +37,7 @@ FLAGS = [
 ]
 
 #: nothing here takes this long (ms); it only ends a test that would hang
-PATIENCE = 60_000
+PATIENCE = 180_000
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
 
@@ -76,33 +73,9 @@ def chromium() -> str:
     pytest.skip(missing)
 
 
-@contextmanager
-def serving(scene: Any, **options: Any) -> Iterator[str]:
-    """The pages of a scene on a port of its own; gives their address."""
-    up = threading.Event()
-    found: list[Any] = []
-
-    async def run() -> None:
-        loop, done = asyncio.get_running_loop(), asyncio.Event()
-        server = WebServer(create_app(scene.service, scene.views, **options), port=0)
-        found.extend((await server.start(), lambda: loop.call_soon_threadsafe(done.set)))
-        up.set()
-        await done.wait()
-        await server.stop()
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()), name="web")
-    thread.start()
-    try:
-        assert up.wait(PATIENCE / 1000)
-        yield f"http://127.0.0.1:{found[0]}/ui/"
-    finally:
-        if len(found) > 1:
-            found[1]()
-        thread.join()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """One for all; not for the session, for it has the loop of this thread while it lives."""
     path = chromium()
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=FLAGS)
@@ -111,22 +84,40 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def still(browser: Any) -> Iterator[str]:
-    """The busy scene, for those who only look."""
+def still() -> Iterator[str]:
+    """The pages of the busy scene, for those who only look."""
     with Scene() as scene, serving(scene) as address:
-        yield address
+        yield f"{address}/ui/"
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with Scene() as scene:
+        yield scene
+
+
+@pytest.fixture
+def address(scene: Scene) -> Iterator[str]:
+    """Where the pages of that scene are."""
+    with serving(scene) as address:
+        yield f"{address}/ui/"
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Visit]:
+    with Visit(browser) as visit:
+        yield visit
 
 
 class Visit:
     """A page that nothing went wrong on: errors and failed requests are collected, and there must be
-    none at the end but those that were announced in ``expected``."""
+    none at the end but those that were announced in ``expected``. The test has its clock."""
 
-    def __init__(self, browser: Any, *, dark: bool = False, narrow: bool = False) -> None:
-        self.context = browser.new_context(
-            color_scheme="dark" if dark else "light", viewport=NARROW if narrow else WIDE
-        )
+    def __init__(self, browser: Any) -> None:
+        self.context = browser.new_context(color_scheme="light", viewport=WIDE)
         self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
+        self.page.clock.install()
         self.wrong: list[str] = []
         self.expected: Callable[[str], bool] = lambda text: False
         self.page.on("console", self._said)
@@ -149,12 +140,7 @@ class Visit:
     def __enter__(self) -> Visit:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.context.close()
         if error is None:
             assert [text for text in self.wrong if not self.expected(text)] == []
@@ -168,6 +154,17 @@ class Visit:
         """Wait until there is such an element to be seen."""
         self.page.wait_for_selector(selector)
 
+    def ask_again(self) -> None:
+        """The page asks every two seconds."""
+        self.page.clock.run_for(2100)
+
+    def asks(self) -> list[str]:
+        """What it asks for from now on."""
+        asked: list[str] = []
+        self.page.wait_for_load_state("networkidle")
+        self.page.on("request", lambda request: asked.append(request.url))
+        return asked
+
 
 def shot(page: Any, name: str) -> None:
     if folder := os.environ.get("QUADRIGA_SCREENSHOTS"):
@@ -178,72 +175,57 @@ def shot(page: Any, name: str) -> None:
 # -- every page ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("look", ["light wide", "dark wide", "light narrow", "dark narrow"])
-def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(
-    browser: Any, still: str, look: str
-) -> None:
-    with Visit(browser, dark="dark" in look, narrow="narrow" in look) as visit:
-        for address, text in PAGES.items():
-            page = visit.go(still + address)
-            assert text in " ".join(page.inner_text("main").split()), address
-            assert page.title().endswith("Quadriga")
-            assert page.locator("h1").count() == 1
-            wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            assert page.evaluate(wider) <= 0, address
-            unnamed = page.evaluate(
-                """[...document.querySelectorAll('button, input, select, a')].filter((each) =>
-                   !each.textContent.trim() && !each.labels?.length && !each.ariaLabel).length"""
-            )
-            assert unnamed == 0, address
-            shot(page, f"{address.partition('?')[0] or 'cluster'} {look}")
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+UNNAMED = """[...document.querySelectorAll('button, input, select, a')].filter((each) =>
+    !each.textContent.trim() && !each.labels?.length && !each.ariaLabel).length"""
 
 
-@pytest.mark.slow
-def test_names_are_texts_whatever_they_look_like(browser: Any, still: str) -> None:
-    addresses = ["applications", "people", "nodes", "events", f"application?id={quote(NASTY)}"]
-    for address in addresses:
-        with Visit(browser) as visit:
-            page = visit.go(still + address)
-            assert "broken" not in page.title() or NASTY in page.title()
-            assert page.locator("main img, main script, main b[onmouseover]").count() == 0
-            assert page.evaluate("document.title !== 'broken'")
-    with Visit(browser) as visit:
-        page = visit.go(f"{still}application?id={quote(NASTY)}")
-        assert page.inner_text("h1").startswith(NASTY)
-        page.get_by_role("link", name="root.research.notebooks").first.click()
-        page.wait_for_selector("h1:has-text('root.research.notebooks')")
+def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(visit: Visit, still: str) -> None:
+    """And names are texts, whatever they look like."""
+    for address, text in PAGES.items():
+        page = visit.go(still + address)
+        assert text in " ".join(page.inner_text("main").split()), address
+        assert page.title().endswith("Quadriga")
+        assert page.locator("h1").count() == 1
+        assert page.evaluate(UNNAMED) == 0, address
+        assert page.locator("main img, main script, main b[onmouseover]").count() == 0
+        for size, scheme in product((WIDE, NARROW), ("light", "dark")):
+            page.set_viewport_size(size)
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate(WIDER) <= 0, address
+            width = "wide" if size is WIDE else "narrow"
+            shot(page, f"{address.partition('?')[0] or 'cluster'} {scheme} {width}")
+    page = visit.go(f"{still}application?id={quote(NASTY)}")
+    assert page.inner_text("h1").startswith(NASTY)
+    page.get_by_role("link", name="root.research.notebooks").first.click()
+    page.wait_for_selector("h1:has-text('root.research.notebooks')")
 
 
-def test_scripts_in_the_page_are_refused_by_the_browser(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        visit.expected = lambda text: "Content Security Policy" in text or "TrustedHTML" in text
-        page = visit.go(still)
-        refused = page.evaluate(
-            """() => { try { document.body.innerHTML = '<img src=x onerror=alert(1)>'; }
-                       catch (error) { return error.name; } return 'taken'; }"""
-        )
-        assert refused == "TypeError"
+def test_scripts_in_the_page_are_refused_by_the_browser(still: str, visit: Visit) -> None:
+    visit.expected = lambda text: "Content Security Policy" in text or "TrustedHTML" in text
+    page = visit.go(still)
+    refused = page.evaluate(
+        """() => { try { document.body.innerHTML = '<img src=x onerror=alert(1)>'; }
+                   catch (error) { return error.name; } return 'taken'; }"""
+    )
+    assert refused == "TypeError"
 
 
 # -- what they tell --------------------------------------------------------------------------------
 
 
-def test_one_application_shows_its_way_through_its_life(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        page = visit.go(f"{still}application?id=train-resnet")
-        assert page.locator(".state.here").get_attribute("data-state") == "Running"
-        been = page.locator(".state.been").evaluate_all(
-            "all => all.map((one) => one.dataset.state)"
-        )
-        assert sorted(been) == ["Accepted", "New"]
-        edges = page.locator(".edge.been").evaluate_all("all => all.map((one) => one.dataset.edge)")
-        assert sorted(edges) == ["Accepted Running", "New Accepted"]
-        assert page.locator("svg [data-state]").count() == 11
-        assert "min" in page.locator(".state.here .note").text_content()
-        label = page.locator(".picture svg").get_attribute("aria-label")
-        assert label == "States of train-resnet: New, then Accepted, then Running."
-        shot(page, "application life")
+def test_one_application_shows_its_way_through_its_life(still: str, visit: Visit) -> None:
+    page = visit.go(f"{still}application?id=train-resnet")
+    assert page.locator(".state.here").get_attribute("data-state") == "Running"
+    been = page.locator(".state.been").evaluate_all("all => all.map((one) => one.dataset.state)")
+    assert sorted(been) == ["Accepted", "New"]
+    edges = page.locator(".edge.been").evaluate_all("all => all.map((one) => one.dataset.edge)")
+    assert sorted(edges) == ["Accepted Running", "New Accepted"]
+    assert page.locator("svg [data-state]").count() == 11
+    assert "min" in page.locator(".state.here .note").text_content()
+    label = page.locator(".picture svg").get_attribute("aria-label")
+    assert label == "States of train-resnet: New, then Accepted, then Running."
+    shot(page, "application life")
 
 
 #: what of a picture's words gets into the way of something, in the coordinates of the picture
@@ -270,31 +252,28 @@ svg => {
 """
 
 
-def test_words_of_the_pictures_fit_where_they_stand(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        page = visit.go(f"{still}lifecycles")
-        pictures = page.locator(".picture svg")
-        assert pictures.count() == 6
-        for picture in pictures.all():
-            assert picture.evaluate(CROWDED) == []
+def test_words_of_the_pictures_fit_where_they_stand(still: str, visit: Visit) -> None:
+    page = visit.go(f"{still}lifecycles")
+    pictures = page.locator(".picture svg")
+    assert pictures.count() == 6
+    for picture in pictures.all():
+        assert picture.evaluate(CROWDED) == []
 
 
 def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
-    browser: Any, still: str
+    still: str, visit: Visit
 ) -> None:
-    with Visit(browser) as visit:
-        page = visit.go(f"{still}application?id=notebook-0")
-        failing = page.locator(".checks .fail")
-        assert failing.count() == 2
-        text = " ".join(failing.first.inner_text().split())
-        assert "asks for 14 GiB memory, 8 GiB is left of 16 GiB" in text
-        assert "Smallest change: 6 GiB memory more for user ada" in text
-        assert "3 min" not in text
-        shot(page, "application why")
+    page = visit.go(f"{still}application?id=notebook-0")
+    failing = page.locator(".checks .fail")
+    assert failing.count() == 2
+    text = " ".join(failing.first.inner_text().split())
+    assert "asks for 14 GiB memory, 8 GiB is left of 16 GiB" in text
+    assert "Smallest change: 6 GiB memory more for user ada" in text
+    assert "3 min" not in text
+    shot(page, "application why")
 
 
-@pytest.mark.slow
-def test_asks_can_be_explained_one_by_one(browser: Any) -> None:
+def test_asks_can_be_explained_one_by_one(visit: Visit) -> None:
     def stage(scene: Scene) -> None:
         def build(script: Any) -> None:
             script.node("n1", vcore=1000)
@@ -304,8 +283,8 @@ def test_asks_can_be_explained_one_by_one(browser: Any) -> None:
 
         scene.do(build)
 
-    with Scene(stage=stage) as scene, serving(scene) as address, Visit(browser) as visit:
-        page = visit.go(f"{address}application?id=two")
+    with Scene(stage=stage) as scene, serving(scene) as address:
+        page = visit.go(f"{address}/ui/application?id=two")
         assert "ask small" in page.inner_text(".why .head")
         page.get_by_role("row", name="large").get_by_role("button", name="explain").click()
         page.wait_for_selector(".why .head:has-text('ask large')")
@@ -315,34 +294,36 @@ def test_asks_can_be_explained_one_by_one(browser: Any) -> None:
 # -- live ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_what_happens_is_seen_without_a_reload_and_nothing_jumps(browser: Any) -> None:
-    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
-        visit.page.set_viewport_size({"width": 1000, "height": 500})
-        page = visit.go(f"{address}applications")
-        page.evaluate("window.scrollTo(0, 200); window.stays = true")
-        link = page.get_by_role("link", name="notebook-4")
-        link.focus()
-        before = page.evaluate("window.scrollY")
-        scene.do(lambda script: script.remove_app("notebook-3"))
-        visit.until("tr:has-text('notebook-3') :text('Completed')")
-        assert page.evaluate("window.stays && window.scrollY") == before
-        assert page.evaluate("document.activeElement.textContent") == "notebook-4"
-        scene.do(lambda script: (script.app("newcomer", "root.production.web"), None))
-        visit.until("main :text('newcomer')")
-        assert page.evaluate("document.activeElement.textContent") == "notebook-4"
+def test_what_happens_is_seen_without_a_reload_and_nothing_jumps(
+    scene: Scene, address: str, visit: Visit
+) -> None:
+    visit.page.set_viewport_size({"width": 1000, "height": 500})
+    page = visit.go(f"{address}applications")
+    page.evaluate("window.scrollTo(0, 200); window.stays = true")
+    link = page.get_by_role("link", name="notebook-4")
+    link.focus()
+    before = page.evaluate("window.scrollY")
+    scene.do(lambda script: script.remove_app("notebook-3"))
+    visit.ask_again()
+    visit.until("tr:has-text('notebook-3') :text('Completed')")
+    assert page.evaluate("window.stays && window.scrollY") == before
+    assert page.evaluate("document.activeElement.textContent") == "notebook-4"
+    scene.do(lambda script: (script.app("newcomer", "root.production.web"), None))
+    visit.ask_again()
+    visit.until("main :text('newcomer')")
+    assert page.evaluate("document.activeElement.textContent") == "notebook-4"
 
 
-@pytest.mark.slow
-def test_a_gang_is_seen_to_get_its_members(browser: Any) -> None:
-    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
-        page = visit.go(f"{address}application?id=train-resnet")
-        assert "1 real, 3 placed of 4" in page.inner_text(".groups")
-        scene.do(lambda script: script.confirm())
-        visit.until(".groups:has-text('2 real, 2 placed of 4')")
-        assert page.get_by_text("It asks for nothing.").is_visible()
-        scene.do(lambda script: script.remove_app("train-resnet"))
-        visit.until(".state.here:not([data-state=Running])")
+def test_a_gang_is_seen_to_get_its_members(scene: Scene, address: str, visit: Visit) -> None:
+    page = visit.go(f"{address}application?id=train-resnet")
+    assert "1 real, 3 placed of 4" in page.inner_text(".groups")
+    scene.do(lambda script: script.confirm())
+    visit.ask_again()
+    visit.until(".groups:has-text('2 real, 2 placed of 4')")
+    assert page.get_by_text("It asks for nothing.").is_visible()
+    scene.do(lambda script: script.remove_app("train-resnet"))
+    visit.ask_again()
+    visit.until(".state.here:not([data-state=Running])")
 
 
 TWO_PARTITIONS = """\
@@ -365,6 +346,12 @@ partitions:
 """
 
 
+@pytest.fixture
+def two_partitions() -> Iterator[tuple[Scene, str]]:
+    with Scene(TWO_PARTITIONS, low_and_high) as scene, serving(scene) as address:
+        yield scene, f"{address}/ui/"
+
+
 def low_and_high(scene: Scene) -> None:
     """A queue that holds all of a node, and one below its guarantee."""
 
@@ -379,239 +366,210 @@ def low_and_high(scene: Scene) -> None:
     scene.do(fill)
 
 
-@pytest.mark.slow
-def test_who_has_to_go_is_seen_and_for_whom(browser: Any) -> None:
-    with (
-        Scene(TWO_PARTITIONS, low_and_high) as scene,
-        serving(scene) as address,
-        Visit(browser) as visit,
-    ):
-        page = visit.go(f"{address}application?id=low")
-        assert page.get_by_text("preemption", exact=True).count() == 0
-        scene.do(lambda script: script.advance(2))
-        visit.until("tr:has-text('pod-3-0') :text('Releasing')")
-        assert "preemption" in page.inner_text("tr:has-text('pod-3-0')")
-        page.goto(f"{address}queue?path=root.low")
-        visit.until("dt:has-text('Being preempted') + dd:has-text('1 core')")
-        page.goto(f"{address}application?id=high")
-        visit.until(".checks li:has-text('preemption')")
-        shot(page, "preempting")
-        page.goto(f"{address}application?id=low")
-        visit.until("h1:has-text('1 being preempted')")
-        scene.do(lambda script: script.node("n1", NodeInfo.DECOMISSION))
-        visit.until("h1:has-text('1 preempted')")
-        visit.until("tr:has-text('pod-3-0'):has-text('Completed'):has-text('to run ask: urgent')")
-        page.goto(f"{address}applications?state=preempted")
-        visit.until("tr:has-text('low'):has-text('1 preempted')")
-        shot(page, "preempted")
+def test_who_has_to_go_is_seen_and_for_whom(
+    two_partitions: tuple[Scene, str], visit: Visit
+) -> None:
+    scene, address = two_partitions
+    page = visit.go(f"{address}application?id=low")
+    assert page.get_by_text("preemption", exact=True).count() == 0
+    scene.do(lambda script: script.advance(2))
+    visit.ask_again()
+    visit.until("tr:has-text('pod-3-0') :text('Releasing')")
+    assert "preemption" in page.inner_text("tr:has-text('pod-3-0')")
+    page.goto(f"{address}queue?path=root.low")
+    visit.until("dt:has-text('Being preempted') + dd:has-text('1 core')")
+    page.goto(f"{address}application?id=high")
+    visit.until(".checks li:has-text('preemption')")
+    shot(page, "preempting")
+    page.goto(f"{address}application?id=low")
+    visit.until("h1:has-text('1 being preempted')")
+    scene.do(lambda script: script.node("n1", NodeInfo.DECOMISSION))
+    visit.ask_again()
+    visit.until("h1:has-text('1 preempted')")
+    visit.until("tr:has-text('pod-3-0'):has-text('Completed'):has-text('to run ask: urgent')")
+    page.goto(f"{address}applications?state=preempted")
+    visit.until("tr:has-text('low'):has-text('1 preempted')")
+    shot(page, "preempted")
 
 
-@pytest.mark.slow
-def test_one_of_several_partitions_is_chosen_and_stays_chosen(browser: Any) -> None:
-    with (
-        Scene(TWO_PARTITIONS, low_and_high) as scene,
-        serving(scene) as address,
-        Visit(browser) as visit,
-    ):
-        page = visit.go(address)
-        assert page.get_by_role("link", name="high").is_visible()
-        page.get_by_label("Partition").select_option("[rm]other")
-        page.get_by_role("link", name="far").wait_for()
-        page.get_by_role("link", name="Applications").click()
-        page.wait_for_selector("text=No application fits.")
-        assert page.get_by_label("Partition").input_value() == "[rm]other"
+def test_one_of_several_partitions_is_chosen_and_stays_chosen(
+    two_partitions: tuple[Scene, str], visit: Visit
+) -> None:
+    _, address = two_partitions
+    page = visit.go(address)
+    assert page.get_by_role("link", name="high").is_visible()
+    page.get_by_label("Partition").select_option("[rm]other")
+    page.get_by_role("link", name="far").wait_for()
+    page.get_by_role("link", name="Applications").click()
+    page.wait_for_selector("text=No application fits.")
+    assert page.get_by_label("Partition").input_value() == "[rm]other"
 
 
-def test_pause_stops_asking_and_goes_on(browser: Any) -> None:
-    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
-        visit.page.clock.install()
-        page = visit.go(address)
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        with page.expect_response("**/ui/data/overview*"):
-            page.clock.run_for(2100)
-        page.wait_for_load_state("networkidle")
-        pause = page.get_by_role("button", name="Pause")
-        pause.click()
-        assert page.locator("#status").inner_text() == "paused"
-        page.wait_for_load_state("networkidle")
-        asked.clear()
-        scene.do(lambda script: script.node("node-99", vcore=1000))
-        page.clock.run_for(60_000)
-        assert asked == []
-        page.get_by_role("button", name="Go on").click()
-        visit.until(".tile a:text-is('16')")
-        assert page.locator("#status").inner_text() == "live"
+def test_pause_stops_asking_and_goes_on(scene: Scene, address: str, visit: Visit) -> None:
+    page = visit.go(address)
+    with page.expect_response("**/ui/data/overview*"):
+        visit.ask_again()
+    page.wait_for_load_state("networkidle")
+    pause = page.get_by_role("button", name="Pause")
+    pause.click()
+    assert page.locator("#status").inner_text() == "paused"
+    asked = visit.asks()
+    scene.do(lambda script: script.node("node-99", vcore=1000))
+    page.clock.run_for(60_000)
+    assert asked == []
+    page.get_by_role("button", name="Go on").click()
+    visit.until(".tile a:text-is('16')")
+    assert page.locator("#status").inner_text() == "live"
 
 
-@pytest.mark.slow
-def test_what_has_not_changed_is_not_sent_again(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        visit.page.clock.install()
-        page = visit.go(f"{still}lifecycles")
-        with page.expect_response("**/ui/data/pictures") as found:
-            page.clock.run_for(2100)
-        tag = found.value.headers["etag"]
-        assert found.value.request.all_headers()["if-none-match"] == tag
+def test_what_has_not_changed_is_not_sent_again(still: str, visit: Visit) -> None:
+    page = visit.go(f"{still}lifecycles")
+    with page.expect_response("**/ui/data/pictures") as found:
+        visit.ask_again()
+    tag = found.value.headers["etag"]
+    assert found.value.request.all_headers()["if-none-match"] == tag
 
 
-@pytest.mark.slow
-def test_a_scheduler_that_is_away_is_said_to_be_and_comes_back(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        visit.expected = lambda text: "/ui/data/" in text or "ERR_FAILED" in text
-        visit.page.clock.install()
-        page = visit.go(still)
-        page.route("**/ui/data/**", lambda route: route.abort())
-        page.clock.run_for(2100)
-        banner = page.locator("#banner")
-        banner.wait_for(state="visible")
-        assert "The scheduler is away" in banner.inner_text()
-        assert "82.2 of 114 cores" in page.inner_text("main")  # the last that it said
-        shot(page, "away")
-        page.unroute("**/ui/data/**")
-        page.clock.run_for(2100)
-        banner.wait_for(state="hidden")
+def test_a_scheduler_that_is_away_is_said_to_be_and_comes_back(still: str, visit: Visit) -> None:
+    visit.expected = lambda text: "/ui/data/" in text or "ERR_FAILED" in text
+    page = visit.go(still)
+    page.route("**/ui/data/**", lambda route: route.abort())
+    visit.ask_again()
+    banner = page.locator("#banner")
+    banner.wait_for(state="visible")
+    assert "The scheduler is away" in banner.inner_text()
+    assert "82.2 of 114 cores" in page.inner_text("main")  # the last that it said
+    shot(page, "away")
+    page.unroute("**/ui/data/**")
+    visit.ask_again()
+    banner.wait_for(state="hidden")
 
 
-@pytest.mark.slow
-def test_what_is_not_there_is_said_in_words(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        visit.expected = lambda text: "404" in text
-        page = visit.page
-        page.goto(f"{still}nothing/at/all")
-        assert page.inner_text("h1") == "There is no such page"
-        assert page.locator("nav a").count() == 7
-        shot(page, "missing")
-        page = visit.go(f"{still}application?id=nobody")
-        assert "Application not found." in page.inner_text("main")
-        page.get_by_role("link", name="Back").click()
-        page.wait_for_selector("text=train-bert")
+def test_what_is_not_there_is_said_in_words(still: str, visit: Visit) -> None:
+    visit.expected = lambda text: "404" in text
+    page = visit.page
+    page.goto(f"{still}nothing/at/all")
+    assert page.inner_text("h1") == "There is no such page"
+    assert page.locator("nav a").count() == 7
+    shot(page, "missing")
+    page = visit.go(f"{still}application?id=nobody")
+    assert "Application not found." in page.inner_text("main")
+    page.get_by_role("link", name="Back").click()
+    page.wait_for_selector("text=train-bert")
 
 
-@pytest.mark.slow
-def test_a_page_of_something_forgotten_says_so_and_stops_asking(browser: Any) -> None:
-    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
-        visit.expected = lambda text: "404" in text
-        visit.page.clock.install()
-        page = visit.go(f"{address}application?id=nightly-1")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.route(
-            "**/ui/data/application?*",
-            lambda route: route.fulfill(status=404, json={"error": "Application not found"}),
-        )
-        for _ in range(3):
-            with page.expect_response("**/ui/data/application?*"):
-                page.clock.run_for(2100)
-        page.get_by_role("button", name="Ask again").wait_for()
-        text = page.inner_text("main")
-        assert "It was here until now: it has ended, and the scheduler has forgotten it." in text
-        assert page.locator("#status").inner_text() == "stopped"
-        assert page.get_by_role("button", name="Pause").is_disabled()
-        page.wait_for_load_state("networkidle")
-        asked.clear()
-        page.clock.run_for(60_000)
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        page.clock.run_for(60_000)
-        assert asked == []
-        page.unroute("**/ui/data/application?*")
-        page.get_by_role("button", name="Ask again").click()
-        visit.until(".state.here")
-        assert page.locator("#status").inner_text() == "live"
+def test_a_page_of_something_forgotten_says_so_and_stops_asking(
+    scene: Scene, address: str, visit: Visit
+) -> None:
+    visit.expected = lambda text: "404" in text
+    page = visit.go(f"{address}application?id=nightly-1")
+    page.route(
+        "**/ui/data/application?*",
+        lambda route: route.fulfill(status=404, json={"error": "Application not found"}),
+    )
+    for _ in range(3):
+        with page.expect_response("**/ui/data/application?*"):
+            visit.ask_again()
+    page.get_by_role("button", name="Ask again").wait_for()
+    text = page.inner_text("main")
+    assert "It was here until now: it has ended, and the scheduler has forgotten it." in text
+    assert page.locator("#status").inner_text() == "stopped"
+    assert page.get_by_role("button", name="Pause").is_disabled()
+    asked = visit.asks()
+    page.clock.run_for(60_000)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.clock.run_for(60_000)
+    assert asked == []
+    page.unroute("**/ui/data/application?*")
+    page.get_by_role("button", name="Ask again").click()
+    visit.until(".state.here")
+    assert page.locator("#status").inner_text() == "live"
 
 
-def test_a_page_that_waits_for_the_first_resource_manager_goes_on_asking(browser: Any) -> None:
+def test_a_page_that_waits_for_the_first_resource_manager_goes_on_asking(visit: Visit) -> None:
     with SchedulerService() as service:
-        views = Views(service.scheduler)
-        nobody = SimpleNamespace(service=service, views=views)
-        with serving(nobody) as address, Visit(browser) as visit:
+        nobody = SimpleNamespace(service=service, views=Views(service.scheduler))
+        with serving(nobody) as address:
             visit.expected = lambda text: "404" in text
-            visit.page.clock.install()
-            page = visit.go(f"{address}applications")
+            page = visit.go(f"{address}/ui/applications")
             assert "No resource manager has registered yet" in page.inner_text("main")
             for _ in range(4):
                 with page.expect_response("**/ui/data/overview*"):
-                    page.clock.run_for(2100)
+                    visit.ask_again()
             assert page.locator("#status").inner_text() == "live"
 
 
 # -- by hand ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_everything_can_be_reached_with_the_keyboard(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        page = visit.go(still)
+def test_everything_can_be_reached_with_the_keyboard(still: str, visit: Visit) -> None:
+    page = visit.go(still)
 
-        def focused(what: str) -> Any:
-            return page.evaluate(f"document.activeElement.{what}")
+    def focused(what: str) -> Any:
+        return page.evaluate(f"document.activeElement.{what}")
 
-        page.keyboard.press("Tab")
-        assert focused("textContent") == "Skip to content"
-        page.keyboard.press("Enter")
-        assert focused("id") == "main"
-        page.keyboard.press("Tab")
-        assert focused("textContent") == "15"  # the nodes
-        fold = page.get_by_role("button", name="Close root.research")
-        fold.focus()
-        page.keyboard.press("Enter")
-        assert page.get_by_role("link", name="gangs").count() == 0
-        assert focused("ariaExpanded") == "false"
-        page.keyboard.press("Enter")
-        assert page.get_by_role("link", name="gangs").is_visible()
-        outline = "getComputedStyle(document.activeElement).outlineStyle"
-        assert page.evaluate(outline) == "solid"
-        page.get_by_label("Find a queue").focus()
-        page.keyboard.type("gangs")
-        assert page.locator("tbody tr").count() == 3  # with those above it
-        page.get_by_role("link", name="gangs").focus()
-        page.keyboard.press("Enter")
-        page.wait_for_selector("h1:has-text('root.research.gangs')")
+    page.keyboard.press("Tab")
+    assert focused("textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert focused("id") == "main"
+    page.keyboard.press("Tab")
+    assert focused("textContent") == "15"  # the nodes
+    fold = page.get_by_role("button", name="Close root.research")
+    fold.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("link", name="gangs").count() == 0
+    assert focused("ariaExpanded") == "false"
+    page.keyboard.press("Enter")
+    assert page.get_by_role("link", name="gangs").is_visible()
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    page.get_by_label("Find a queue").focus()
+    page.keyboard.type("gangs")
+    assert page.locator("tbody tr").count() == 3  # with those above it
+    page.get_by_role("link", name="gangs").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('root.research.gangs')")
 
 
-def test_columns_sort_by_keyboard_and_say_so(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        page = visit.go(f"{still}applications")
+def test_columns_sort_by_keyboard_and_say_so(still: str, visit: Visit) -> None:
+    page = visit.go(f"{still}applications")
 
-        def first() -> str:
-            found: str = page.locator("tbody tr th").first.inner_text()
-            return found
+    def first() -> str:
+        found: str = page.locator("tbody tr th").first.inner_text()
+        return found
 
-        heading = page.get_by_role("columnheader", name="Application")
-        assert heading.get_attribute("aria-sort") == "none"
-        button = page.get_by_role("button", name="Application")
-        button.focus()
-        page.keyboard.press("Enter")
-        visit.until("th[aria-sort=ascending]:has-text('Application')")
-        assert "sort=id" in page.url
-        assert page.evaluate("document.activeElement.textContent").startswith("Application")
-        visit.until(f"tbody tr:first-child:has-text('{NASTY[:8]}')")
-        page.keyboard.press("Enter")
-        visit.until("th[aria-sort=descending]:has-text('Application')")
-        visit.until("tbody tr:first-child:has-text('web-shop')")
-        page.get_by_role("button", name="Pending").click()  # numbers: the largest first
-        visit.until("th[aria-sort=descending]:has-text('Pending')")
-        visit.until("tbody tr:first-child:has-text('train-sun')")
-        assert page.locator("th[aria-sort=descending]").count() == 1
-        assert first() == "train-sun"
-        page.goto(f"{still}nodes")
-        page.get_by_role("button", name="memory").last.click()
-        visit.until("th[aria-sort=descending]:has-text('memory')")
-        visit.until(".choices [aria-pressed=true]:has-text('memory')")
-
-
-@pytest.mark.slow
-def test_the_cards_lead_to_what_they_count(browser: Any, still: str) -> None:
-    with Visit(browser) as visit:
-        page = visit.go(still)
-        assert "Waiting" not in page.inner_text(".tiles")
-        page.get_by_role("link", name="8 pending").click()
-        page.wait_for_selector("text=8 applications")
-        assert page.get_by_label("State").input_value() == "pending"
-        assert "idle: has nothing left to do" in page.inner_text("main")
+    heading = page.get_by_role("columnheader", name="Application")
+    assert heading.get_attribute("aria-sort") == "none"
+    button = page.get_by_role("button", name="Application")
+    button.focus()
+    page.keyboard.press("Enter")
+    visit.until("th[aria-sort=ascending]:has-text('Application')")
+    assert "sort=id" in page.url
+    assert page.evaluate("document.activeElement.textContent").startswith("Application")
+    visit.until(f"tbody tr:first-child:has-text('{NASTY[:8]}')")
+    page.keyboard.press("Enter")
+    visit.until("th[aria-sort=descending]:has-text('Application')")
+    visit.until("tbody tr:first-child:has-text('web-shop')")
+    page.get_by_role("button", name="Pending").click()  # numbers: the largest first
+    visit.until("th[aria-sort=descending]:has-text('Pending')")
+    visit.until("tbody tr:first-child:has-text('train-sun')")
+    assert page.locator("th[aria-sort=descending]").count() == 1
+    assert first() == "train-sun"
+    page.goto(f"{still}nodes")
+    page.get_by_role("button", name="memory").last.click()
+    visit.until("th[aria-sort=descending]:has-text('memory')")
+    visit.until(".choices [aria-pressed=true]:has-text('memory')")
 
 
-@pytest.mark.slow
+def test_the_cards_lead_to_what_they_count(still: str, visit: Visit) -> None:
+    page = visit.go(still)
+    assert "Waiting" not in page.inner_text(".tiles")
+    page.get_by_role("link", name="8 pending").click()
+    page.wait_for_selector("text=8 applications")
+    assert page.get_by_label("State").input_value() == "pending"
+    assert "idle: has nothing left to do" in page.inner_text("main")
+
+
 def test_filters_are_in_the_address_and_pages_turn(browser: Any) -> None:
     def stage(scene: Scene) -> None:
         def build(script: Any) -> None:
@@ -622,7 +580,7 @@ def test_filters_are_in_the_address_and_pages_turn(browser: Any) -> None:
 
     with Scene(wide_config(20, 25), stage) as scene, serving(scene) as address:
         with Visit(browser) as visit:
-            page = visit.go(f"{address}applications")
+            page = visit.go(f"{address}/ui/applications")
             assert "1 to 50 of 120" in page.inner_text(".pager")
             page.get_by_role("button", name="Next").click()
             page.wait_for_selector(".pager:has-text('51 to 100 of 120')")
@@ -636,7 +594,7 @@ def test_filters_are_in_the_address_and_pages_turn(browser: Any) -> None:
             page.wait_for_selector("text=No application fits.")
             assert page.get_by_label("User").input_value() == "u1"
         with Visit(browser) as visit:
-            page = visit.go(address)
+            page = visit.go(f"{address}/ui/")
             assert page.locator("tbody tr").count() == 21  # the lower ones are closed at first
             page.get_by_role("button", name="Open root.team-07").click()
             assert page.locator("tbody tr").count() == 46
@@ -644,7 +602,6 @@ def test_filters_are_in_the_address_and_pages_turn(browser: Any) -> None:
             assert page.locator("tbody tr").count() == 3
 
 
-@pytest.mark.slow
 def test_where_reads_need_a_token_it_is_asked_for(browser: Any, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("viewer read plain:a-long-enough-token\n", "utf-8")
@@ -652,7 +609,7 @@ def test_where_reads_need_a_token_it_is_asked_for(browser: Any, tmp_path: Path) 
     options = {"access": Access.from_file(tokens), "require_token_for_reads": True}
     with Scene() as scene, serving(scene, **options) as address, Visit(browser) as visit:
         visit.expected = lambda text: "401" in text
-        page = visit.go(address)
+        page = visit.go(f"{address}/ui/")
         assert "with a token only" in page.inner_text("#banner")
         assert "cores" not in page.inner_text("main")
         assert page.locator("#wrong").count() == 0

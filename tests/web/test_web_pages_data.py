@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from on_a_port import Client
 
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.views import Views
+from quadriga.sim.script import Script
 from quadriga.web.app import create_app
 from quadriga.web.pages.endpoints import ENDPOINTS
 from quadriga.web.pages.parameters import Number, Text
-from tests.web.pages_scene import GI, NASTY, NASTY_NODE, Scene, wide_config
+from tests.web.pages_scene import CONFIG, GI, NASTY, NASTY_NODE, Scene, wide_config
 
 pytestmark = pytest.mark.asyncio
+
+Get = Callable[..., Awaitable[Any]]
 
 #: what an endpoint must be asked with
 NEEDED = {"queue": {"path": "root.research.gangs"}, "node": {"id": "node-00"}}
@@ -30,20 +38,36 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest_asyncio.fixture
-async def client(scene: Scene) -> AsyncIterator[httpx.AsyncClient]:
+async def client(scene: Scene) -> AsyncIterator[Client]:
     async with reaching(scene) as client:
         yield client
 
 
-def reaching(scene: Scene) -> httpx.AsyncClient:
+def reaching(scene: Scene) -> Client:
     transport = httpx.ASGITransport(create_app(scene.service, scene.views))
-    return httpx.AsyncClient(transport=transport, base_url="http://localhost/ui/data/")
+    return Client(transport=transport, base_url="http://localhost/ui/data/")
 
 
-async def get(client: httpx.AsyncClient, name: str, **asked: Any) -> Any:
-    answer = await client.get(name, params=asked)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+def getting(client: Client) -> Get:
+    async def get(name: str, **asked: Any) -> Any:
+        answer = await client.get(name, params=asked)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return get
+
+
+@pytest.fixture
+def get(client: Client) -> Get:
+    return getting(client)
+
+
+@asynccontextmanager
+async def staged(build: Callable[[Script], object], config: str = CONFIG) -> AsyncIterator[Get]:
+    """What a scene says in which that is all that has happened."""
+    with Scene(config, lambda scene: scene.do(build)) as scene:
+        async with reaching(scene) as client:
+            yield getting(client)
 
 
 # -- all of them -----------------------------------------------------------------------------------
@@ -51,7 +75,7 @@ async def get(client: httpx.AsyncClient, name: str, **asked: Any) -> Any:
 
 @pytest.mark.parametrize("source", ENDPOINTS, ids=lambda source: source.name)
 async def test_every_endpoint_answers_is_small_and_is_known_again(
-    client: httpx.AsyncClient, source: Any
+    client: Client, get: Get, source: Any
 ) -> None:
     asked = NEEDED.get(source.name, {"id": "train-resnet"} if "id" in source.parameters else {})
     first = await client.get(source.name, params=asked)
@@ -87,7 +111,7 @@ async def test_every_endpoint_answers_is_small_and_is_known_again(
     ],
 )
 async def test_what_cannot_be_asked_is_refused_with_the_reason(
-    client: httpx.AsyncClient, address: str, text: str
+    client: Client, address: str, text: str
 ) -> None:
     answer = await client.get(address)
     assert answer.status_code == 400
@@ -107,13 +131,13 @@ async def test_what_cannot_be_asked_is_refused_with_the_reason(
     ],
 )
 async def test_what_is_not_there_is_not_found(
-    client: httpx.AsyncClient, name: str, asked: dict[str, str], text: str
+    client: Client, name: str, asked: dict[str, str], text: str
 ) -> None:
     answer = await client.get(name, params=asked)
     assert (answer.status_code, answer.json()) == (404, {"error": text})
 
 
-async def test_nothing_can_be_changed_here(client: httpx.AsyncClient) -> None:
+async def test_nothing_can_be_changed_here(client: Client) -> None:
     for method in ("POST", "PUT", "DELETE"):
         assert (await client.request(method, "overview")).status_code == 405
 
@@ -123,8 +147,7 @@ async def test_a_stopped_scheduler_is_said_to_be_stopped() -> None:
         async with reaching(scene) as client:
             scene.service.stop()
             answer = await client.get("overview")
-            assert answer.status_code == 503
-            assert answer.json() == {"error": "the service has been stopped"}
+    assert (answer.status_code, answer.json()) == (503, {"error": "the service has been stopped"})
 
 
 async def test_parameters_have_bounds() -> None:
@@ -137,8 +160,8 @@ async def test_parameters_have_bounds() -> None:
 # -- the cluster -----------------------------------------------------------------------------------
 
 
-async def test_overview_has_capacity_usage_nodes_and_health(client: httpx.AsyncClient) -> None:
-    found = await get(client, "overview")
+async def test_overview_has_capacity_usage_nodes_and_health(get: Get) -> None:
+    found = await get("overview")
     assert found["partition"] == "[rm]default"
     assert found["capacity"] == {"memory": 452 * GI, "nvidia.com/gpu": 8, "vcore": 114_000}
     assert found["allocated"]["vcore"] == 82_200
@@ -148,28 +171,21 @@ async def test_overview_has_capacity_usage_nodes_and_health(client: httpx.AsyncC
     assert (found["allocations"], found["placeholders"]) == (34, 4)
     assert found["health"]["healthy"]
     assert [each["key"] for each in found["overdue"]] == ["allocation/train-resnet/worker-ph-1-0"]
-    assert await get(client, "overview", partition="default") == found
+    assert await get("overview", partition="default") == found
 
 
 async def test_before_anybody_registers_there_are_no_partitions() -> None:
-    from quadriga.core.driver.service import SchedulerService
-    from quadriga.core.views import Views
-
     with SchedulerService() as service:
-        app = create_app(service, Views(service.scheduler))
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            answer = await client.get("/ui/data/overview")
-            assert answer.json() == {"partitions": []}
-            assert (await client.get("/ui/data/nodes")).status_code == 404
-            lives = (await client.get("/ui/data/lifecycles")).json()
+        nobody: Any = SimpleNamespace(service=service, views=Views(service.scheduler))
+        async with reaching(nobody) as client:
+            assert (await client.get("overview")).json() == {"partitions": []}
+            assert (await client.get("nodes")).status_code == 404
+            lives = (await client.get("lifecycles")).json()
             assert (lives["since"], lives["remembered"]) == (None, 0)
 
 
-async def test_queues_are_rows_from_root_down_with_what_is_below_counted(
-    client: httpx.AsyncClient,
-) -> None:
-    found = await get(client, "queues")
+async def test_queues_are_rows_from_root_down_with_what_is_below_counted(get: Get) -> None:
+    found = await get("queues")
     rows = {row["path"]: row for row in found["rows"]}
     assert [row["path"] for row in found["rows"]][:3] == ["root", "root.leaving", "root.people"]
     assert rows["root"]["applications"] == {"Accepted": 5, "Running": 13}
@@ -179,64 +195,44 @@ async def test_queues_are_rows_from_root_down_with_what_is_below_counted(
     assert (rows["root.people.ines"]["depth"], rows["root.people.ines"]["maxRunning"]) == (2, 4)
     assert rows["root.production.web"]["guaranteed"] == {"memory": 64 * GI, "vcore": 16_000}
     assert rows["root.research.notebooks"]["limits"] == 2
-    below = await get(client, "queues", below="root.research")
-    assert [(row["name"], row["depth"]) for row in below["rows"]] == [
-        ("research", 0),
-        ("gangs", 1),
-        ("notebooks", 1),
-    ]
+    below = await get("queues", below="root.research")
+    depths = {row["name"]: row["depth"] for row in below["rows"]}
+    assert depths == {"research": 0, "gangs": 1, "notebooks": 1}
 
 
-async def test_one_queue_has_its_limits_and_what_stands_above(client: httpx.AsyncClient) -> None:
-    found = await get(client, "queue", path="root.research.notebooks")
+async def test_one_queue_has_its_limits_and_what_stands_above(get: Get) -> None:
+    found = await get("queue", path="root.research.notebooks")
     assert [row["path"] for row in found["above"]] == ["root", "root.research"]
+    least, most = {"memory": 16 * GI, "vcore": 4000}, {"memory": 64 * GI, "vcore": 12_000}
     assert found["limits"] == [
-        {
-            "kind": "user",
-            "name": "*",
-            "max": {"memory": 16 * GI, "vcore": 4000},
-            "applications": 3,
-        },
-        {
-            "kind": "group",
-            "name": "lab",
-            "max": {"memory": 64 * GI, "vcore": 12_000},
-            "applications": 0,
-        },
+        {"kind": "user", "name": "*", "max": least, "applications": 3},
+        {"kind": "group", "name": "lab", "max": most, "applications": 0},
     ]
     assert found["headroom"]["vcore"] == 31_800
-    parent = await get(client, "queue", path="root.people")
+    parent = await get("queue", path="root.people")
     assert parent["template"]["maxApplications"] == 4
     assert parent["children"] == ["root.people.ines"]
 
 
 async def test_five_hundred_queues_fit_one_answer() -> None:
-    with Scene(wide_config(20, 25), lambda scene: None) as scene:
-        async with reaching(scene) as client:
-            found = await get(client, "queues")
-            assert (found["total"], len(found["rows"])) == (521, 521)
-            assert len(json.dumps(found)) < 250_000
+    async with staged(lambda script: None, wide_config(20, 25)) as get:
+        found = await get("queues")
+        assert (found["total"], len(found["rows"])) == (521, 521)
+        assert len(json.dumps(found)) < 250_000
 
 
 # -- applications ----------------------------------------------------------------------------------
 
 
-async def test_applications_are_filtered_by_queue_user_state_and_text(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_applications_are_filtered_by_queue_user_state_and_text(get: Get) -> None:
     async def ids(**asked: str) -> list[str]:
-        return [row["id"] for row in (await get(client, "applications", **asked))["rows"]]
+        return [row["id"] for row in (await get("applications", **asked))["rows"]]
 
     every = await ids()
     assert every[0] == "monster"  # the last one that came
-    assert every[-4:] == [
-        "lost",
-        "nightly-2",
-        "nightly-1",
-        "train-moon",
-    ]  # ended, the last one first
-    assert await ids(queue="root.production") == ["dunning", "invoices", "web-search", "web-shop",
-                                                  "lost"]  # fmt: skip
+    assert every[-4:] == "lost nightly-2 nightly-1 train-moon".split()  # ended, the last one first
+    production = "dunning invoices web-search web-shop lost".split()
+    assert await ids(queue="root.production") == production
     assert await ids(queue="ROOT.production.web", user="deploy") == ["web-search", "web-shop"]
     assert await ids(queue="PROD", user="Dep") == ["web-search", "web-shop"]  # pieces
     assert await ids(queue="root.nowhere") == []
@@ -246,14 +242,6 @@ async def test_applications_are_filtered_by_queue_user_state_and_text(
     assert len(await ids(state="living")) + len(await ids(state="ended")) == len(every)
     assert await ids(text="TRAIN-B") == ["train-bert"]
     assert await ids(text="<IMG") == [NASTY]
-
-
-async def test_applications_come_a_page_at_a_time(client: httpx.AsyncClient) -> None:
-    every = await get(client, "applications", limit=200)
-    pages = [await get(client, "applications", limit=5, offset=at) for at in range(0, 25, 5)]
-    assert [row for page in pages for row in page["rows"]] == every["rows"]
-    assert {page["total"] for page in pages} == {22}
-    assert (await get(client, "applications", offset=1000))["rows"] == []
 
 
 #: lists that come a page at a time
@@ -269,19 +257,19 @@ SORTS = {
     [(name, sort) for name, kind in SORTS.items() if isinstance(kind, Text) for sort in kind.among],
 )
 async def test_columns_sort_and_the_order_holds_over_all_pages(
-    client: httpx.AsyncClient, name: str, sort: str
+    get: Get, name: str, sort: str
 ) -> None:
     """Every row is on exactly one page, in whatever order."""
-    whole = (await get(client, name, sort=sort, limit=200))["rows"]
-    pages = [await get(client, name, sort=sort, limit=4, offset=at) for at in range(0, 24, 4)]
+    whole = (await get(name, sort=sort, limit=200))["rows"]
+    pages = [await get(name, sort=sort, limit=4, offset=at) for at in range(0, 24, 4)]
     assert [row for page in pages for row in page["rows"]] == whole
-    plain = (await get(client, name, limit=200))["rows"]
+    plain = (await get(name, limit=200))["rows"]
     assert sorted(map(json.dumps, whole)) == sorted(map(json.dumps, plain))
 
 
-async def test_applications_sort_by_every_column(client: httpx.AsyncClient) -> None:
+async def test_applications_sort_by_every_column(client: Client, get: Get) -> None:
     async def rows(sort: str) -> list[Any]:
-        found: list[Any] = (await get(client, "applications", sort=sort, limit=200))["rows"]
+        found: list[Any] = (await get("applications", sort=sort, limit=200))["rows"]
         return found
 
     now = int((await client.get("applications")).headers["quadriga-time"])
@@ -307,9 +295,9 @@ async def test_applications_sort_by_every_column(client: httpx.AsyncClient) -> N
     assert [row["id"] for row in await rows("-holds")][:2] == ["web-shop", "render"]
 
 
-async def test_nodes_and_people_sort(client: httpx.AsyncClient) -> None:
+async def test_nodes_and_people_sort(get: Get) -> None:
     async def first(source: str, name: str, **asked: str) -> list[Any]:
-        return [row[name] for row in (await get(client, source, **asked))["rows"]]
+        return [row[name] for row in (await get(source, **asked))["rows"]]
 
     assert await first("nodes", "state", sort="state") == ["Draining"] + ["Schedulable"] * 14
     racks = await first("nodes", "rack", sort="-rack")
@@ -322,11 +310,9 @@ async def test_nodes_and_people_sort(client: httpx.AsyncClient) -> None:
     assert running == sorted(running, reverse=True)
 
 
-async def test_allocations_sort_on_the_pages_of_applications_and_nodes(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_allocations_sort_on_the_pages_of_applications_and_nodes(get: Get) -> None:
     async def held(name: str, **asked: str) -> list[Any]:
-        found: list[Any] = (await get(client, name, **asked))["held"]
+        found: list[Any] = (await get(name, **asked))["held"]
         return found
 
     newest = await held("application", id="web-shop")
@@ -344,44 +330,38 @@ async def test_allocations_sort_on_the_pages_of_applications_and_nodes(
     assert apps == sorted(apps, reverse=True)
 
 
-async def test_pending_is_one_word_and_the_filter_finds_what_the_cards_count(
-    client: httpx.AsyncClient,
-) -> None:
-    overview = await get(client, "overview")
-    pending = await get(client, "applications", state="pending", limit=200)
+async def test_pending_is_one_word_and_the_filter_finds_what_the_cards_count(get: Get) -> None:
+    overview = await get("overview")
+    pending = await get("applications", state="pending", limit=200)
     assert overview["pendingApplications"] == pending["total"] == 8
     assert all(row["asks"] for row in pending["rows"])
     assert {row["state"] for row in pending["rows"]} == {"Accepted", "Running"}
-    for row in (await get(client, "queues"))["rows"]:
-        found = await get(client, "applications", queue=row["path"], state="pending")
+    for row in (await get("queues"))["rows"]:
+        found = await get("applications", queue=row["path"], state="pending")
         assert row["pendingApplications"] == found["total"], row["path"]
         assert "pending" not in row["applications"]
-    one = await get(client, "queue", path="root.research")
+    one = await get("queue", path="root.research")
     assert one["row"]["pendingApplications"] == 4
 
 
 async def test_idle_applications_want_nothing() -> None:
-    def stage(scene: Scene) -> None:
-        def build(script: Any) -> None:
-            script.node("n1", vcore=2000)
-            script.app("done", "root.leaving")
-            script.ask("done", "x", vcore=1000)
-            script.schedule()
-            script.release("done")
+    def build(script: Script) -> None:
+        script.node("n1", vcore=2000)
+        script.app("done", "root.leaving")
+        script.ask("done", "x", vcore=1000)
+        script.schedule()
+        script.release("done")
 
-        scene.do(build)
-
-    with Scene(stage=stage) as scene:
-        async with reaching(scene) as client:
-            (row,) = (await get(client, "applications", state="Waiting"))["rows"]
-            assert (row["id"], row["asks"]) == ("done", 0)
-            assert (await get(client, "applications", state="pending"))["total"] == 0
-            overview = await get(client, "overview")
-            assert (overview["pendingApplications"], overview["applications"]["Waiting"]) == (0, 1)
+    async with staged(build) as get:
+        (row,) = (await get("applications", state="Waiting"))["rows"]
+        assert (row["id"], row["asks"]) == ("done", 0)
+        assert (await get("applications", state="pending"))["total"] == 0
+        overview = await get("overview")
+        assert (overview["pendingApplications"], overview["applications"]["Waiting"]) == (0, 1)
 
 
-async def test_lists_have_the_reason_and_the_time_in_state(client: httpx.AsyncClient) -> None:
-    rows = {row["id"]: row for row in (await get(client, "applications", limit=200))["rows"]}
+async def test_lists_have_the_reason_and_the_time_in_state(get: Get) -> None:
+    rows = {row["id"]: row for row in (await get("applications", limit=200))["rows"]}
     assert rows["notebook-0"]["reason"] == "Not enough user quota"
     assert rows["train-sun"]["reason"] == "Not enough queue quota for the whole gang"
     assert rows["dunning"]["reason"] == "Too many applications of the queue are running"
@@ -389,24 +369,22 @@ async def test_lists_have_the_reason_and_the_time_in_state(client: httpx.AsyncCl
     assert rows["lost"]["reason"].startswith("failed to place application lost")
     assert rows["web-shop"]["reason"] == ""
     for app_id in ("train-resnet", "nightly-1", "lost"):
-        one = await get(client, "application", id=app_id)
+        one = await get("application", id=app_id)
         assert rows[app_id]["since"] == one["history"][-1][0]
-    nodes = {row["id"]: row for row in (await get(client, "nodes"))["rows"]}
+    nodes = {row["id"]: row for row in (await get("nodes"))["rows"]}
     assert 0 < nodes["node-00"]["since"] <= nodes["node-13"]["since"]
 
 
-async def test_gangs_show_how_far_they_are(client: httpx.AsyncClient) -> None:
-    rows = {row["id"]: row for row in (await get(client, "applications"))["rows"]}
+async def test_gangs_show_how_far_they_are(get: Get) -> None:
+    rows = {row["id"]: row for row in (await get("applications"))["rows"]}
     assert rows["train-resnet"]["gang"] == {
         "groups": 2, "count": 5, "pending": 0, "placed": 3, "replaced": 2, "given up": 0,
         "whole": True,
     }  # fmt: skip
-    assert (
-        rows["train-bert"]["gang"] | {"whole": False, "placed": 1, "pending": 3}
-        == (rows["train-bert"]["gang"])
-    )
+    bert = rows["train-bert"]["gang"]
+    assert (bert["whole"], bert["placed"], bert["pending"]) == (False, 1, 3)
     assert "gang" not in rows["web-shop"]
-    one = await get(client, "application", id="train-resnet")
+    one = await get("application", id="train-resnet")
     assert [(group["name"], group["replaced"], group["placed"]) for group in one["taskGroups"]] == [
         ("driver", 1, 0),
         ("worker", 1, 3),
@@ -414,22 +392,20 @@ async def test_gangs_show_how_far_they_are(client: httpx.AsyncClient) -> None:
     assert (one["style"], one["placeholderTimeout"]) == ("Soft", 900 * 10**9)
 
 
-async def test_one_application_has_its_history_asks_and_allocations(
-    client: httpx.AsyncClient,
-) -> None:
-    found = await get(client, "application", id="train-resnet")
+async def test_one_application_has_its_history_asks_and_allocations(get: Get) -> None:
+    found = await get("application", id="train-resnet")
     assert [state for _, state in found["history"] if state != "New"] == ["Accepted", "Running"]
     (parked,) = found["asks"]
     assert (parked["key"], parked["state"], parked["taskGroup"]) == ("worker-1", "Parked", "worker")
     held = {each["uuid"]: each for each in found["held"]}
     assert held["worker-ph-1-0"]["state"] == "Releasing"
     assert held["worker-0-0"]["placeholder"] is False
-    shop = await get(client, "application", id="web-shop")
+    shop = await get("application", id="web-shop")
     assert shop["row"]["allocations"] == 10
     assert shop["tags"] == {"team": "shop"}
-    tiles = (await get(client, "application", id="render"))["asks"]
+    tiles = (await get("application", id="render"))["asks"]
     assert [(each["alike"], len(each["reservations"])) for each in tiles] == [(3, 3)]
-    lost = await get(client, "application", id="lost")
+    lost = await get("application", id="lost")
     assert lost["row"]["state"] == "Rejected"
     assert "root.production is a parent" in lost["row"]["message"]
 
@@ -446,30 +422,25 @@ async def test_one_application_has_its_history_asks_and_allocations(
     ],
 )
 async def test_why_an_ask_waits_is_the_checks_of_a_decision(
-    client: httpx.AsyncClient, app: str, about: str, text: str
+    get: Get, app: str, about: str, text: str
 ) -> None:
-    found = await get(client, "waits", id=app)
+    found = await get("waits", id=app)
     failing = [check for check in found["checks"] if not check["passed"]]
     assert any(check["about"] == about and text in check["text"] for check in failing)
 
 
-async def test_checks_of_quotas_have_their_numbers_and_others_the_remedy(
-    client: httpx.AsyncClient,
-) -> None:
-    found = await get(client, "waits", id="notebook-0", ask="big")
+async def test_checks_of_quotas_have_their_numbers_and_others_the_remedy(get: Get) -> None:
+    found = await get("waits", id="notebook-0", ask="big")
     memory = next(check for check in found["checks"] if not check["passed"])
     assert memory["numbers"] == {
         "limit": 16 * GI, "used": 8 * GI, "asked": 14 * GI, "headroom": 8 * GI
     }  # fmt: skip
     assert memory["type"] == "memory"
-    assert (await get(client, "waits", id="nightly-1")) == {
-        "application": "nightly-1",
-        "ask": "",
-        "checks": [],
-    }
+    nothing = {"application": "nightly-1", "ask": "", "checks": []}
+    assert (await get("waits", id="nightly-1")) == nothing
 
 
-async def test_why_it_waits_never_asks_the_resource_manager(scene: Scene) -> None:
+async def test_why_it_waits_never_asks_the_resource_manager(scene: Scene, get: Get) -> None:
     asked: list[str] = []
 
     def predicate(key: str, node: str, allocate: bool) -> None:
@@ -477,17 +448,14 @@ async def test_why_it_waits_never_asks_the_resource_manager(scene: Scene) -> Non
 
     scene.service.read(lambda scheduler: scheduler.set_predicate("rm", predicate))
     try:
-        async with reaching(scene) as client:
-            assert (await get(client, "waits", id="simulation"))["checks"]
+        assert (await get("waits", id="simulation"))["checks"]
     finally:
         scene.service.read(lambda scheduler: scheduler.set_predicate("rm", None))
     assert asked == []
 
 
-async def test_the_story_has_the_application_its_asks_and_its_allocations(
-    client: httpx.AsyncClient,
-) -> None:
-    found = await get(client, "story", id="train-resnet")
+async def test_the_story_has_the_application_its_asks_and_its_allocations(get: Get) -> None:
+    found = await get("story", id="train-resnet")
     assert {row["kind"] for row in found["rows"]} == {"application", "ask", "allocation"}
     assert all(row["key"].startswith("train-resnet") for row in found["rows"])
     order = [row["seq"] for row in found["rows"]]
@@ -500,58 +468,45 @@ async def test_the_story_has_the_application_its_asks_and_its_allocations(
 # -- nodes, lifecycles, people, configuration, events ------------------------------------------------
 
 
-async def test_nodes_are_filtered_sorted_and_summed_up_in_cells(client: httpx.AsyncClient) -> None:
-    found = await get(client, "nodes")
+async def test_nodes_are_filtered_sorted_and_summed_up_in_cells(get: Get) -> None:
+    found = await get("nodes")
     assert (found["total"], found["type"], len(found["cells"])) == (15, "vcore", 15)
     assert [cell["node"] for cell in found["cells"] if cell.get("draining")] == ["node-13"]
     assert sum(cell.get("reserved", 0) for cell in found["cells"]) == 7
-    assert [row["id"] for row in (await get(client, "nodes", state="Draining"))["rows"]] == [
-        "node-13"
-    ]
-    assert (await get(client, "nodes", state="reserved"))["total"] == 7
-    assert (await get(client, "nodes", state="unhealthy"))["total"] == 1
-    assert (await get(client, "nodes", text="HOST-03"))["rows"][0]["id"] == "node-03"
-    fullest = await get(client, "nodes", sort="fullest", type="memory", limit=1)
-    assert (fullest["rows"][0]["id"], fullest["rows"][0]["allocated"]["memory"]) == (
-        "node-10",
-        32 * GI,
-    )
+    (draining,) = (await get("nodes", state="Draining"))["rows"]
+    assert draining["id"] == "node-13"
+    assert (await get("nodes", state="reserved"))["total"] == 7
+    assert (await get("nodes", state="unhealthy"))["total"] == 1
+    assert (await get("nodes", text="HOST-03"))["rows"][0]["id"] == "node-03"
+    fullest = await get("nodes", sort="fullest", type="memory", limit=1)
+    (row,) = fullest["rows"]
+    assert (row["id"], row["allocated"]["memory"]) == ("node-10", 32 * GI)
 
 
 async def test_many_nodes_share_cells() -> None:
-    def stage(scene: Scene) -> None:
-        def build(script: Any) -> None:
-            for number in range(1300):
-                script.node(f"n{number:04}", vcore=1000)
-
-        scene.do(build)
-
-    with Scene(stage=stage) as scene:
-        async with reaching(scene) as client:
-            found = await get(client, "nodes")
-            assert len(found["cells"]) <= 600
-            assert sum(cell["nodes"] for cell in found["cells"]) == 1300
-            assert [cell["at"] for cell in found["cells"][:3]] == [0, 3, 6]
-            assert found["cells"][1]["node"] == "n0003"
-            assert (len(found["rows"]), found["total"]) == (50, 1300)
+    async with staged(lambda s: [s.node(f"n{n:04}", vcore=1000) for n in range(1300)]) as get:
+        found = await get("nodes")
+        assert len(found["cells"]) <= 600
+        assert sum(cell["nodes"] for cell in found["cells"]) == 1300
+        assert [cell["at"] for cell in found["cells"][:3]] == [0, 3, 6]
+        assert found["cells"][1]["node"] == "n0003"
+        assert (len(found["rows"]), found["total"]) == (50, 1300)
 
 
-async def test_one_node_has_its_allocations_and_who_keeps_it(client: httpx.AsyncClient) -> None:
-    found = await get(client, "node", id="node-00")
+async def test_one_node_has_its_allocations_and_who_keeps_it(get: Get) -> None:
+    found = await get("node", id="node-00")
     assert found["row"]["reservations"][0]["application"] == "simulation"
     assert {each["application"] for each in found["held"]} == {
         "notebook-0", "notebook-4", "web-shop"
     }  # fmt: skip
-    odd = await get(client, "node", id=NASTY_NODE)
+    odd = await get("node", id=NASTY_NODE)
     assert odd["row"]["occupied"] == {"memory": GI, "vcore": 500}
-    story = await get(client, "node-story", id="node-13")
+    story = await get("node-story", id="node-13")
     assert [row["trigger"] for row in story["rows"]] == ["drain", "accept"]
 
 
-async def test_lifecycles_count_entities_by_state_and_transitions_by_edge(
-    client: httpx.AsyncClient,
-) -> None:
-    found = await get(client, "lifecycles")
+async def test_lifecycles_count_entities_by_state_and_transitions_by_edge(get: Get) -> None:
+    found = await get("lifecycles")
     lives = found["lifecycles"]
     assert lives["application"]["states"] == {
         "Accepted": 5, "Completed": 2, "Rejected": 2, "Running": 13
@@ -563,77 +518,66 @@ async def test_lifecycles_count_entities_by_state_and_transitions_by_edge(
     assert {"source": "Parked", "trigger": "allocate", "target": "Allocated", "count": 2} in (
         lives["ask"]["taken"]
     )
-    assert (
-        sum(each["count"] for life in lives.values() for each in life["taken"])
-        == (found["remembered"])
-    )
+    counted = sum(each["count"] for life in lives.values() for each in life["taken"])
+    assert counted == found["remembered"]
 
 
-async def test_people_have_usage_and_limits(client: httpx.AsyncClient) -> None:
-    users = {row["name"]: row for row in (await get(client, "people"))["rows"]}
+async def test_people_have_usage_and_limits(get: Get) -> None:
+    users = {row["name"]: row for row in (await get("people"))["rows"]}
     (limit,) = users["ada"]["limits"]
-    assert (limit["queue"], limit["used"], limit["max"]) == (
-        "root.research.notebooks",
-        {"memory": 8 * GI, "vcore": 3000},
-        {"memory": 16 * GI, "vcore": 4000},
-    )
+    assert limit["queue"] == "root.research.notebooks"
+    assert limit["used"] == {"memory": 8 * GI, "vcore": 3000}
+    assert limit["max"] == {"memory": 16 * GI, "vcore": 4000}
     assert (limit["running"], limit["maxRunning"]) == (2, 3)
     assert users["ada"]["groups"] == ["lab"]
     assert users["deploy"]["limits"] == []
-    groups = (await get(client, "people", kind="groups"))["rows"]
+    groups = (await get("people", kind="groups"))["rows"]
     assert [row["name"] for row in groups] == ["lab"]
-    assert (await get(client, "people", text="GRA"))["total"] == 1
+    assert (await get("people", text="GRA"))["total"] == 1
 
 
-async def test_configuration_has_rules_and_yaml(client: httpx.AsyncClient) -> None:
-    found = await get(client, "configuration")
+async def test_configuration_has_rules_and_yaml(get: Get) -> None:
+    found = await get("configuration")
     assert [rule["name"] for rule in found["rules"]] == ["provided", "user", "recovery"]
     assert "name: notebooks" in found["yaml"]
     assert found["extra"] == {}
 
 
-async def test_events_are_the_latest_that_fit(client: httpx.AsyncClient) -> None:
-    found = await get(client, "events", limit=10)
-    assert [row["id"] for row in found["rows"]] == list(
-        range(found["created"] - 1, found["created"] - 11, -1)
-    )
-    nodes = await get(client, "events", type="NODE", text="decom")
+async def test_events_are_the_latest_that_fit(get: Get) -> None:
+    found = await get("events", limit=10)
+    last = found["created"] - 1
+    assert [row["id"] for row in found["rows"]] == list(range(last, last - 10, -1))
+    nodes = await get("events", type="NODE", text="decom")
     assert nodes["rows"] == []
-    about = await get(client, "events", about="train-bert", limit=500)
+    about = await get("events", about="train-bert", limit=500)
     assert about["rows"]
     assert all("train-bert" in (row["object"], row["reference"]) for row in about["rows"])
-    reserved = await get(client, "events", type="NODE", text="reservation")
+    reserved = await get("events", type="NODE", text="reservation")
     assert len(reserved["rows"]) >= 7
 
 
-def all_nodes_reserved(scene: Scene) -> None:
+def all_nodes_reserved(script: Script) -> None:
     """Three nodes with room for ``late``, which ``holder`` has reserved."""
-
-    def build(script: Any) -> None:
-        for number in (1, 2, 3):
-            script.node(f"n{number}", vcore=2000)
-        script.app("other", "root.leaving")
-        script.ask("other", "x", "y", "z", vcore=1200)
-        script.schedule()
-        script.app("holder", "root.leaving")
-        script.ask("holder", "a", "b", "c", vcore=2000)
-        script.advance(3)
-        script.schedule()
-        script.app("late", "root.leaving")
-        script.ask("late", "w", vcore=800)
-
-    scene.do(build)
+    for number in (1, 2, 3):
+        script.node(f"n{number}", vcore=2000)
+    script.app("other", "root.leaving")
+    script.ask("other", "x", "y", "z", vcore=1200)
+    script.schedule()
+    script.app("holder", "root.leaving")
+    script.ask("holder", "a", "b", "c", vcore=2000)
+    script.advance(3)
+    script.schedule()
+    script.app("late", "root.leaving")
+    script.ask("late", "w", vcore=800)
 
 
 async def test_why_an_ask_waits_has_a_sentence_first_and_names_who_holds_the_nodes() -> None:
-    with Scene(stage=all_nodes_reserved) as scene:
-        async with reaching(scene) as client:
-            found = await get(client, "waits", id="late")
+    async with staged(all_nodes_reserved) as get:
+        found = await get("waits", id="late")
     assert found["verdict"] == "Each node with room for it is reserved for another ask."
     (check,) = [each for each in found["checks"] if each["about"] == "nodes"]
     assert check["holders"] == [
-        {"application": "holder", "ask": "a", "node": "n1", "amount": 0},
-        {"application": "holder", "ask": "b", "node": "n2", "amount": 0},
-        {"application": "holder", "ask": "c", "node": "n3", "amount": 0},
+        {"application": "holder", "ask": ask, "node": node, "amount": 0}
+        for ask, node in (("a", "n1"), ("b", "n2"), ("c", "n3"))
     ]
     assert check["held"] == 3

@@ -4,18 +4,15 @@ what they may do."""
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path
 
-import httpx
 import pytest
-import pytest_asyncio
+from live_cluster import LiveCluster
+from on_a_port import Client, client_of
 
-from quadriga.web.app import create_app
 from quadriga.web.pages import HEADERS, PAGES
-from tests.web.pages_scene import Scene
 
 STATIC = {
     each.name: each.read_text("utf-8")
@@ -24,16 +21,8 @@ STATIC = {
 }
 
 
-@pytest_asyncio.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    with Scene(stage=lambda scene: None) as scene:
-        transport = httpx.ASGITransport(create_app(scene.service, scene.views))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            yield client
-
-
 @pytest.mark.asyncio
-async def test_every_page_is_served_with_a_strict_policy(client: httpx.AsyncClient) -> None:
+async def test_every_page_is_served_with_a_strict_policy(client: Client) -> None:
     for page in PAGES:
         answer = await client.get(f"/ui/{page}")
         assert answer.status_code == 200
@@ -55,7 +44,7 @@ def test_the_policy_lets_in_nothing_but_what_comes_from_here() -> None:
 
 @pytest.mark.asyncio
 async def test_every_file_is_served_with_its_type_and_known_again(
-    client: httpx.AsyncClient,
+    client: Client,
 ) -> None:
     kinds = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     for name in STATIC:
@@ -68,6 +57,9 @@ async def test_every_file_is_served_with_its_type_and_known_again(
             f"/ui/static/{name}", headers={"If-None-Match": answer.headers["etag"]}
         )
         assert (again.status_code, again.content) == (304, b"")
+    icon = await client.get("/favicon.ico")  # also for what is no page
+    assert (icon.status_code, icon.headers["content-type"]) == (200, "image/svg+xml")
+    assert icon.text == STATIC["icon.svg"]
     for path in ("static/../__init__.py", "static/%2e%2e/__init__.py", "static/", "nothing"):
         assert (await client.get(f"/ui/{path}")).status_code == 404
 
@@ -81,7 +73,7 @@ def links(html: str, base: str = "") -> list[str]:
 
 @pytest.mark.asyncio
 async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(
-    client: httpx.AsyncClient,
+    client: Client,
 ) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for path, base in (
@@ -107,7 +99,7 @@ async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(
 
 @pytest.mark.asyncio
 async def test_a_program_that_asks_for_what_is_not_there_gets_json(
-    client: httpx.AsyncClient,
+    client: Client,
 ) -> None:
     browser = {"Accept": "text/html"}
     for path in ("/ui/data/nothing", "/ui/static/nothing.js"):
@@ -123,26 +115,16 @@ async def test_a_program_that_asks_for_what_is_not_there_gets_json(
 
 
 @pytest.mark.asyncio
-async def test_there_is_an_icon_also_for_what_is_no_page(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/favicon.ico")
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
-    assert answer.text == STATIC["icon.svg"]
-
-
-@pytest.mark.asyncio
 async def test_the_root_leads_to_the_pages_unless_a_web_ui_is_there(
-    client: httpx.AsyncClient, tmp_path: Path
+    client: Client, still: LiveCluster, tmp_path: Path
 ) -> None:
     for path in ("/", "/ui"):
         answer = await client.get(path)
         assert (answer.status_code, answer.headers["location"]) == (307, "/ui/")
     (tmp_path / "index.html").write_text("the other one", "utf-8")
-    with Scene(stage=lambda scene: None) as scene:
-        app = create_app(scene.service, scene.views, ui=tmp_path)
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as other:
-            assert (await other.get("/")).text == "the other one"
-            assert "Quadriga" in (await other.get("/ui/")).text
+    async with client_of(still, ui=tmp_path) as other:
+        assert (await other.get("/")).text == "the other one"
+        assert "Quadriga" in (await other.get("/ui/")).text
 
 
 def test_nothing_is_written_as_html_and_nothing_comes_from_elsewhere() -> None:
@@ -168,7 +150,8 @@ def test_modules_import_each_other_and_what_is_there() -> None:
                 assert module[2:] in STATIC, (name, module)
 
 
-def test_setup_cfg_puts_every_file_into_the_wheel(repository: Path) -> None:
+def test_setup_cfg_puts_every_file_into_the_wheel() -> None:
+    repository = Path(__file__).resolve().parents[2]
     text = (repository / "setup.cfg").read_text("utf-8")
     (patterns,) = re.findall(r"^quadriga\.web\.pages = (.*)$", text, re.M)
     folder = repository / "web" / "pages"
@@ -178,32 +161,14 @@ def test_setup_cfg_puts_every_file_into_the_wheel(repository: Path) -> None:
         assert any(fnmatch(name, pattern) for pattern in patterns.split(", ")), name
 
 
-@pytest.fixture(scope="session")
-def repository() -> Path:
-    return Path(__file__).resolve().parents[2]
-
-
 # -- colours ---------------------------------------------------------------------------------------
 
 #: texts and the grounds they stand on
-PAIRS = [
-    ("ink", "ground"),
-    ("ink", "paper"),
-    ("ink", "faint"),
-    ("quiet", "ground"),
-    ("quiet", "paper"),
-    ("quiet", "faint"),
-    ("accent", "paper"),
-    ("accent", "ground"),
-    ("accent", "faint"),
-    ("paper", "accent"),
-    ("good", "good-ground"),
-    ("wait", "wait-ground"),
-    ("bad", "bad-ground"),
-    ("bad", "paper"),
-    ("ink", "bad-ground"),
-    ("done", "done-ground"),
-]
+PAIRS = """
+ink/ground ink/paper ink/faint quiet/ground quiet/paper quiet/faint accent/paper accent/ground
+accent/faint paper/accent good/good-ground wait/wait-ground bad/bad-ground bad/paper ink/bad-ground
+done/done-ground
+""".split()
 
 
 def luminance(colour: str) -> float:
@@ -220,6 +185,6 @@ def test_texts_have_the_contrast_of_wcag_aa(scheme: str) -> None:
     colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
     if scheme == "dark":
         colours |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", dark))
-    for text, ground in PAIRS:
+    for text, ground in (pair.split("/") for pair in PAIRS):
         low, high = sorted((luminance(colours[text]), luminance(colours[ground])))
         assert (high + 0.05) / (low + 0.05) >= 4.5, (scheme, text, ground)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from live_cluster import CONFIG, LiveCluster
-from on_a_port import PATIENCE, client_of
+from on_a_port import PATIENCE, client_of, on_a_port
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -47,186 +47,161 @@ def access(tmp_path: Path) -> Access:
     return Access.from_file(path)
 
 
-async def test_reads_need_no_token_unless_it_is_said(access: Access) -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster, access=access) as client:
-            assert (await client.get("/ws/v1/clusters")).status_code == 200
-        async with client_of(cluster, access=access, require_token_for_reads=True) as client:
-            for path in ("/ws/v1/clusters", "/ws/v1/metrics", "/ws/v1/config", "/debug/stack",
-                         "/ws/v1/events/stream", "/%77s/v1/clusters"):  # fmt: skip
-                for headers in (
-                    {},
-                    bearer("wrong-and-sixteen-more"),
-                    {"Authorization": "Basic eA=="},
-                ):
-                    refused = await client.get(path, headers=headers)
-                    assert refused.status_code == 401, path
-                    challenge = refused.headers["www-authenticate"]
-                    assert challenge.startswith('Bearer realm="quadriga"')
-                    assert refused.headers["access-control-allow-origin"] == "*"
-            assert (await client.get("/ws/v1/clusters", headers=bearer(VIEWER))).status_code == 200
-            # a probe has no token, and a browser asks first without one
-            assert (await client.get("/readyz")).status_code == 200
-            assert (await client.options("/ws/v1/clusters")).status_code == 200
+async def test_reads_need_no_token_unless_it_is_said(access: Access, still: LiveCluster) -> None:
+    async with client_of(still, access=access) as client:
+        assert (await client.get("/ws/v1/clusters")).status_code == 200
+    async with client_of(still, access=access, require_token_for_reads=True) as client:
+        for path in ("/ws/v1/clusters", "/ws/v1/metrics", "/ws/v1/config", "/debug/stack",
+                     "/ws/v1/events/stream", "/%77s/v1/clusters"):  # fmt: skip
+            refused = await client.get(path)
+            assert refused.status_code == 401, path
+            assert refused.headers["access-control-allow-origin"] == "*"
+        assert (await client.get("/ws/v1/clusters", headers=bearer(VIEWER))).status_code == 200
+        # a probe has no token, and a browser asks first without one
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.options("/ws/v1/clusters")).status_code == 200
 
 
 async def test_a_wrong_token_is_said_to_be_wrong_and_a_missing_one_to_be_needed(
-    access: Access,
+    access: Access, still: LiveCluster
 ) -> None:
-    wrong = {"WWW-Authenticate": 'Bearer realm="quadriga", error="invalid_token"'}
-    needed = {"WWW-Authenticate": 'Bearer realm="quadriga"'}
+    wrong = "The bearer token is wrong", 'Bearer realm="quadriga", error="invalid_token"'
+    needed = "A bearer token is needed", 'Bearer realm="quadriga"'
     cases = [
-        (bearer("wrong-and-sixteen-more"), "The bearer token is wrong", wrong),
-        (bearer(VIEWER[:-1]), "The bearer token is wrong", wrong),  # near is as wrong as far
-        (bearer("x"), "The bearer token is wrong", wrong),
-        ({}, "A bearer token is needed", needed),
-        ({"Authorization": "Basic eA=="}, "A bearer token is needed", needed),
-        ({"Authorization": "Bearer "}, "A bearer token is needed", needed),
+        (bearer("wrong-and-sixteen-more"), *wrong),
+        (bearer(VIEWER[:-1]), *wrong),  # near is as wrong as far
+        (bearer("x"), *wrong),
+        ({}, *needed),
+        ({"Authorization": "Basic eA=="}, *needed),
+        ({"Authorization": "Bearer "}, *needed),
     ]
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster, access=access, require_token_for_reads=True) as client:
-            for headers, text, challenge in cases:
-                for refused in (
-                    await client.get("/ws/v1/clusters", headers=headers),
-                    await client.get("/ui/data/overview", headers=headers),
-                    await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers),
-                ):
-                    assert refused.status_code == 401
-                    assert refused.json()["message"] == text
-                    assert refused.headers["www-authenticate"] == challenge["WWW-Authenticate"]
-
-
-async def test_i39_who_may_configure_the_queues(access: Access) -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster, access=access) as client:
-
-            async def put(token: str | None, rm_id: str = "rm", body: str = MORE) -> int:
-                headers = bearer(token) if token else {}
-                response = await client.put(
-                    f"/ws/v1/config?rmID={rm_id}", content=body, headers=headers
-                )
-                for secret in (ADMIN, OWNER, OTHER, VIEWER):
-                    assert secret not in response.text
-                return response.status_code
-
-            async def running() -> str:
-                data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
-                found: str = data.json()["checksum"]
-                return found
-
-            for token, status in (
-                (None, 401),
-                ("wrong-and-sixteen-more", 401),
-                (OTHER, 403),
-                (VIEWER, 403),
+    async with client_of(still, access=access, require_token_for_reads=True) as client:
+        for headers, text, challenge in cases:
+            for refused in (
+                await client.get("/ws/v1/clusters", headers=headers),
+                await client.get("/ui/data/overview", headers=headers),
+                await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers),
             ):
-                assert await put(token) == status
-            assert await running() == checksum(CONFIG)
+                assert refused.status_code == 401
+                assert refused.json()["message"] == text
+                assert refused.headers["www-authenticate"] == challenge
 
-            assert await put(OWNER) == 200
-            assert await running() == checksum(MORE)
-            queue = await client.get("/ws/v1/partition/default/queue/root.more")
-            assert queue.json()["status"] == "Active"
-            assert await put(ADMIN, body=CONFIG) == 200
-            assert await running() == checksum(CONFIG)
 
-            # the queues of everybody are for who may do everything
-            assert await put(OWNER, rm_id="") == 403
-            assert await put(ADMIN, rm_id="") == 200
-            assert await put(ADMIN, rm_id="nobody") == 404
-            # all or nothing
-            assert await put(ADMIN, body="partitions: [{queues: 1}]") == 400
-            assert await put(ADMIN, body=" ") == 400
-            assert await put(ADMIN, body="#" * (MAX_BYTES + 1)) == 413
-            assert await running() == checksum(CONFIG)
+async def test_i39_who_may_configure_the_queues(access: Access, cluster: LiveCluster) -> None:
+    async with client_of(cluster, access=access) as client:
+
+        async def put(token: str | None, rm_id: str = "rm", body: str = MORE) -> int:
+            headers = bearer(token) if token else {}
+            response = await client.put(
+                f"/ws/v1/config?rmID={rm_id}", content=body, headers=headers
+            )
+            for secret in (ADMIN, OWNER, OTHER, VIEWER):
+                assert secret not in response.text
+            return response.status_code
+
+        async def running() -> str:
+            data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
+            found: str = data.json()["checksum"]
+            return found
+
+        for token, status in ((None, 401), (OTHER[:-1], 401), (OTHER, 403), (VIEWER, 403)):
+            assert await put(token) == status
+        assert await running() == checksum(CONFIG)
+
+        assert await put(OWNER) == 200
+        assert await running() == checksum(MORE)
+        queue = await client.get("/ws/v1/partition/default/queue/root.more")
+        assert queue.json()["status"] == "Active"
+        assert await put(ADMIN, body=CONFIG) == 200
+        assert await running() == checksum(CONFIG)
+
+        # the queues of everybody are for who may do everything
+        assert await put(OWNER, rm_id="") == 403
+        assert await put(ADMIN, rm_id="") == 200
+        assert await put(ADMIN, rm_id="nobody") == 404
+        # all or nothing
+        assert await put(ADMIN, body="partitions: [{queues: 1}]") == 400
+        assert await put(ADMIN, body=" ") == 400
+        assert await put(ADMIN, body="#" * (MAX_BYTES + 1)) == 413
+        assert await running() == checksum(CONFIG)
 
 
 @pytest.mark.parametrize("form", ["application/x-yaml", "application/json"])
-async def test_2_14_what_get_gives_can_be_edited_and_put(access: Access, form: str) -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster, access=access) as client:
+async def test_2_14_what_get_gives_can_be_edited_and_put(
+    access: Access, form: str, cluster: LiveCluster
+) -> None:
+    async with client_of(cluster, access=access) as client:
 
-            async def put(text: str, rm_id: str = "rm") -> tuple[int, str]:
-                headers = {**bearer(ADMIN), "Content-Type": form}
-                path = f"/ws/v1/config?rmID={rm_id}"
-                response = await client.put(path, content=text, headers=headers)
-                return response.status_code, response.text
+        async def put(text: str, rm_id: str = "rm") -> tuple[int, str]:
+            headers = {**bearer(ADMIN), "Content-Type": form}
+            path = f"/ws/v1/config?rmID={rm_id}"
+            response = await client.put(path, content=text, headers=headers)
+            return response.status_code, response.text
 
-            async def shown() -> str:
-                return (await client.get("/ws/v1/config", headers={"Accept": form})).text
+        async def shown() -> str:
+            return (await client.get("/ws/v1/config", headers={"Accept": form})).text
 
-            async def running() -> Any:
-                headers = {"Accept": "application/json"}
-                return (await client.get("/ws/v1/config", headers=headers)).json()
+        async def running() -> Any:
+            headers = {"Accept": "application/json"}
+            return (await client.get("/ws/v1/config", headers=headers)).json()
 
-            before, text = await running(), await shown()
-            assert (await client.post("/ws/v1/validate-conf", content=text)).json()["allowed"]
-            # as it is: it says the same, and the second time it is the same text
-            assert (await put(text))[0] == 200
-            assert {**await running(), "checksum": ""} == {**before, "checksum": ""}
-            once = await running()
-            assert (await put(await shown()))[0] == 200
-            assert await running() == once
-            assert once["checksum"] == checksum(text)
-            # edited: the queues, and the resource manager's own settings
-            assert text.count("binpacking") == text.count("1h") == 1
-            assert (await put(text.replace("binpacking", "fair").replace("1h", "2h")))[0] == 200
-            after = await running()
-            assert after["partitions"][0]["nodesortpolicy"]["type"] == "fair"
-            assert after["extra"] == {"health.checkInterval": "2h"}
-            # the queues of everybody go without the settings of one, unless these stay as they are
-            status, reason = await put(text, rm_id="")
-            assert status == 400
-            assert "name its rmID" in reason
-            assert (await put(text.replace("1h", "2h"), rm_id=""))[0] == 200
-            # all or nothing
-            wrong = text.replace("health.checkInterval", "rm.pauseTimeout").replace("1h", "soon")
-            status, reason = await put(wrong)
-            assert status == 400
-            assert "rm.pauseTimeout" in reason
-            assert await running() == after
+        before, text = await running(), await shown()
+        assert (await client.post("/ws/v1/validate-conf", content=text)).json()["allowed"]
+        # as it is: it says the same, and the second time it is the same text
+        assert (await put(text))[0] == 200
+        assert {**await running(), "checksum": ""} == {**before, "checksum": ""}
+        once = await running()
+        assert (await put(await shown()))[0] == 200
+        assert await running() == once
+        assert once["checksum"] == checksum(text)
+        # edited: the queues, and the resource manager's own settings
+        assert text.count("binpacking") == text.count("1h") == 1
+        assert (await put(text.replace("binpacking", "fair").replace("1h", "2h")))[0] == 200
+        after = await running()
+        assert after["partitions"][0]["nodesortpolicy"]["type"] == "fair"
+        assert after["extra"] == {"health.checkInterval": "2h"}
+        # the queues of everybody go without the settings of one, unless these stay as they are
+        status, reason = await put(text, rm_id="")
+        assert status == 400
+        assert "name its rmID" in reason
+        assert (await put(text.replace("1h", "2h"), rm_id=""))[0] == 200
+        # all or nothing
+        wrong = text.replace("health.checkInterval", "rm.pauseTimeout").replace("1h", "soon")
+        status, reason = await put(wrong)
+        assert status == 400
+        assert "rm.pauseTimeout" in reason
+        assert await running() == after
 
 
-async def test_a_page_of_somebody_else_changes_nothing() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:  # nobody is asked for a token
+async def test_a_page_of_somebody_else_changes_nothing(cluster: LiveCluster) -> None:
+    async with client_of(cluster) as client:  # nobody is asked for a token
 
-            async def put(**headers: str) -> int:
-                response = await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers)
-                return response.status_code
+        async def put(**headers: str) -> int:
+            response = await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers)
+            return response.status_code
 
-            # what a browser says of a page elsewhere, and of one that has made its name point here
-            assert await put(Origin="http://evil.example") == 403
-            assert await put(Origin="null") == 403
-            assert await put(Host="evil.example", Origin="http://evil.example") == 403
-            assert await put(Host="evil.example") == 403
-            for host in (
-                "evil@127.0.0.1",
-                "127.0.0.1@evil",
-                "127.0.0.1/evil",
-                "127.0.0.1?",
-                "[::1",
-            ):
-                assert await put(Host=host) == 403, host
-            # it asks before it sends a PUT, and is not allowed to
-            allowed = (await client.options("/ws/v1/config")).headers[
-                "access-control-allow-methods"
-            ]
-            assert "PUT" not in allowed
-            # nor is there another way
-            assert (await client.post("/ws/v1/config", content=MORE)).status_code == 405
-            # the command line, and a page from here
-            assert await put() == 200
-            assert await put(Host="localhost:9080", Origin="http://localhost:9080") == 200
-            assert await put(Host="[::1]:9080") == 200
+        # what a browser says of a page elsewhere, and of one that has made its name point here
+        assert await put(Origin="http://evil.example") == 403
+        assert await put(Origin="null") == 403
+        assert await put(Host="evil.example", Origin="http://evil.example") == 403
+        assert await put(Host="evil.example") == 403
+        for host in "evil@127.0.0.1 127.0.0.1@evil 127.0.0.1/evil 127.0.0.1? [::1".split():
+            assert await put(Host=host) == 403, host
+        # it asks before it sends a PUT, and is not allowed to
+        allowed = (await client.options("/ws/v1/config")).headers["access-control-allow-methods"]
+        assert "PUT" not in allowed
+        # nor is there another way
+        assert (await client.post("/ws/v1/config", content=MORE)).status_code == 405
+        # the command line, and a page from here
+        assert await put() == 200
+        assert await put(Host="localhost:9080", Origin="http://localhost:9080") == 200
+        assert await put(Host="[::1]:9080") == 200
 
 
 async def served(cluster: LiveCluster, sent: bytes) -> bytes:
     """What a server says to these bytes until it closes the connection."""
-    server = WebServer(create_app(cluster.service, cluster.views), port=0)
-    port = await server.start()
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with on_a_port(cluster) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
         writer.write(sent)
         found = b""
         with suppress(ConnectionResetError):  # it was closed with something unread
@@ -236,61 +211,51 @@ async def served(cluster: LiveCluster, sent: bytes) -> bytes:
         with suppress(ConnectionResetError):
             await writer.wait_closed()
         return found
-    finally:
-        await server.stop()
 
 
-async def test_a_head_that_is_too_long_is_refused() -> None:
-    with LiveCluster(busy=False) as cluster:
-        head = b"GET /livez HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 100_000
-        assert (await served(cluster, head)).startswith(b"HTTP/1.1 400 ")
-        assert (await served(cluster, b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+async def test_a_head_that_is_too_long_is_refused(still: LiveCluster) -> None:
+    head = b"GET /livez HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 100_000
+    for sent in (head, b"nonsense\r\n\r\n"):
+        assert (await served(still, sent)).startswith(b"HTTP/1.1 400 ")
 
 
-async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_server, "HEAD_TIMEOUT", 0.0)
-    with LiveCluster(busy=False) as cluster:
-        assert await served(cluster, b"GET /livez HTTP/1.1\r\nHost:") == b""
-
-
-async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_does_not_come_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, still: LiveCluster
+) -> None:
     monkeypatch.setattr("quadriga.web.resource.BODY_TIMEOUT", 0.0)
-    with LiveCluster(busy=False) as cluster:
-        head = b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
-        said = await served(cluster, head + b"Content-Length: 10\r\n\r\nab")
-        assert said.startswith(b"HTTP/1.1 408 ")
+    head = b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+    said = await served(still, head + b"Content-Length: 10\r\n\r\nab")
+    assert said.startswith(b"HTTP/1.1 408 ")
+    monkeypatch.setattr(web_server, "HEAD_TIMEOUT", 0.0)
+    assert await served(still, b"GET /livez HTTP/1.1\r\nHost:") == b""
 
 
-async def test_who_does_not_take_his_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_does_not_take_his_answer_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, cluster: LiveCluster
+) -> None:
     monkeypatch.setattr(web_server, "WRITE_TIMEOUT", 0.0)
 
     async def long(request: Request) -> Response:
         return Response(b"x" * 50_000_000)
 
-    with LiveCluster(busy=False) as cluster:
-        app = create_app(cluster.service, cluster.views, extra_routes=[Route("/long", long)])
-        server = WebServer(app, port=0)
-        port = await server.start()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
-        try:
-            writer.write(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
-            connections = server._server.server_state.connections
-            async with asyncio.timeout(PATIENCE):
-                assert await reader.read(1)  # the answer has begun, and more of it is not read
-                while connections:
-                    await asyncio.sleep(0)
-        finally:
-            writer.transport.abort()
-            await server.stop()
+    app = create_app(cluster.service, cluster.views, extra_routes=[Route("/long", long)])
+    server = WebServer(app, port=0)
+    port = await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+    try:
+        writer.write(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
+        connections = server._server.server_state.connections
+        async with asyncio.timeout(PATIENCE):
+            assert await reader.read(1)  # the answer has begun, and more of it is not read
+            while connections:
+                await asyncio.sleep(0)
+    finally:
+        writer.transport.abort()
+        await server.stop()
 
 
-async def test_a_port_that_is_taken_is_an_error() -> None:
-    with LiveCluster(busy=False) as cluster:
-        app = create_app(cluster.service, cluster.views)
-        one = WebServer(app, port=0)
-        port = await one.start()
-        try:
-            with pytest.raises(OSError, match="in use"):
-                await WebServer(app, port=port).start()
-        finally:
-            await one.stop()
+async def test_a_port_that_is_taken_is_an_error(still: LiveCluster) -> None:
+    async with on_a_port(still) as client:
+        app = create_app(still.service, still.views)
+        with pytest.raises(OSError, match="in use"):
+            await WebServer(app, port=client.base_url.port or 0).start()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from urllib.parse import quote
 
 import pytest
 import yaml
 from live_cluster import CONFIG, ODD, LiveCluster
-from on_a_port import client_of, on_a_port
+from on_a_port import Client, client_of, on_a_port
 
 from quadriga.core.config import checksum
 from quadriga.web.rest.configuration import MAX_BYTES
@@ -24,239 +23,200 @@ CORS = {
 }
 
 
+OF = "/ws/v1/partition/default"
+ALLOWED = "Only following application states are allowed: active, rejected, completed"
+STATUSES = (
+    "Only following active statuses are allowed: new, accepted, starting, running, "
+    "completing, failing, resuming"
+)
+RANGE = 'strconv.ParseUint: parsing "18446744073709551616": value out of range'
+
+
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
         ("/ws/v1/partition/no/queues", 404, "Partition not found"),
-        ("/ws/v1/partition/default/queue/root.no", 404, "Queue not found"),
-        ("/ws/v1/partition/default/queue/root.no/applications", 404, "Queue not found"),
-        ("/ws/v1/partition/default/application/no", 404, "Application not found"),
-        ("/ws/v1/partition/default/queue/root.dev/application/gang", 404, "Application not found"),
-        ("/ws/v1/partition/default/node/no", 404, "Node not found"),
-        ("/ws/v1/partition/default/usage/user/no", 404, "User not found"),
-        ("/ws/v1/partition/default/usage/group/no", 404, "Group not found"),
+        (f"{OF}/queue/root.no", 404, "Queue not found"),
+        (f"{OF}/queue/root.no/applications", 404, "Queue not found"),
+        (f"{OF}/application/no", 404, "Application not found"),
+        (f"{OF}/queue/root.dev/application/gang", 404, "Application not found"),
+        (f"{OF}/node/no", 404, "Node not found"),
+        (f"{OF}/usage/user/no", 404, "User not found"),
+        (f"{OF}/usage/group/no", 404, "Group not found"),
         ("/ws/v1/partition//queues", 400, "Missing parameters"),
-        ("/ws/v1/partition/default/usage/user/", 400, "User name is missing"),
-        ("/ws/v1/partition/default/usage/group/", 400, "Group name is missing"),
-        (
-            "/ws/v1/partition/default/applications/sleeping",
-            400,
-            "Only following application states are allowed: active, rejected, completed",
-        ),
-        (
-            "/ws/v1/partition/default/applications/active?status=happy",
-            400,
-            "Only following active statuses are allowed: new, accepted, starting, running, "
-            "completing, failing, resuming",
-        ),
-        ("/ws/v1/partition/default/queue/root.%25zz", 400, 'invalid URL escape "%zz"'),
+        (f"{OF}/usage/user/", 400, "User name is missing"),
+        (f"{OF}/usage/group/", 400, "Group name is missing"),
+        (f"{OF}/applications/sleeping", 400, ALLOWED),
+        (f"{OF}/applications/active?status=happy", 400, STATUSES),
+        (f"{OF}/queue/root.%25zz", 400, 'invalid URL escape "%zz"'),
         ("/ws/v1/events/batch?count=0", 400, '0 is not a valid value for "count"'),
-        (
-            "/ws/v1/events/batch?start=-1",
-            400,
-            'strconv.ParseUint: parsing "-1": invalid syntax',
-        ),
-        (
-            "/ws/v1/events/batch?count=18446744073709551616",
-            400,
-            'strconv.ParseUint: parsing "18446744073709551616": value out of range',
-        ),
+        ("/ws/v1/events/batch?start=-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
+        ("/ws/v1/events/batch?count=18446744073709551616", 400, RANGE),
         ("/ws/v1/config?rmID=no", 404, "Resource manager not found"),
         ("/ws/v1/nothing", 404, "Not Found"),
         ("/debug/pprof/mutex", 404, "Not Found"),
     ],
 )
-async def test_2_14_errors(path: str, status: int, text: str) -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            response = await client.get(path)
+async def test_2_14_errors(path: str, status: int, text: str, client: Client) -> None:
+    response = await client.get(path)
     assert response.status_code == status
     assert response.json() == {"status_code": status, "message": text, "description": text}
     assert response.headers["content-type"] == "application/json; charset=UTF-8"
     assert CORS.items() <= dict(response.headers).items()
 
 
-async def test_2_14_headers_are_on_every_answer() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with on_a_port(cluster) as client:
-            for method, path, status in (
-                ("GET", "/ws/v1/clusters", 200),
-                ("HEAD", "/ws/v1/partition/default/nodes", 200),
-                ("OPTIONS", "/ws/v1/clusters", 200),
-                ("POST", "/ws/v1/clusters", 405),
-                ("DELETE", "/ws/v1/config", 405),
-                ("GET", "/ws/v1/stack", 200),
-                ("GET", "/ws/v1/nothing", 404),
-            ):
-                response = await client.request(method, path)
-                assert response.status_code == status, path
-                assert CORS.items() <= dict(response.headers).items(), path
-                assert response.headers["x-content-type-options"] == "nosniff"
-                assert "server" not in response.headers
+async def test_2_14_headers_are_on_every_answer(remote: Client) -> None:
+    for method, path, status in (
+        ("GET", "/ws/v1/clusters", 200),
+        ("HEAD", f"{OF}/nodes", 200),
+        ("OPTIONS", "/ws/v1/clusters", 200),
+        ("POST", "/ws/v1/clusters", 405),
+        ("DELETE", "/ws/v1/config", 405),
+        ("GET", "/ws/v1/stack", 200),
+        ("GET", "/ws/v1/nothing", 404),
+    ):
+        response = await remote.request(method, path)
+        assert response.status_code == status, path
+        assert CORS.items() <= dict(response.headers).items(), path
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "server" not in response.headers
 
 
-async def test_2_14_methods() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            refused = await client.delete("/ws/v1/clusters")
-            assert refused.json() == {
-                "status_code": 405,
-                "message": "Method Not Allowed",
-                "description": "Method Not Allowed",
-            }
-            assert refused.headers["allow"] == "GET, HEAD, OPTIONS"
-            asked = await client.options("/ws/v1/config")
-            assert (asked.headers["allow"], asked.content) == ("GET, HEAD, OPTIONS, PUT", b"")
-            head = await client.head("/ws/v1/clusters")
-            full = await client.get("/ws/v1/clusters")
-            assert head.content == b""
-            assert head.headers["content-length"] == full.headers["content-length"]
+async def test_2_14_methods(client: Client) -> None:
+    refused = await client.delete("/ws/v1/clusters")
+    text = "Method Not Allowed"
+    assert refused.json() == {"status_code": 405, "message": text, "description": text}
+    assert refused.headers["allow"] == "GET, HEAD, OPTIONS"
+    asked = await client.options("/ws/v1/config")
+    assert (asked.headers["allow"], asked.content) == ("GET, HEAD, OPTIONS, PUT", b"")
+    head = await client.head("/ws/v1/clusters")
+    full = await client.get("/ws/v1/clusters")
+    assert head.content == b""
+    assert head.headers["content-length"] == full.headers["content-length"]
 
 
-async def test_2_14_names_are_decoded_after_the_path_was_taken_apart() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with on_a_port(cluster) as client:
-            odd = quote(ODD, safe="")
-            found = await client.get(f"/ws/v1/partition/default/application/{odd}")
-            assert found.json()["applicationID"] == ODD
-            node = await client.get("/ws/v1/partition/default/node/odd%2Fnode")
-            assert node.json()["nodeID"] == "odd/node"
-            user = await client.get("/ws/v1/partition/default/usage/user/e.f%40example.org")
-            assert user.json()["userName"] == "e.f@example.org"
-            # queues are escaped twice by YuniKorn's clients, once by others
-            for name in ("root.odd:queue", "root.odd%3Aqueue", "root.odd%253Aqueue"):
-                queue = await client.get(f"/ws/v1/partition/default/queue/{name}")
-                assert queue.json()["queuename"] == "root.odd:queue"
-            # and a partition may have the resource manager before it
-            assert (await client.get("/ws/v1/partition/%5Brm%5Ddefault/nodes")).status_code == 200
+async def test_2_14_names_are_decoded_after_the_path_was_taken_apart(remote: Client) -> None:
+    odd = quote(ODD, safe="")
+    found = await remote.get(f"{OF}/application/{odd}")
+    assert found.json()["applicationID"] == ODD
+    node = await remote.get(f"{OF}/node/odd%2Fnode")
+    assert node.json()["nodeID"] == "odd/node"
+    user = await remote.get(f"{OF}/usage/user/e.f%40example.org")
+    assert user.json()["userName"] == "e.f@example.org"
+    # queues are escaped twice by YuniKorn's clients, once by others
+    for name in ("root.odd:queue", "root.odd%3Aqueue", "root.odd%253Aqueue"):
+        queue = await remote.get(f"{OF}/queue/{name}")
+        assert queue.json()["queuename"] == "root.odd:queue"
+    # and a partition may have the resource manager before it
+    assert (await remote.get("/ws/v1/partition/%5Brm%5Ddefault/nodes")).status_code == 200
 
 
-async def test_2_14_a_queue_has_what_is_below_it_only_if_asked() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            path = "/ws/v1/partition/default/queue/root.prod"
-            bare = (await client.get(path)).json()
-            assert bare["children"] == [] and len(bare["childNames"]) == 3
-            for query in ("?subtree", "?subtree=", "?subtree=false"):
-                full = (await client.get(path + query)).json()
-                assert [each["queuename"] for each in full["children"]] == bare["childNames"]
+async def test_2_14_a_queue_has_what_is_below_it_only_if_asked(client: Client) -> None:
+    path = f"{OF}/queue/root.prod"
+    bare = (await client.get(path)).json()
+    assert bare["children"] == [] and len(bare["childNames"]) == 3
+    for query in ("?subtree", "?subtree=", "?subtree=false"):
+        full = (await client.get(path + query)).json()
+        assert [each["queuename"] for each in full["children"]] == bare["childNames"]
 
 
-async def test_2_14_applications_by_state() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
+async def test_2_14_applications_by_state(client: Client) -> None:
+    async def names(path: str) -> set[str]:
+        found = (await client.get(f"{OF}/{path}")).json()
+        return {app["applicationID"] for app in found}
 
-            async def names(path: str) -> set[str]:
-                found = (await client.get(f"/ws/v1/partition/default/{path}")).json()
-                return {app["applicationID"] for app in found}
-
-            assert "done" in await names("applications/completed")
-            assert await names("applications/rejected") == {"again"}
-            active = await names("applications/active")
-            assert {"gang", "wide", ODD} <= active
-            for status in ("running", "Running", "RUNNING"):
-                assert "gang" in await names(f"applications/active?status={status}")
-            assert await names("queue/root.prod.gangs/applications/active?status=running") == {
-                "gang"
-            }
-            # ended ones can still be looked at
-            done = (await client.get("/ws/v1/partition/default/application/done")).json()
-            assert (done["applicationState"], done["finishedTime"] > 0) == ("Completed", True)
+    assert "done" in await names("applications/completed")
+    assert await names("applications/rejected") == {"again"}
+    active = await names("applications/active")
+    assert {"gang", "wide", ODD} <= active
+    for status in ("running", "Running", "RUNNING"):
+        assert "gang" in await names(f"applications/active?status={status}")
+    assert await names("queue/root.prod.gangs/applications/active?status=running") == {"gang"}
+    # ended ones can still be looked at
+    done = (await client.get(f"{OF}/application/done")).json()
+    assert (done["applicationState"], done["finishedTime"] > 0) == ("Completed", True)
 
 
-async def test_2_14_the_configuration_as_yaml_and_as_json() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            text = await client.get("/ws/v1/config")
-            data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
-            assert text.headers["content-type"] == "application/x-yaml; charset=UTF-8"
-            assert data.headers["content-type"] == "application/json; charset=UTF-8"
-            assert yaml.safe_load(text.text) == data.json()
-            assert data.json()["checksum"] == checksum(CONFIG)
-            assert data.json()["extra"] == {"health.checkInterval": "1h"}
-            # it could be loaded again
-            again = await client.post("/ws/v1/validate-conf", content=_partitions(data.json()))
-            assert again.json() == {"allowed": True, "reason": ""}
+async def test_2_14_the_configuration_as_yaml_and_as_json(client: Client) -> None:
+    text = await client.get("/ws/v1/config")
+    data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
+    assert text.headers["content-type"] == "application/x-yaml; charset=UTF-8"
+    assert data.headers["content-type"] == "application/json; charset=UTF-8"
+    assert yaml.safe_load(text.text) == data.json()
+    assert data.json()["checksum"] == checksum(CONFIG)
+    assert data.json()["extra"] == {"health.checkInterval": "1h"}
+    # it could be loaded again
+    again = await client.post(
+        "/ws/v1/validate-conf", json={"partitions": data.json()["partitions"]}
+    )
+    assert again.json() == {"allowed": True, "reason": ""}
 
 
-def _partitions(configuration: dict[str, object]) -> str:
-    return json.dumps({"partitions": configuration["partitions"]})
+async def test_2_14_validate_conf_always_answers(remote: Client) -> None:
+    async def verdict(body: bytes) -> tuple[bool, str]:
+        response = await remote.post("/ws/v1/validate-conf", content=body)
+        assert response.status_code == 200
+        return response.json()["allowed"], response.json()["reason"]
+
+    assert await verdict(CONFIG.encode()) == (True, "")
+    allowed, reason = await verdict(b"partitions: [{queues: [{name: 'a b'}]}]")
+    assert not allowed and "line 1" in reason
+    assert await verdict(b"\xff") == (False, "the configuration is not UTF-8")
+    assert not (await verdict(b"a: &a [*a]"))[0]
+
+    too_long = await remote.post("/ws/v1/validate-conf", content=b"#" * (MAX_BYTES + 1))
+    assert too_long.status_code == 413
+
+    async def endless() -> object:
+        for _ in range(100):
+            yield b"#" * 65536
+
+    chunked = await remote.post("/ws/v1/validate-conf", content=endless())  # type: ignore[arg-type]
+    assert chunked.status_code == 413
 
 
-async def test_2_14_validate_conf_always_answers() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with on_a_port(cluster) as client:
-
-            async def verdict(body: bytes) -> tuple[bool, str]:
-                response = await client.post("/ws/v1/validate-conf", content=body)
-                assert response.status_code == 200
-                return response.json()["allowed"], response.json()["reason"]
-
-            assert await verdict(CONFIG.encode()) == (True, "")
-            allowed, reason = await verdict(b"partitions: [{queues: [{name: 'a b'}]}]")
-            assert not allowed and "line 1" in reason
-            assert await verdict(b"\xff") == (False, "the configuration is not UTF-8")
-            assert not (await verdict(b"a: &a [*a]"))[0]
-
-            too_long = await client.post("/ws/v1/validate-conf", content=b"#" * (MAX_BYTES + 1))
-            assert too_long.status_code == 413
-
-            async def endless() -> object:
-                for _ in range(100):
-                    yield b"#" * 65536
-
-            chunked = await client.post("/ws/v1/validate-conf", content=endless())  # type: ignore[arg-type]
-            assert chunked.status_code == 413
+async def test_2_12_health_is_not_there_before_the_first_check(cluster: LiveCluster) -> None:
+    cluster.views._health = None
+    async with client_of(cluster) as client:
+        response = await client.get("/ws/v1/scheduler/healthcheck")
+        assert response.status_code == 404
+        assert response.json()["message"] == "Health check is not available"
+    # while the application runs it is checked, at once and then again and again
+    async with on_a_port(cluster) as client:
+        while (response := await client.get("/ws/v1/scheduler/healthcheck")).status_code == 404:
+            await asyncio.sleep(0)
+        assert response.json()["Healthy"]
+        assert len((await client.get("/ws/v1/history/apps")).json()) == 2
 
 
-async def test_2_12_health_is_not_there_before_the_first_check() -> None:
-    with LiveCluster(busy=False) as cluster:
-        cluster.views._health = None
-        async with client_of(cluster) as client:
-            response = await client.get("/ws/v1/scheduler/healthcheck")
-            assert (response.status_code, response.json()["message"]) == (
-                404,
-                "Health check is not available",
-            )
-        # while the application runs it is checked, at once and then again and again
-        async with on_a_port(cluster) as client:
-            while (response := await client.get("/ws/v1/scheduler/healthcheck")).status_code == 404:
-                await asyncio.sleep(0)
-            assert response.json()["Healthy"]
-            assert len((await client.get("/ws/v1/history/apps")).json()) == 2
+async def test_2_13_the_state_dump_is_what_the_views_say(cluster: LiveCluster) -> None:
+    async with client_of(cluster) as client:
+        first, second = await asyncio.gather(
+            client.get("/ws/v1/fullstatedump"), client.get("/debug/fullstatedump")
+        )
+        dump = cluster.service.read(lambda scheduler: cluster.views.state_dump())
+        dump["logLevel"] = first.json()["logLevel"]
+        assert first.json() == second.json() == dump
+        assert first.text.count("\n") > len(dump["nodes"][0]["nodesInfo"])  # for people as well
 
 
-async def test_2_13_the_state_dump_is_what_the_views_say() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            first, second = await asyncio.gather(
-                client.get("/ws/v1/fullstatedump"), client.get("/debug/fullstatedump")
-            )
-            dump = cluster.service.read(lambda scheduler: cluster.views.state_dump())
-            dump["logLevel"] = first.json()["logLevel"]
-            assert first.json() == second.json() == dump
-            assert first.text.count("\n") > len(dump["nodes"][0]["nodesInfo"])  # for people as well
+async def test_2_14_the_stacks_of_all_threads(busy: LiveCluster) -> None:
+    async with client_of(busy) as client:
+        for path in ("/ws/v1/stack", "/debug/stack", "/debug/pprof/goroutine"):
+            response = await client.get(path)
+            assert response.headers["content-type"] == "text/plain; charset=UTF-8"
+            assert "[quadriga]" in response.text and "[MainThread]" in response.text
 
 
-async def test_2_14_the_stacks_of_all_threads() -> None:
-    with LiveCluster() as cluster:
-        async with client_of(cluster) as client:
-            for path in ("/ws/v1/stack", "/debug/stack", "/debug/pprof/goroutine"):
-                response = await client.get(path)
-                assert response.headers["content-type"] == "text/plain; charset=UTF-8"
-                assert "[quadriga]" in response.text and "[MainThread]" in response.text
-
-
-async def test_probes_tell_whether_it_lives_and_is_ready() -> None:
-    with LiveCluster(busy=False) as cluster:
-        async with client_of(cluster) as client:
-            assert (await client.get("/livez")).json() == {"status": "ok"}
-            assert (await client.get("/readyz")).json() == {"status": "ok"}
-            cluster.service.stop()
-            for path, text in (
-                ("/livez", "The scheduler has stopped"),
-                ("/readyz", "the service has been stopped"),
-                ("/ws/v1/clusters", "the service has been stopped"),
-            ):
-                response = await client.get(path)
-                assert (response.status_code, response.json()["message"]) == (503, text)
+async def test_probes_tell_whether_it_lives_and_is_ready(cluster: LiveCluster) -> None:
+    async with client_of(cluster) as client:
+        assert (await client.get("/livez")).json() == {"status": "ok"}
+        assert (await client.get("/readyz")).json() == {"status": "ok"}
+        cluster.service.stop()
+        for path, text in (
+            ("/livez", "The scheduler has stopped"),
+            ("/readyz", "the service has been stopped"),
+            ("/ws/v1/clusters", "the service has been stopped"),
+        ):
+            response = await client.get(path)
+            assert (response.status_code, response.json()["message"]) == (503, text)

@@ -78,15 +78,14 @@ async def test_who_goes_makes_room() -> None:
 
 
 @pytest.mark.asyncio
-async def test_it_says_when_it_ends() -> None:
-    with LiveCluster(busy=False) as cluster:
-        server = WebServer(create_app(cluster.service, cluster.views), port=0)
-        await server.ended()
-        await server.start()
-        ended = asyncio.create_task(server.ended())
-        await server.stop()
-        async with asyncio.timeout(PATIENCE):
-            await ended
+async def test_it_says_when_it_ends(cluster: LiveCluster) -> None:
+    server = WebServer(create_app(cluster.service, cluster.views), port=0)
+    await server.ended()
+    await server.start()
+    ended = asyncio.create_task(server.ended())
+    await server.stop()
+    async with asyncio.timeout(PATIENCE):
+        await ended
 
 
 def test_the_names_of_a_certificate_are_all_that_it_goes_by() -> None:

@@ -1,0 +1,23 @@
+"""What the tests of the core share: both message orders, and a script with a node.
+
+A file whose tests begin elsewhere has a ``script`` of its own, made by ``core_world.scripted``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from core_world import MESSAGE_ORDERS, scripted
+
+from quadriga.sim.script import Script
+
+
+@pytest.fixture(params=MESSAGE_ORDERS)
+def order(request: pytest.FixtureRequest) -> str:
+    """Both message orders of X8."""
+    return str(request.param)
+
+
+@pytest.fixture
+def script(order: str) -> Script:
+    """One queue and one node with a memory of 20, in both message orders."""
+    return scripted(order=order, memory=20)

@@ -1,0 +1,81 @@
+"""What the tests of the core share: a script to begin with, and what they read off it."""
+
+from __future__ import annotations
+
+from quadriga.core import Options
+from quadriga.sim.script import ONE_QUEUE, Script
+
+__all__ = ["MESSAGE_ORDERS", "in_order", "news", "queues", "running_gang", "scripted", "state"]
+
+#: the two orders in which a resource manager can have its messages (X8)
+MESSAGE_ORDERS = ("design", "k8shim")
+
+
+def scripted(
+    config: str = ONE_QUEUE,
+    *apps: str,
+    order: str = "",
+    nodes: tuple[str, ...] = ("n1",),
+    options: Options | None = None,
+    extra: dict[str, str] | None = None,
+    **each: int,
+) -> Script:
+    """A script with these nodes, ``each`` of which has this much, and applications.
+
+    The script has no nodes where no resource is given. An application is ``name`` or ``name:queue``.
+    """
+    said = {"si.messageOrder": order} if order else {}
+    script = Script(config, extra={**said, **(extra or {})}, options=options)
+    for node in nodes if each else ():
+        script.node(node, **each)
+    for app in apps:
+        script.app(*app.split(":"))
+    return script
+
+
+def queues(*paths: str, **properties: str) -> str:
+    """A configuration of these queues (``a``, ``p.a``) below root, everyone may submit to.
+
+    Properties of a queue are YAML, by its path with ``_`` for the dots: ``p_a="maxapplications: 1"``.
+    """
+
+    def told(name: str, path: str) -> str:
+        prefix = f"{path}." if path else ""
+        below: list[str] = []
+        for each in paths:
+            first = each.removeprefix(prefix).split(".")[0]
+            if each.startswith(prefix) and first not in below:
+                below.append(first)
+        own = [properties[key]] if (key := path.replace(".", "_") or "root") in properties else []
+        children = ", ".join(told(child, prefix + child) for child in below)
+        lines = [f"name: {name}", *own, *([f"queues: [{children}]"] if children else [])]
+        return "{" + ", ".join(lines if path else [*lines, "submitacl: '*'"]) + "}"
+
+    return "partitions: [{name: default, queues: [" + told("root", "") + "]}]"
+
+
+def state(script: Script, app: str = "g") -> str:
+    """The state of the application."""
+    return script.scheduler.application(app).state
+
+
+def news(heard: list[str]) -> list[str]:
+    """The allocations among what is heard: ``g/p0-0 on n1``."""
+    new = (line.removeprefix("new ") for line in heard if line.startswith("new "))
+    return [line.split(" placeholder")[0] for line in new]
+
+
+def in_order(order: str, update: str, *rest: str) -> list[str]:
+    """X8: the design's order ends with the update, the k8shim's begins with it."""
+    return [*rest, update] if order == "design" else [update, *rest]
+
+
+def running_gang(
+    script: Script, count: int = 2, size: int = 1, style: str = "Soft", app: str = "g"
+) -> None:
+    """The application with all its placeholders p0, p1, ... of group tg."""
+    script.app(app, gang={"memory": count * size}, style=style)
+    keys = [f"p{n}" for n in range(count)]
+    script.ask(app, *keys, group="tg", placeholder=True, memory=size)
+    script.schedule()
+    assert state(script, app) == "Running"

@@ -1,0 +1,52 @@
+"""Configurations in YAML's flow form, and what the tests of orders and preemption read off a script."""
+
+from __future__ import annotations
+
+from quadriga.sim.script import Script
+
+__all__ = ["below", "keys", "limits", "most", "news", "reserved", "tree", "waited"]
+
+
+def below(*queues: str) -> str:
+    """``queues`` with these, each as its name and what else it has: ``a, maxapplications: 1``."""
+    return f"queues: [{', '.join(f'{{name: {queue}}}' for queue in queues)}]"
+
+
+def tree(*queues: str, root: str = "submitacl: '*'", partition: str = "") -> str:
+    """A configuration with these queues below root; ``root`` and ``partition`` are added there."""
+    own = ", ".join(each for each in ("name: root", root, below(*queues)) if each)
+    said = ", ".join(each for each in ("name: default", partition, f"queues: [{{{own}}}]") if each)
+    return f"partitions: [{{{said}}}]"
+
+
+def limits(*entries: str) -> str:
+    """``limits`` with these: ``users: [ann], maxapplications: 1``."""
+    return f"limits: [{', '.join(f'{{limit: x, {entry}}}' for entry in entries)}]"
+
+
+def most(vcore: int) -> str:
+    """A max, or none where it is zero; to follow the name of a queue."""
+    return f", resources: {{max: {{vcore: {vcore}m}}}}" if vcore else ""
+
+
+def news(heard: list[str]) -> list[str]:
+    """The allocations: ``app/key-0 on n1``."""
+    return [line.removeprefix("new ") for line in heard if line.startswith("new ")]
+
+
+def keys(heard: list[str]) -> list[str]:
+    """The keys of the asks that were allocated."""
+    return [line.split()[0].partition("/")[2].rpartition("-")[0] for line in news(heard)]
+
+
+def reserved(script: Script) -> dict[str, str]:
+    """The asks that have a node reserved, by node id."""
+    nodes = script.scheduler.partition().nodes.values()
+    return {n.node_id: n.reservation.ask.key for n in nodes if n.reservation is not None}
+
+
+def waited(script: Script, seconds: float = 2) -> list[str]:
+    """A round, this time, and another round, of which the lines are returned."""
+    script.schedule()
+    script.advance(seconds)
+    return script.schedule()

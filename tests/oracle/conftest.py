@@ -1,0 +1,21 @@
+"""The recordings of the Go core, which are read once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.comparison import Verdict, judge
+from tests.oracle.scenario import Scenario, scenarios
+
+
+@pytest.fixture(scope="session")
+def recordings(shared: Path) -> list[Scenario]:
+    return list(scenarios([shared / "data" / "oracle"]))
+
+
+@pytest.fixture(scope="session")
+def verdicts(recordings: list[Scenario]) -> list[Verdict]:
+    """Each recording as it was played and compared, once."""
+    return [judge(scenario) for scenario in recordings]
