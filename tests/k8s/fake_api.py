@@ -271,7 +271,7 @@ class FakeTime:
 
 @asynccontextmanager
 async def client_of(
-    api: FakeApi, time: FakeTime | None = None, *, timeout: float = 5.0, **limits: int
+    api: FakeApi, time: FakeTime | None = None, *, timeout: float = 600.0, **limits: int
 ) -> AsyncIterator[Client]:
     time = time or FakeTime()
     numbers = {"qps": 1_000_000, "burst": 1_000_000, "inflight": 32} | limits

@@ -26,6 +26,8 @@ CHUNKED = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"3;ext=1\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
 )
+pytestmark = pytest.mark.asyncio
+
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 
 
@@ -80,7 +82,7 @@ async def server(
         await asyncio.sleep(0.01)
 
 
-async def ask(url: str, times: int = 1, timeout: float = 5.0, method: str = "GET") -> list[Any]:
+async def ask(url: str, times: int = 1, timeout: float = 600.0, method: str = "GET") -> list[Any]:
     connections = Connections(url, None)
     try:
         found = []
@@ -93,7 +95,6 @@ async def ask(url: str, times: int = 1, timeout: float = 5.0, method: str = "GET
         await asyncio.sleep(0)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -113,7 +114,6 @@ async def test_k191_a_reply_in_each_form_leaves_the_connection_open(
         assert found.connections == 1
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "reply",
     [
@@ -129,14 +129,12 @@ async def test_after_some_replies_the_connection_is_not_used_again(reply: bytes)
         assert found.connections == 2
 
 
-@pytest.mark.asyncio
 async def test_a_reply_may_end_with_its_connection() -> None:
     async with server(b"HTTP/1.1 200 OK\r\n\r\nall of it") as found:
         found.closes_after_reply = True
         assert await ask(found.url) == [(200, b"all of it")]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "reply",
     [
@@ -155,7 +153,6 @@ async def test_what_is_no_reply_is_an_error(reply: bytes) -> None:
             await ask(found.url)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "reply",
     [None, b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"],
@@ -167,55 +164,51 @@ async def test_a_connection_that_ends_too_early(reply: bytes | None) -> None:
             await ask(found.url)
 
 
-@pytest.mark.asyncio
 async def test_a_request_without_a_reply_ends_after_its_time_and_so_does_its_connection() -> None:
-    async with server(b"", LENGTH) as found:
+    async with server(b"") as found:
         connections = Connections(found.url, None)
         with pytest.raises(Broken, match="no answer in time"):
             await connections.exchange("GET", REQUEST, 0.02)
-        reply = await connections.exchange("GET", REQUEST, 5.0)
-        assert reply.status == 201
+        found.replies.clear()  # also when the connection took longer to open
+        assert (await connections.exchange("GET", REQUEST, 600.0)).status == 201
         assert found.connections == 2
         connections.close()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("DELETE", True), ("POST", False)])
 async def test_a_kept_connection_that_the_server_has_closed(method: str, again: bool) -> None:
     async with server(LENGTH, None, LENGTH) as found:
         connections = Connections(found.url, None)
-        await connections.exchange(method, REQUEST, 5.0)
+        await connections.exchange(method, REQUEST, 600.0)
         if again:
-            assert (await connections.exchange(method, REQUEST, 5.0)).status == 201
+            assert (await connections.exchange(method, REQUEST, 600.0)).status == 201
         else:
             # It may have taken effect: whoever sends it looks first.
             with pytest.raises(Broken):
-                await connections.exchange(method, REQUEST, 5.0)
+                await connections.exchange(method, REQUEST, 600.0)
         connections.close()
 
 
-@pytest.mark.asyncio
 async def test_a_closed_connection_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     async with server() as found:
         connections = Connections(found.url, None)
-        await connections.exchange("POST", REQUEST, 5.0)
+        await connections.exchange("POST", REQUEST, 600.0)
         found.hang_up()
         await asyncio.sleep(0.02)
-        await connections.exchange("POST", REQUEST, 5.0)
+        await connections.exchange("POST", REQUEST, 600.0)
         # Nor is one that nobody has used for long: the server may be closing it.
         loop = asyncio.get_running_loop()
         before = loop.time
         monkeypatch.setattr(loop, "time", lambda: before() + 61)
-        await connections.exchange("POST", REQUEST, 500.0)
+        await connections.exchange("POST", REQUEST, 600.0)
         assert found.connections == 3
         connections.close()
 
 
-@pytest.mark.asyncio
 async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None:
     async with server(b"") as found:
         connections = Connections(found.url, None)
-        task = asyncio.create_task(connections.exchange("GET", REQUEST, 5.0))
+        task = asyncio.create_task(connections.exchange("GET", REQUEST, 600.0))
         while not found.requests:
             await asyncio.sleep(0.001)
         task.cancel()
@@ -226,22 +219,19 @@ async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None
 
 
 @given(st.lists(st.integers(1, 40), max_size=20), st.sampled_from([LENGTH, CHUNKED]))
-def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        connection = Connection(loop)
-        waiter = connection._waiter = loop.create_future()
-        rest = reply
-        for size in sizes:
-            if waiter.done():
-                break
-            connection.received(rest[:size])
-            rest = rest[size:]
-        if not waiter.done():
-            connection.received(rest)
-        assert (await waiter).body == b"hello"
-
-    asyncio.run(scenario())
+async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
+    loop = asyncio.get_running_loop()
+    connection = Connection(loop)
+    waiter = connection._waiter = loop.create_future()
+    rest = reply
+    for size in sizes:
+        if waiter.done():
+            break
+        connection.received(rest[:size])
+        rest = rest[size:]
+    if not waiter.done():
+        connection.received(rest)
+    assert (await waiter).body == b"hello"
 
 
 # -- TLS -----------------------------------------------------------------------------------------
@@ -251,24 +241,12 @@ def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     key, cert = folder / "key.pem", folder / "cert.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-keyout",
-        str(key),
-    ]
-    command += ["-out", str(cert), "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test".split()
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
     subprocess.run(command, check=True, capture_output=True)
     return key, cert
 
 
-@pytest.mark.asyncio
 async def test_k191_the_servers_certificate_is_verified(certificate: tuple[Path, Path]) -> None:
     key, cert = certificate
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -278,17 +256,16 @@ async def test_k191_the_servers_certificate_is_verified(certificate: tuple[Path,
         trusting = ssl.create_default_context(cafile=cert)
         async with Client(Login(found.url, trusting), limits) as client:
             assert await client.request("GET", "/a") == (201, b"hello")
-            async with client.stream("/b?watch=1", 5.0) as stream:
+            async with client.stream("/b?watch=1", 600.0) as stream:
                 assert [chunk async for chunk in stream.chunks()] == [b"hello"]
         async with Client(Login(found.url, ssl.create_default_context()), limits) as client:
             with pytest.raises(NoAnswer, match="certificate verify failed"):
                 await client.request("GET", "/a")
             with pytest.raises(NoAnswer, match="certificate verify failed"):
-                async with client.stream("/b?watch=1", 5.0):
+                async with client.stream("/b?watch=1", 600.0):
                     pass
 
 
-@pytest.mark.asyncio
 async def test_what_stands_in_a_request() -> None:
     limits = Limits(1000, 1000, 32, clock=lambda: 0)
     async with server() as found:
@@ -303,7 +280,6 @@ async def test_what_stands_in_a_request() -> None:
         assert b"Content-Length" not in request
 
 
-@pytest.mark.asyncio
 async def test_a_token_with_a_line_end_in_it_is_not_sent() -> None:
     with pytest.raises(LoginError, match="no header may have"):
         await Fixed("Bearer abc\r\nX-Evil: 1").header()
@@ -317,7 +293,7 @@ def chunked(*parts: bytes, end: bool = True) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n" * end
 
 
-async def read_all(url: str, timeout: float = 5.0) -> bytes:
+async def read_all(url: str, timeout: float = 600.0) -> bytes:
     connections = Connections(url, None)
     connection = await connections.connect(timeout)
     try:
@@ -331,7 +307,6 @@ async def read_all(url: str, timeout: float = 5.0) -> bytes:
         connections.close()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -346,7 +321,6 @@ async def test_a_stream_is_read_to_its_end(reply: bytes, expected: bytes) -> Non
         assert await read_all(found.url) == expected
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("reply", [chunked(b"half", end=False), None, b"SSH-2.0-OpenSSH\r\n\r\n"])
 async def test_a_stream_that_ends_too_early_is_an_error(reply: bytes | None) -> None:
     async with server(reply) as found:
@@ -355,7 +329,6 @@ async def test_a_stream_that_ends_too_early_is_an_error(reply: bytes | None) -> 
             await read_all(found.url)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("reply", [b"", chunked(b"half", end=False)])
 async def test_a_stream_ends_after_its_time(reply: bytes) -> None:
     async with server(reply) as found:
@@ -363,13 +336,12 @@ async def test_a_stream_ends_after_its_time(reply: bytes) -> None:
             await read_all(found.url, 0.05)
 
 
-@pytest.mark.asyncio
 async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
     parts = [b"x" * 10_000 + b"%04d\n" % number for number in range(600)]
     async with server(chunked(*parts)) as found:
         connections = Connections(found.url, None)
-        connection = await connections.connect(5.0)
-        await connection.stream(REQUEST, 60.0)
+        connection = await connections.connect(600.0)
+        await connection.stream(REQUEST, 600.0)
         # The server is in this loop too: it stops once the connection takes no more.
         before = -1
         while connection._unread != before:
@@ -384,7 +356,6 @@ async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
         connections.close()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("secure", [False, True])
 async def test_a_body_that_the_socket_does_not_take_at_once(
     secure: bool, certificate: tuple[Path, Path]
@@ -414,24 +385,22 @@ async def test_a_body_that_the_socket_does_not_take_at_once(
     url = f"{'https' if secure else 'http'}://127.0.0.1:{port}"
     trusting = ssl.create_default_context(cafile=cert)
     connections = Connections(url, trusting)
-    reply = await connections.exchange("POST", REQUEST + body, 5.0)
+    reply = await connections.exchange("POST", REQUEST + body, 600.0)
     assert (reply.body, got) == (b"hello", [body])
     connections.close()
     listening.close()
     await closed.wait()
 
 
-@pytest.mark.asyncio
 async def test_a_server_that_is_not_there() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         connections = Connections(f"http://127.0.0.1:{taken.getsockname()[1]}", None)
         with pytest.raises(OSError):
-            await connections.exchange("GET", REQUEST, 5.0)
+            await connections.exchange("GET", REQUEST, 600.0)
         connections.close()
 
 
-@pytest.mark.asyncio
 async def test_each_request_has_its_own_time() -> None:
     async with server(b"", b"") as found:
         connections = Connections(found.url, None)
