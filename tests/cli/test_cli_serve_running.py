@@ -62,7 +62,7 @@ FAILING = """
 import itertools
 from quadriga.core.driver.service import SchedulerService
 left, take = itertools.count(-50), SchedulerService._take
-SchedulerService._take = lambda service, busy: take(service, busy) if next(left) else 1 / 0
+SchedulerService._take = lambda service, *given: take(service, *given) if next(left) else 1 / 0
 """
 
 

@@ -11,7 +11,7 @@ from quadriga.sim.script import Script
 
 from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
 
-LOW_HAS_NONE = TWO_QUEUES.replace("            resources: {guaranteed: {vcore: 2m}}\n", "")
+LOW_HAS_NONE = TWO_QUEUES.replace(", resources: {guaranteed: {vcore: 2m}}", "")
 
 
 def queues(*lines: str) -> str:

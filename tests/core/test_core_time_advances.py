@@ -121,7 +121,7 @@ def test_q16_time_advances_in_any_world(seed: int) -> None:
     """Gangs of any age and timeout, preemption, lost nodes, and a driver that follows the deadlines."""
     rng = random.Random(seed)
     config = TWO_QUEUES.replace(
-        "submitacl: '*'", "submitacl: '*'\n        properties: {gang.gather.after: 1s}"
+        "submitacl: '*'", "submitacl: '*', properties: {gang.gather.after: 1s}"
     )
     script = Script(config, options=Options(), check=False)
     script.advance(rng.randrange(5000))

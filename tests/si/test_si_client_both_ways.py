@@ -82,7 +82,8 @@ def test_the_flows_of_the_design(scripts: Callable[..., Any], name: str, order: 
 def test_the_golden_flows(
     tell: Callable[[golden.Flow], None], order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(golden, "Script", RemoteScript)
+    extra = {"si.messageOrder": order}
+    monkeypatch.setattr(golden, "scripted", lambda order: RemoteScript(extra=extra))
     flow = golden.Flow(order)
     try:
         tell(flow)
