@@ -181,19 +181,21 @@ def keep_assumption(world: World) -> None:
     assert world.cache.assume(uid_of(world, "wide"), "n2") is None
 
 
-CASES: dict[Break, set[str]] = {
-    **{key: {"foreign"} for key in (lose_foreign, shrink_foreign, keep_foreign)},
-    **{key: {"pod"} for key in (lose_own, resize_own, keep_own)},
-    **{key: {"ask"} for key in (lose_ask, resize_ask, keep_ask)},
-    keep_application: {"application"},
-    lose_application: {"application", "pod"},
-    close_node: {"schedulable"},
-    shrink_node: {"capacity"},
-    **{key: {"node"} for key in (lose_node, keep_node)},
-    **{key: {"watched"} for key in (lose_in_cache, leave_out)},
-    keep_in_cache: {"watched", "pod"},
-    keep_assumption: {"assumed"},
+#: the kinds of differences that may be found
+KINDS: dict[str, tuple[Break, ...]] = {
+    "foreign": (lose_foreign, shrink_foreign, keep_foreign),
+    "pod": (lose_own, resize_own, keep_own),
+    "ask": (lose_ask, resize_ask, keep_ask),
+    "application": (keep_application,),
+    "application pod": (lose_application,),
+    "schedulable": (close_node,),
+    "capacity": (shrink_node,),
+    "node": (lose_node, keep_node),
+    "watched": (lose_in_cache, leave_out),
+    "watched pod": (keep_in_cache,),
+    "assumed": (keep_assumption,),
 }
+CASES = {each: set(kinds.split()) for kinds, breaks in KINDS.items() for each in breaks}
 
 
 @pytest.mark.parametrize("breaks", CASES, ids=lambda each: each.__name__)
