@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tree_side import below, news, reserved, tree
+
 from quadriga.si import TerminationType
 from quadriga.sim.script import Script
-
-from .tree_side import below, news, reserved, tree
 
 __all__ = [
     "ENFORCED", "NEVER", "PREEMPTED", "QUOTA", "TWO_QUEUES", "after", "ask", "cluster", "explained",

@@ -157,26 +157,6 @@ def test_5_13_node_score(policy: str, weights: str, score: float) -> None:
     assert script.scheduler.partition().nodes["n1"].score == pytest.approx(score)
 
 
-def test_5_7_what_others_occupy_counts_as_used() -> None:
-    script = cluster()
-    script.node("n1", vcore=4, occupied={"vcore": 2})
-    script.node("n2", vcore=4)
-    script.ask("app", "k", repeat=3, vcore=1)
-    assert nodes_of(script.schedule()) == ["n2", "n2", "n1"]
-
-
-def test_5_7_a_change_of_capacity_changes_the_order() -> None:
-    script = cluster(n1={"vcore": 4}, n2={"vcore": 4})
-    script.ask("app", "k", repeat=2, vcore=1)
-    script.schedule()
-    script.node("n2", NodeInfo.UPDATE, vcore=8)
-    script.ask("app", "l", vcore=1)
-    assert nodes_of(script.schedule()) == ["n2"]
-    script.node("n2", NodeInfo.UPDATE, vcore=2)
-    script.ask("app", "m", vcore=1)
-    assert nodes_of(script.schedule()) == ["n1"]
-
-
 def test_a_resource_type_that_turns_up_later_lengthens_every_book() -> None:
     script = cluster(n1={"vcore": 4})
     script.ask("app", "k", vcore=1)

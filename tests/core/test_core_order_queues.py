@@ -46,8 +46,6 @@ def first_of(
     return line.partition("/")[0]
 
 
-# -- child queues (5.4) ----------------------------------------------------------------------------
-
 TWO = tree("a", "b")
 BY_SHARE = tree("a", "b", root="submitacl: '*', properties: {application.sort.priority: disabled}")
 LARGE = 2**53
@@ -162,14 +160,6 @@ def test_5_13_priority_of_a_queue(properties: str, priority: int) -> None:
     assert partition.root.priority is None
 
 
-def test_5_4_the_priority_of_a_queue_follows_its_asks() -> None:
-    script = prepared(TWO, "x:a", "y:b")
-    script.ask("x", "high", priority=9, vcore=1)
-    script.ask("x", "low", vcore=1)
-    script.ask("y", "middle", priority=5, vcore=1)
-    assert news(script.schedule()) == ["x/high-0", "y/middle-0", "x/low-0"]
-
-
 def test_5_4_what_a_quota_blocks_does_not_hide_what_is_behind_it() -> None:
     """An urgent ask for which the parent has no room lets the others of its queue pass."""
     script = prepared(tree(f"p{most(4)}, {below('a', 'b')}"), "x:p.a", "y:p.b")
@@ -194,9 +184,6 @@ def test_shares_are_ordered_as_fractions(a: int, b: int, c: int, d: int) -> None
     left, right = Fraction(a, b), Fraction(c, d)
     assert (left < right) == (exact_share(a, b) < exact_share(c, d))
     assert (left == right) == (exact_share(a, b) == exact_share(c, d))
-
-
-# -- applications (5.5) ----------------------------------------------------------------------------
 
 
 def leaf(policy: str, priority: str = "enabled", more: str = "") -> str:
@@ -236,23 +223,6 @@ def test_5_5_fair_by_share_and_priority(
 ) -> None:
     asked = [{"vcore": 1, "priority": urgency}, {"vcore": 1}]
     assert first_of(config, ("a:q", "b:q"), held, asked, memory=1000) == first
-
-
-def test_5_5_fair_takes_turns() -> None:
-    script = prepared(leaf("fair"), "a:q", "b:q", "c:q")
-    for app in "abc":
-        script.ask(app, "k", repeat=2, vcore=1)
-    assert news(script.schedule()) == ["a/k-0", "b/k-0", "c/k-0", "a/k-1", "b/k-1", "c/k-1"]
-
-
-def test_5_5_fair_a_release_brings_its_application_forward() -> None:
-    script = prepared(leaf("fair"), "a:q", "b:q", vcore=6)
-    script.ask("a", "k", repeat=5, vcore=1)
-    script.ask("b", "k", repeat=5, vcore=1)
-    script.schedule()
-    script.release("b", "k-0")
-    script.release("b", "k-1")
-    assert news(script.schedule()) == ["b/k-3", "b/k-4"]
 
 
 def test_2_9_stateaware_one_application_after_the_other() -> None:
@@ -311,21 +281,11 @@ def test_5_12_a_place_that_several_want_goes_by_the_order_of_queues() -> None:
     assert news(script.schedule()) == ["x/k-0"]
 
 
-# -- asks (5.6) ------------------------------------------------------------------------------------
-
-
 def test_5_6_asks_by_priority_then_age() -> None:
     script = prepared(tree("q"), "a:q")
     for key, priority, size in (("k1", 0, 1), ("k2", 5, 2), ("k3", 0, 3), ("k4", 5, 1)):
         script.ask("a", key, priority=priority, vcore=size)
     assert news(script.schedule()) == ["a/k2-0", "a/k4-0", "a/k1-0", "a/k3-0"]
-
-
-def test_5_6_an_ask_that_fits_nowhere_lets_the_next_one_pass() -> None:
-    script = prepared(tree("q"), "a:q", vcore=4)
-    script.ask("a", "big", priority=9, vcore=5)
-    script.ask("a", "small", vcore=1)
-    assert news(script.schedule()) == ["a/small-0"]
 
 
 def test_5_6_many_sizes_at_once() -> None:
@@ -341,9 +301,6 @@ def test_5_6_many_sizes_at_once() -> None:
         script.ask("a", f"l{at:03}", vcore=1000 + at)
     script.check = True
     assert len(news(script.schedule())) == 400
-
-
-# -- quotas (5.1, 5.3) -----------------------------------------------------------------------------
 
 
 def test_5_13_headroom() -> None:
@@ -378,30 +335,3 @@ def test_5_1_zero_is_a_limit_only_beside_something_else(limit: str, served: list
     script.ask("x", "cpu", vcore=1)
     script.ask("x", "mem", memory=1)
     assert news(script.schedule()) == served
-
-
-def test_5_3_a_full_quota_is_looked_at_again_when_something_is_released() -> None:
-    script = prepared(tree("a" + most(2)), "x:a", "y:a")
-    script.ask("x", "k", vcore=2)
-    script.ask("y", "k", vcore=1)
-    assert news(script.schedule()) == ["x/k-0"]
-    script.release("x", "k-0")
-    assert news(script.schedule()) == ["y/k-0"]
-
-
-def test_2_2_a_changed_sort_policy_holds_for_those_who_wait() -> None:
-    """Keys of different kinds never meet, whatever the policy was before."""
-    policies = [("fifo", "enabled"), ("fair", "disabled"), ("stateaware", "enabled")]
-    policies += [("fair", "enabled"), ("fifo", "disabled"), ("fair", "enabled")]
-    script = prepared(leaf("fifo"), "a:q", "b:q", "c:q", vcore=4)
-    for app in "abc":
-        script.ask(app, "k", repeat=9, vcore=1)
-        script.ask(app, "l", priority=1, vcore=2)
-    script.schedule(2)
-    for policy, priority in policies:
-        script.configure(leaf(policy, priority))
-        script.schedule(1)
-    script.release("a", "l-0")
-    script.release("b", "l-0")
-    script.configure(leaf("fair", "disabled"))
-    assert {line.split("/")[0] for line in news(script.schedule())} <= {"a", "b", "c"}

@@ -9,7 +9,7 @@ import pytest
 
 from quadriga.core import Options
 from quadriga.core.ordering.reservable import fit_in_score
-from quadriga.si import NodeInfo, RequestError
+from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
@@ -270,21 +270,6 @@ def test_2_2_3_reservations_can_be_switched_off() -> None:
     assert reserved(script) == {}
 
 
-def test_2_2_3_switched_off_while_an_ask_could_reserve() -> None:
-    script = full("n1")
-    script.ask("app", "big", "next", vcore=2)
-    script.schedule()
-    script.advance(2)
-    script.configure("", extra=OFF)
-    script.schedule()
-    assert reserved(script) == {}
-    script.configure("", extra=ON)
-    frees(script, "n1-0-0")
-    script.schedule()
-    waits(script, "again")
-    assert list(reserved(script)) == ["n1"]
-
-
 def test_2_2_3_switched_off_and_on_again_while_an_ask_waits() -> None:
     script = Script()
     script.node("n1", vcore=2)
@@ -324,19 +309,6 @@ def test_i36_predicates_are_asked_before_a_reservation() -> None:
     assert list(reserved(script).values()) == ["app/big"]
 
 
-# -- required nodes --------------------------------------------------------------------------------
-
-
-def test_5_6_a_required_node_is_the_only_one_tried() -> None:
-    script = full("n1")
-    script.node("n2", vcore=4)
-    script.ask("app", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
-    assert script.schedule() == []
-    assert reserved(script) == {"n1": "app/daemon"}
-    frees(script, "n1-0-0")
-    assert news(script.schedule()) == ["app/daemon-0 on n1"]
-
-
 def test_5_6_a_required_node_that_does_not_exist_lets_the_next_ask_pass() -> None:
     """As in scenario s24: no silent dead end; it is served when the node turns up."""
     script = full()
@@ -355,20 +327,3 @@ def test_2_7_a_required_node_ask_cancels_the_reservation_of_another() -> None:
     assert reserved(script) == {"n1": "app/daemon"}
     frees(script, "n1-0-0")
     assert news(script.schedule()) == ["app/daemon-0 on n1"]
-
-
-def test_2_7_a_required_node_ask_does_not_cancel_that_of_another_one() -> None:
-    script = full("n1")
-    for key, vcore in (("first", 1), ("second", 2)):
-        script.ask("app", key, tags={TAG_REQUIRED_NODE: "n1"}, vcore=vcore)
-    script.schedule()
-    assert reserved(script) == {"n1": "app/first"}
-    frees(script, "n1-0-0", "n1-1-0", "n1-2-0")
-    assert news(script.schedule()) == ["app/first-0 on n1", "app/second-0 on n1"]
-
-
-def test_no_invariant_breaks_when_time_goes_back() -> None:
-    script = full("n1")
-    script.advance(5)
-    with pytest.raises(RequestError, match="went back"):
-        script.scheduler.schedule(0)

@@ -317,33 +317,24 @@ class Cluster:
             journal_size=None, gang_admission="whole", preempt_unguaranteed=not former
         )
         self.script = Script(self._config(), options=options, check=False)
-        self.leaves: list[str] = []
         self.nodes = [f"n{number}" for number in range(dice.randint(1, 4))]
         for node in self.nodes:
             self.script.node(node, **self._amount(3, 8))
-        self._paths(self.tree, "root")
-        self.high = dice.choice(self.leaves)
-        others = [leaf for leaf in self.leaves if leaf != self.high] or self.leaves
+        leaves = [leaf.path for leaf in self.script.scheduler.partition().leaves()]
+        self.high = dice.choice(leaves)
+        others = [leaf for leaf in leaves if leaf != self.high] or leaves
         for number in range(dice.randint(3, 8)):
             queue = self.high if dice.random() < 0.1 else dice.choice(others)
             self.script.app(f"app{number}", queue)
             for key in range(dice.randint(2, 8)):
-                ask(
-                    self.script,
-                    f"app{number}",
-                    f"a{number}-{key}",
-                    others=False,
-                    itself=dice.random() < 0.7,
-                    originator=dice.random() < 0.2,
-                    priority=dice.randint(0, 2),
-                    **self._amount(1, 3),
-                )
+                said = {"itself": dice.random() < 0.7, "originator": dice.random() < 0.2}
+                said |= {"priority": dice.randint(0, 2), **self._amount(1, 3)}
+                ask(self.script, f"app{number}", f"a{number}-{key}", others=False, **said)
             if dice.random() < 0.5:
                 self.script.schedule()
         self.script.schedule()
-        for app in list(self.script.scheduler.partition().applications.values()):
-            for key in list(app.asks):  # what found no place would only be in the way
-                self.script.release_ask(app.app_id, key)
+        for app in list(self.script.scheduler.partition().applications):
+            self.script.release_ask(app)  # what found no place would only be in the way
         self.script.check = True
 
     def _amount(self, low: int, high: int) -> Resource:
@@ -386,12 +377,6 @@ class Cluster:
             return own | {"queues": children}
 
         return configuration(said(self.tree) | {"name": "root", "submitacl": "*"})
-
-    def _paths(self, queue: dict[str, Any], path: str) -> None:
-        if not queue["children"]:
-            self.leaves.append(path)
-        for child in queue["children"]:
-            self._paths(child, f"{path}.{child['name']}")
 
     def reference(self) -> Reference:
         """What the core knows now, in the reference's words."""

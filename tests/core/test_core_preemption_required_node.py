@@ -10,15 +10,7 @@ from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import (
-    PREEMPTED,
-    ask,
-    explained,
-    news,
-    preempted,
-    preempting,
-    reserved,
-)
+from .preemption_side import PREEMPTED, ask, explained, news, preempted, preempting, reserved
 from .tree_side import below, limits, most, tree
 
 
@@ -142,9 +134,6 @@ def test_2_8_no_preemption_while_a_quota_has_no_room() -> None:
     assert preempted(script.schedule()) == ["others/x-0"]
 
 
-# -- on a cluster without any room -----------------------------------------------------------------
-
-
 def full(nodes: int = 2) -> Script:
     """Nodes n1, n2, ... of two vcores each, all of which application ``others`` holds."""
     script = Script()
@@ -231,9 +220,6 @@ def test_2_8_a_configured_quota_still_stops_it(queue: str, leaf: str, about: str
     assert failing[0] == about
     script.release("app", "own-0")
     assert news(script.schedule()) == ["app/daemon-0 on n1"]
-
-
-# -- required nodes and others ---------------------------------------------------------------------
 
 
 def test_5_6_later_asks_of_the_application_do_not_wait_behind_it() -> None:

@@ -120,9 +120,6 @@ def test_5_9_when_such_an_ask_is_withdrawn_another_one_may_preempt() -> None:
     assert len(after(script, 15)) == 1
 
 
-# -- what is protected -----------------------------------------------------------------------------
-
-
 def test_5_9_no_victim_takes_its_queue_below_its_guarantee() -> None:
     """Not even one that is larger than what the queue has above it."""
     jobs = Jobs(TWO_QUEUES.replace("2m", "5m"), 8)
@@ -159,8 +156,6 @@ def test_5_9_only_a_guarantee_for_something_that_is_asked_for_gives_the_right() 
     assert victims(script, seconds=100) == []
     assert explained(script) == "nothing of what it asks for is guaranteed to root.high (5.9)"
 
-
-# -- guarantees on several levels ------------------------------------------------------------------
 
 INSIDE = queues(f"top{granted(4)}, {below('owner' + granted(2), 'guest')}", "other")
 
@@ -200,9 +195,6 @@ def test_5_9_victims_leave_every_queue_above_them_its_guarantee() -> None:
     running = jobs.run()
     assert running["high"] == 2
     assert running["a"] + running["b"] == 4
-
-
-# -- nobody preempts back --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("inside", ["", granted(8)], ids=["alone", "in a parent"])
