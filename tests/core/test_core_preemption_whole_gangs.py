@@ -27,6 +27,7 @@ def crowded(rng: Random) -> Script:
     """A full cluster, and a gang in ``high`` that has waited for the delay."""
     amounts = (rng.randint(0, 3), rng.randint(0, 3), rng.randint(0, 4))
     script = Script(queues(*amounts, rng.randint(4, 9), rng.randint(12, 24)))
+    script.check = False
     nodes = [f"n{number}" for number in range(rng.randint(2, 4))]
     for node in nodes:
         script.node(node, vcore=rng.randint(3, 6), memory=rng.randint(6, 12))
@@ -48,6 +49,7 @@ def crowded(rng: Random) -> Script:
         tags = {TAG_REQUIRED_NODE: rng.choice(nodes)} if rng.random() < 0.08 else {}
         group = f"s{at}"
         ask(script, "g", f"g{number}", group=group, placeholder=True, tags=tags, **shapes[at])
+    script.check = True
     return script
 
 
