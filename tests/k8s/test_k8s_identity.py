@@ -93,7 +93,6 @@ def test_k56_keys_with_the_same_value_are_not_ambiguous() -> None:
 def test_k56_the_losers_are_named() -> None:
     labels = {APP_ID: "a", "applicationId": "b", "spark-app-selector": "a", "queue": "root.x"}
     problem = identity.ambiguity(pod(labels=labels, annotations={QUEUE: "root.y", APP_ID: "c"}))
-    assert problem is not None
     assert (problem.reason, problem.action) == ("Scheduling", "Scheduling")
     assert problem.note == (
         f"the pod has several application ids: 'a' of label {APP_ID} is used, "
