@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -74,32 +75,23 @@ def request(
 
 def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
     (made,) = unified(request(asks=(ASK,)))
-    assert made == AllocationRequest(
-        rmID="mycluster",
-        allocations=[
-            Allocation(
-                allocationKey="uid-1",
-                applicationID="app",
-                partitionName="default",
-                resourcePerAlloc=ASK.resourceAsk,
-                priority=7,
-                allocationTags=dict(ASK.tags),
-                taskGroupName="w",
-                placeholder=True,
-                originator=True,
-                preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True),
-            )
-        ],
+    same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
+    allocation = Allocation(
+        **{name: getattr(ASK, name) for name in same.split()},
+        resourcePerAlloc=ASK.resourceAsk,
+        allocationTags=dict(ASK.tags),
+        originator=True,
+        preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True),
     )
+    assert made == AllocationRequest(rmID="mycluster", allocations=[allocation])
 
 
 def test_k8_reports_come_before_asks_and_keep_their_node() -> None:
     report = Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
     (made,) = unified(request(asks=(ASK,), allocations=(report,)))
-    assert [(each.allocationKey, each.nodeID) for each in made.allocations] == [
-        ("uid-2", "n1"),
-        ("uid-1", ""),
-    ]
+    found = [(each.allocationKey, each.nodeID) for each in made.allocations]
+    assert found == [("uid-2", "n1"), ("uid-1", "")]
+    assert list(unified(AllocationRequest(rmID="rm"))) == [AllocationRequest(rmID="rm")]
 
 
 def test_k8_releases_name_the_key_alone() -> None:
@@ -130,10 +122,6 @@ def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     assert first.rmID == second.rmID == "mycluster"
 
 
-def test_k8_an_empty_request_stays_one() -> None:
-    assert list(unified(AllocationRequest(rmID="rm"))) == [AllocationRequest(rmID="rm")]
-
-
 # -- with the core -----------------------------------------------------------------------------
 
 
@@ -145,27 +133,16 @@ def job(world: World) -> None:
     world.run(30)
 
 
-def whole_gang(world: World) -> None:
-    world.add_node("n1", cpu="4")
-    world.add_gang(3, duration=20)
-    world.run(60)
+def a_gang(cpu: str, *arguments: int, **more: Any) -> Callable[[World], None]:
+    def scenario(world: World) -> None:
+        world.add_node("n1", cpu=cpu)
+        world.add_gang(*arguments, **more)
+        world.run(60)
 
-
-def soft_gang_without_room(world: World) -> None:
-    """Its third placeholder is an ask that the core takes back."""
-    world.add_node("n1", cpu="2")
-    world.add_gang(3, policy=SOFT, duration=5)
-    world.run(60)
-
-
-def hard_gang_without_room(world: World) -> None:
-    world.add_node("n1", cpu="2")
-    world.add_gang(policy=HARD)
-    world.run(60)
+    return scenario
 
 
 def failing_node(world: World) -> None:
-    """K108, K110."""
     for n in range(2):
         world.add_node(f"n{n}")
     tried = world.answer(Bind, failed, times=1)
@@ -202,18 +179,24 @@ def restarts(world: World) -> None:
     world.run(100)
 
 
-SCENARIOS = (
-    *(job, whole_gang, soft_gang_without_room, hard_gang_without_room),
-    *(failing_node, elsewhere, restarts),
-)
+SCENARIOS: dict[str, Callable[[World], None]] = {
+    "job": job,
+    "whole gang": a_gang("4", 3, duration=20),
+    # its third placeholder is an ask that the core takes back
+    "soft gang without room": a_gang("2", 3, policy=SOFT, duration=5),
+    "hard gang without room": a_gang("2", policy=HARD),
+    "K108 K110 failing node": failing_node,
+    "elsewhere": elsewhere,
+    "restarts": restarts,
+}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_k8_nothing_depends_on_the_form(scenario: Any) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_k8_nothing_depends_on_the_form(scenario: str) -> None:
     seen = []
     for form in (False, True):
         world = World(queues=WHOLE, unified=form)
-        scenario(world)
+        SCENARIOS[scenario](world)
         world.check()
         asks = [each for each in world.sent if isinstance(each, AllocationRequest) and each.asks]
         assert asks
