@@ -259,7 +259,7 @@ def test_k178_one_pod_that_the_core_has_taken_lets_the_core_complete_the_applica
     assert world.core_app("app") == "Completed"
 
 
-def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
+def test_k33_a_pod_that_vanishes_early_leaves_nothing_and_its_answer_is_not_for_the_next() -> None:
     world = cluster()
     world.run(1)
     pod = world.add_pod("a", "app")
@@ -273,9 +273,6 @@ def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
     pod = world.add_pod("b", "app")
     world.run(2)
     assert world.pods[pod.uid].status.phase == "Running"
-
-
-def test_k33_the_answer_for_a_removed_application_is_not_taken_for_the_next_one() -> None:
     world = cluster(queues=STRICT)
     world.run(1)
     first = world.add_pod("a", "app", queue="root.nowhere")
@@ -302,7 +299,7 @@ def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
     assert world.phases() == {"Running": 2}
 
 
-def test_k156_what_users_read_cites_no_rules() -> None:
+def test_k156_k17_what_users_read_cites_no_rules_and_the_dump_names_what_waits() -> None:
     world = cluster()
     pod = world.add_pod("a", "app", cpu="16")
     world.run(1)
@@ -315,6 +312,11 @@ def test_k156_what_users_read_cites_no_rules() -> None:
     world.inputs.append(CoreAnswered(told))
     world.settle()
     assert world.conditions[pod.uid] == ("SchedulingSkipped", "queue root.default is Draining")
+    dump = world.shim.dump()
+    assert dump["state"] == "Serving"
+    (app,) = dump["applications"]
+    assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
+    assert json.loads(json.dumps(dump)) == dump
 
 
 PARENTS = queues(
@@ -333,7 +335,7 @@ def blue(**limit: str) -> World:
     return world
 
 
-def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
+def test_t17_quota_parent_queue_and_max_applications_of_a_namespace() -> None:
     world = blue(quota='{"cpu": "2"}')
     for n in range(3):
         world.add_pod(f"p-{n}", "app", namespace="blue")
@@ -343,9 +345,6 @@ def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
     assert world.conditions[waiting.uid][0] == "SchedulingSkipped"
     (app,) = added(world)
     assert app.tags["namespace.parentqueue"] == "root.teams"
-
-
-def test_t17_max_applications_of_a_namespace() -> None:
     world = blue(maxApps="1")
     world.add_pod("a", "first", namespace="blue", duration=20)
     world.add_pod("b", "second", namespace="blue", duration=20)
@@ -416,17 +415,6 @@ def test_k81_the_condition_of_a_placeholder_goes_when_it_has_a_node() -> None:
     world.add_node("n2", cpu="1")
     world.run(1)
     assert waiting.uid not in world.conditions
-
-
-def test_k17_the_dump_names_what_waits_and_no_secret() -> None:
-    world = cluster()
-    world.add_pod("a", "app", cpu="100")
-    world.run(2)
-    dump = world.shim.dump()
-    assert dump["state"] == "Serving"
-    (app,) = dump["applications"]
-    assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
-    assert json.loads(json.dumps(dump)) == dump
 
 
 def test_k60_a_placeholder_that_comes_after_the_end_of_its_application_ends_quietly() -> None:

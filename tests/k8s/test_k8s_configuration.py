@@ -90,7 +90,7 @@ def test_k144_a_restart_with_other_queues_puts_running_pods_into_the_recovery_qu
     assert world.books() == {}
 
 
-def test_k11_without_the_lease_nothing_is_sent() -> None:
+def test_k11_k24_nothing_is_sent_before_both_the_lease_and_the_lists() -> None:
     world = World()
     world.inputs.clear()
     world.add_node("n1")
@@ -110,9 +110,6 @@ def test_k11_without_the_lease_nothing_is_sent() -> None:
     world.add_pod("b", "app")
     world.run(5)
     assert world.log == before
-
-
-def test_k24_the_lease_before_the_lists() -> None:
     world = World()
     world.inputs.clear()
     world.inputs.append(LeaseHeld())

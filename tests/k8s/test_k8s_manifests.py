@@ -123,7 +123,7 @@ def test_the_deployment_selects_its_own_pods() -> None:
     assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
-def test_k16_the_probes_and_the_service_use_the_port_of_the_command() -> None:
+def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
     (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
     assert f"--health=0.0.0.0:{port['containerPort']}" in container["args"]
@@ -136,9 +136,6 @@ def test_k16_the_probes_and_the_service_use_the_port_of_the_command() -> None:
     assert served["targetPort"] == port["name"]
     annotations = the("Service")["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(served["port"])
-
-
-def test_k11_a_change_of_the_deployment_never_waits_for_a_pod_that_stands_by() -> None:
     strategy = the("Deployment")["spec"]["strategy"]
     assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": "100%"}
 

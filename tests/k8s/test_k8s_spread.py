@@ -50,16 +50,13 @@ def test_k125_domains_differ_by_no_more_than_max_skew(
     assert ask(cluster, spread(skew=skew)) == allowed
 
 
-def test_k125_the_reasons(cluster: SmallCluster) -> None:
+def test_k125_the_reasons_and_a_constraint_that_only_prefers(cluster: SmallCluster) -> None:
     put(cluster, a1=1)
     ask(cluster, spread())
     assert cluster.asks("p", "none") == "PodTopologySpread: the node has no label zone"
     assert cluster.asks("p", "a2") == (
         "PodTopologySpread: the pods would be spread too unevenly over zone (maxSkew 1)"
     )
-
-
-def test_k125_a_constraint_that_only_prefers_refuses_nothing(cluster: SmallCluster) -> None:
     put(cluster, a1=5)
     soft = spread(whenUnsatisfiable="ScheduleAnyway")
     assert ask(cluster, soft) == "a1 a2 b1 c1 none"

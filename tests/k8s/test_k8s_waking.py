@@ -81,7 +81,7 @@ def waiting(made: World, times: int = 1, seconds: float = 5) -> tuple[Pod, list[
     return pod, binds
 
 
-def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
+def test_k110_the_only_node_is_tried_again_in_time_and_after_a_change() -> None:
     made = world()
     pod, _ = waiting(made)
     made.run(24)
@@ -90,6 +90,13 @@ def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
     assert node_of(made, pod) == "n0"
     assert made.nudges() == 1
     made.check()
+    made = world()
+    pod, _ = waiting(made)
+    assert not node_of(made, pod)
+    node = made.nodes["n0"]
+    made.set_node(replace(node, status=replace(node.status, allocatable=_TWICE)))
+    made.run(1)
+    assert node_of(made, pod) == "n0"
 
 
 def test_k110_the_time_doubles_up_to_five_minutes() -> None:
@@ -104,16 +111,6 @@ def test_k110_the_time_doubles_up_to_five_minutes() -> None:
     made.run(400, until=lambda: node_of(made, pod))
     times.append((made.now - began) // SECOND)
     assert times == pytest.approx([30, 60, 120, 240, 300, 300], abs=6)
-    assert node_of(made, pod) == "n0"
-
-
-def test_k110_a_change_of_the_node_ends_it() -> None:
-    made = world()
-    pod, _ = waiting(made)
-    assert not node_of(made, pod)
-    node = made.nodes["n0"]
-    made.set_node(replace(node, status=replace(node.status, allocatable=_TWICE)))
-    made.run(1)
     assert node_of(made, pod) == "n0"
 
 
@@ -209,17 +206,13 @@ def test_k127_a_namespace_gets_other_labels() -> None:
     assert node_of(made, pod) == "n0"
 
 
-def test_k129_objects_of_volumes_change() -> None:
+def test_k129_k137_objects_of_volumes_wake_also_when_answers_from_before_are_void() -> None:
     made = world()
     made.run(5)
     nudges = made.nudges()
     made.inputs.extend([VolumesChanged(), VolumesChanged()])
     made.run(0.1)
     assert made.nudges() == nudges + 1
-
-
-def test_k137_a_change_wakes_a_second_time_when_answers_from_before_are_void() -> None:
-    """A core over gRPC uses an answer for 2 s."""
     made = world()
     made.run(5)
     nudges = made.nudges()
