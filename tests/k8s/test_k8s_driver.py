@@ -151,7 +151,9 @@ def callback(cache: Any) -> tuple[CoreCallback, list[CoreAnswered]]:
     return CoreCallback(cache, heard.append, lambda: "{}"), heard
 
 
-async def test_k5_new_allocations_are_assumed_before_the_core_goes_on() -> None:
+async def test_k5_new_allocations_are_assumed_before_the_core_goes_on_and_messages_keep_their_order() -> (
+    None
+):
     cache = FewNodes()
     made, heard = callback(cache)
     assert isinstance(made, ResourceManagerCallback)
@@ -160,9 +162,6 @@ async def test_k5_new_allocations_are_assumed_before_the_core_goes_on() -> None:
     made.update_allocation(response)
     assert cache.calls == [("assume", "a", "n1"), ("assume", "bad", "n1")]
     assert heard == [CoreAnswered(response, {"bad": "no room"})]
-
-
-async def test_k5_messages_are_put_into_the_queue_in_their_order() -> None:
     made, heard = callback(FewNodes())
     made.update_node(NodeResponse())
     made.update_application(ApplicationResponse())
@@ -647,12 +646,9 @@ async def test_k151_a_core_that_was_restarted_is_told_everything_again() -> None
         assert len(found.api.made("POST", "/one/binding")) <= 2
 
 
-async def test_k12_a_shim_that_never_ran_can_be_stopped() -> None:
+async def test_k12_a_shim_that_never_ran_can_be_stopped_and_its_clock_never_goes_back() -> None:
     shim = KubernetesShim(Core(), Login("http://127.0.0.1:1"))  # type: ignore[arg-type]
     shim.stop()
     assert shim.wait(0) is None
     assert not shim.health().ready
-
-
-async def test_the_cache_of_a_shim_uses_a_clock_that_never_goes_back() -> None:
     assert ClusterCache(time.monotonic_ns).dump()

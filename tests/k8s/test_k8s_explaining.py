@@ -168,15 +168,12 @@ def test_k156_a_pod_that_waits_no_more_has_no_explanation(
     assert explained(core_of(service), None) is None
 
 
-def test_k156_texts_cite_no_rules() -> None:
+def test_k156_texts_cite_no_rules_and_tell_only_the_largest_groups() -> None:
     says = CoreSays(
         "It is held (X9).", ("2 nodes: the resource manager refused it (I36, 5.7)",), "x (Q2)"
     )
     text = text_of(says, 2, Counter())
     assert text == "0 of 2 nodes: 2 the resource manager refused it. Smallest change: x."
-
-
-def test_k156_only_the_largest_groups_are_told() -> None:
     refused = Counter({f"reason {letter}": n for n, letter in enumerate("abcdefgh", 1)})
     text = text_of(CoreSays("Nothing."), 36, refused)
     assert text == (

@@ -168,7 +168,7 @@ async def test_k9_storage_is_watched_once_a_waiting_pod_has_a_claim() -> None:
         }
 
 
-async def test_k9_an_old_server_has_no_capacities() -> None:
+async def test_k9_an_old_server_has_no_capacities_and_is_asked_until_it_answers() -> None:
     async with watched(capacities=False) as w:
         w.volumes.pod_changed("ADDED", claiming("first", "a"))
         await asyncio.wait_for(w.volumes.synced(), 10)
