@@ -9,22 +9,17 @@ import pytest
 from k8s_queues import HARD, SOFT, STRICT, WHOLE, queues
 from k8s_world import World, cluster, gang
 
+from quadriga import si
 from quadriga.k8s.objects import NamedReference, Pod
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
 from quadriga.k8s.shim.inputs import ConfigurationChanged, CoreAnswered
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    ApplicationResponse,
-    UpdateContainerSchedulingStateRequest,
-    UpdatedApplication,
-)
 
 
-def added(world: World) -> list[AddApplicationRequest]:
-    return [new for each in world.sent if isinstance(each, ApplicationRequest) for new in each.new]
+def added(world: World) -> list[si.AddApplicationRequest]:
+    return [
+        new for each in world.sent if isinstance(each, si.ApplicationRequest) for new in each.new
+    ]
 
 
 def test_k58_the_first_pod_says_what_the_application_is() -> None:
@@ -165,8 +160,8 @@ def test_k96_a_pod_that_another_scheduler_binds_counts_at_once_whatever_its_appl
     world = cluster()
     first = world.add_pod("a", "app")
     world.run(1)
-    ended = UpdatedApplication(applicationID="app", state=state)
-    world.inputs.append(CoreAnswered(ApplicationResponse(updated=[ended])))
+    ended = si.UpdatedApplication(applicationID="app", state=state)
+    world.inputs.append(CoreAnswered(si.ApplicationResponse(updated=[ended])))
     world.settle()
     waiting = world.add_pod("b", "app")
     world.settle()
@@ -229,7 +224,7 @@ def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
         world.run(1)
         assert "TaskRejected/Scheduling" in world.reasons(pods[0].uid)
     else:  # the answers come when the pods are gone already
-        while not any(isinstance(each, AllocationRequest) for each in world.sent):
+        while not any(isinstance(each, si.AllocationRequest) for each in world.sent):
             world.half_step()
     assert world.app_state("app") == "Running"
     for pod in pods:
@@ -303,10 +298,10 @@ def test_k156_k17_what_users_read_cites_no_rules_and_the_dump_names_what_waits()
     world = cluster()
     pod = world.add_pod("a", "app", cpu="16")
     world.run(1)
-    told = UpdateContainerSchedulingStateRequest(
+    told = si.UpdateContainerSchedulingStateRequest(
         applicartionID="app",
         allocationKey=pod.uid,
-        state=UpdateContainerSchedulingStateRequest.SKIPPED,
+        state=si.UpdateContainerSchedulingStateRequest.SKIPPED,
         reason="queue root.default is Draining (X33)",
     )
     world.inputs.append(CoreAnswered(told))

@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.k8s.conversion import applications, messages
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Namespace, Pod, PriorityClass
-from quadriga.si import (
-    AllocationResponse,
-    NodeInfo,
-    Resource,
-    TerminationType,
-)
 from tests.k8s.decoded import container, decoded, namespace, node, pod
 from tests.k8s.small_cluster import node_affinity
 
@@ -37,7 +32,7 @@ def application(
     return applications.read(one or pod(labels={APP_ID: "app-1"}), where, settings)
 
 
-def amounts(resource: Resource) -> dict[str, int]:
+def amounts(resource: si.Resource) -> dict[str, int]:
     return {name: quantity.value for name, quantity in resource.resources.items()}
 
 
@@ -338,10 +333,10 @@ def test_k91_a_foreign_allocation_has_no_application(kind: str, value: str) -> N
 
 
 def test_k93_a_release_names_its_pod_and_of_an_ask_its_application() -> None:
-    found = messages.release("uid-1", "app-1", TerminationType.TIMEOUT, "uid-1-0", "why")
+    found = messages.release("uid-1", "app-1", si.TerminationType.TIMEOUT, "uid-1-0", "why")
     assert (found.allocationKey, found.applicationID, found.UUID) == ("uid-1", "app-1", "uid-1-0")
-    assert (found.terminationType, found.message) == (TerminationType.TIMEOUT, "why")
-    assert messages.release("uid-1").terminationType == TerminationType.STOPPED_BY_RM
+    assert (found.terminationType, found.message) == (si.TerminationType.TIMEOUT, "why")
+    assert messages.release("uid-1").terminationType == si.TerminationType.STOPPED_BY_RM
     with pytest.raises(ValueError, match="names its pod"):
         messages.release("", "app-1")
     found = messages.release_ask("uid-1", "app-1")
@@ -362,16 +357,16 @@ def attributes(labels: dict[str, str], settings: Settings = SETTINGS, **more: An
 
 def test_k94_a_new_node_is_closed_and_what_happens_to_it() -> None:
     found = messages.node_created(node(), SETTINGS)
-    assert (found.nodeID, found.action) == ("n1", NodeInfo.CREATE_DRAIN)
+    assert (found.nodeID, found.action) == ("n1", si.NodeInfo.CREATE_DRAIN)
     assert amounts(found.schedulableResource) == {"vcore": 4000, "memory": 8 << 30, "pods": 110}
     assert not found.HasField("occupiedResource")
     updated = messages.node_updated(node(allocatable={"cpu": "8"}), SETTINGS)
     size = amounts(updated.schedulableResource)
-    assert (updated.action, size) == (NodeInfo.UPDATE, {"vcore": 8000})
+    assert (updated.action, size) == (si.NodeInfo.UPDATE, {"vcore": 8000})
     assert updated.attributes["si/hostname"] == "n1"
-    assert messages.node_drained("n1").action == NodeInfo.DRAIN_NODE
-    assert messages.node_opened("n1").action == NodeInfo.DRAIN_TO_SCHEDULABLE
-    assert messages.node_removed("n1").action == NodeInfo.DECOMISSION
+    assert messages.node_drained("n1").action == si.NodeInfo.DRAIN_NODE
+    assert messages.node_opened("n1").action == si.NodeInfo.DRAIN_TO_SCHEDULABLE
+    assert messages.node_removed("n1").action == si.NodeInfo.DECOMISSION
 
 
 def test_k94_k95_the_attributes_of_a_node() -> None:
@@ -416,10 +411,10 @@ class Core:
         self.now += 1
         return [each for _, each in self.core.apply(message, self.now)]
 
-    def decides(self) -> AllocationResponse:
+    def decides(self) -> si.AllocationResponse:
         self.now += 1
         said = [each for _, each in self.core.schedule(self.now)]
-        return next(each for each in said if isinstance(each, AllocationResponse))
+        return next(each for each in said if isinstance(each, si.AllocationResponse))
 
 
 def parts(said: list[Any], of: str) -> list[Any]:
@@ -450,7 +445,7 @@ def test_the_core_takes_every_message() -> None:
     (found,) = core.decides().new
     assert (found.allocationKey, found.nodeID, found.placeholder) == ("uid-ph", "n1", True)
 
-    replaced = TerminationType.PLACEHOLDER_REPLACED
+    replaced = si.TerminationType.PLACEHOLDER_REPLACED
     ask = messages.ask(real, "app-1", SETTINGS)
     core.hears(messages.allocations(SETTINGS, asks=[ask]))
     (gone,) = core.decides().released
