@@ -53,9 +53,7 @@ def test_a_state_that_is_not_there(ask: Any) -> None:
         ask(QUEUE, "Ghost")
 
 
-def test_everything_can_follow_the_beginning_and_no_way_is_longer_than_it_must_be(
-    lifecycle: Lifecycle,
-) -> None:
+def test_everything_can_follow_the_beginning_by_a_shortest_way(lifecycle: Lifecycle) -> None:
     assert set(reachable(lifecycle)) == set(lifecycle.states)
     # a way of n rows: no row leads there from a state that is nearer than n - 1
     far = {state: len(path_to(lifecycle, state)) for state in lifecycle.states}

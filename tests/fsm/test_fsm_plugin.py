@@ -217,9 +217,7 @@ def test_only_some_lifecycles(run: Run) -> None:
     assert "no lifecycle is named 'dor'; hand yours to track()" in result.lines
 
 
-def test_collecting_alone_fails_nothing_and_a_failed_test_is_not_hidden(
-    run: Run, tmp_path: Path
-) -> None:
+def test_collecting_fails_nothing_and_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:
     (tmp_path / "test_bad.py").write_text("def test_bad(): assert False\n")
     assert run("--fsm-coverage").code == FAILED
     result = run("--collect-only", "--fsm-coverage-min=100")
@@ -326,9 +324,7 @@ def test_coverage_counts_a_model_of_the_shared_machine_and_nothing_is_all(twin: 
     assert Coverage().guards_percent == 100
 
 
-def test_observers_do_not_disturb_each_other_and_after_the_last_the_fast_way_is_back(
-    twin: Any,
-) -> None:
+def test_observers_do_not_disturb_each_other_and_the_fast_way_comes_back(twin: Any) -> None:
     node, untouched = twin(NODE), twin(NODE)
     taken: list[Any] = []
     first, second = node.observe(taken.append), node.observe(taken.append)
@@ -347,9 +343,7 @@ def test_observers_do_not_disturb_each_other_and_after_the_last_the_fast_way_is_
     assert node._cells == untouched._cells
 
 
-def test_observing_changes_no_outcome(
-    lifecycle: Lifecycle, born: Any, steer: Any, twin: Any
-) -> None:
+def test_observing_changes_nothing(lifecycle: Lifecycle, born: Any, steer: Any, twin: Any) -> None:
     observed = twin(lifecycle)
     observed.observe(lambda taken: None)
     for row in lifecycle.rows:

@@ -54,9 +54,7 @@ def fired(born: Any, state: str, trigger: str, /, **facts: Any) -> tuple[Any, tu
     return it, APPLICATION.fire(it, trigger, **info)
 
 
-def test_g20_g21_the_first_ask_accepts_an_application_which_leaves_only_when_told_to(
-    born: Any,
-) -> None:
+def test_g20_g21_the_first_ask_accepts_and_an_accepted_one_leaves_when_told(born: Any) -> None:
     it, caused = fired(born, "New", "ask")
     assert (it.state, caused) == ("Accepted", (Update("Accepted", "ask"),))
     # placeholder allocations fire nothing, further asks change nothing
@@ -77,17 +75,13 @@ def test_g41_g43_g54_x26_waiting_times_out_into_completed_after_its_placeholders
     assert it.state == "Completed"
 
 
-def test_g40_g42_waiting_is_entered_from_every_state_that_was_served_and_left_by_a_new_ask(
-    born: Any,
-) -> None:
+def test_g40_g42_waiting_follows_every_served_state_and_ends_by_a_new_ask(born: Any) -> None:
     it, caused = fired(born, "Waiting", "ask", started=True, run_limit=5)
     assert (it.state, caused) == ("Running", (StartedRunning(), Update("Running", "ask")))
     assert {r.source for r in APPLICATION.rows if r.target == "Waiting"} == application_fsm.SERVED
 
 
-def test_g46_a_kill_tells_the_manager_of_asks_then_allocations_then_the_application(
-    born: Any,
-) -> None:
+def test_g46_a_kill_tells_of_asks_then_allocations_then_the_application(born: Any) -> None:
     reason = "ResourceReservationTimeout"
     _, caused = fired(born, "Accepted", "kill", has_placeholders=True, reason=reason)
     assert [type(effect) for effect in caused] == [ReleaseAsks, ReleaseAllocations, Update, Fire]
@@ -96,9 +90,7 @@ def test_g46_a_kill_tells_the_manager_of_asks_then_allocations_then_the_applicat
 
 
 @pytest.mark.parametrize("left", ["has_placeholders", "has_allocations"])
-def test_g48_g50_killed_depends_on_removals_alone_and_leaves_the_queue(
-    born: Any, left: str
-) -> None:
+def test_g48_g50_killed_depends_on_removals_and_leaves_the_queue(born: Any, left: str) -> None:
     it, caused = fired(born, "Killing", "killed", **{left: True})
     assert (it.state, caused) == ("Killing", ())
     setattr(it, left, False)
@@ -106,9 +98,7 @@ def test_g48_g50_killed_depends_on_removals_alone_and_leaves_the_queue(
     assert it.state == "Killed"
 
 
-def test_g55_v8_an_ended_application_is_forgotten_in_the_end_and_never_comes_back(
-    born: Any,
-) -> None:
+def test_g55_v8_an_ended_application_is_forgotten_and_never_comes_back(born: Any) -> None:
     for state in ("Completed", "Killed", "Rejected"):
         assert APPLICATION.lasts[state] == Within(72 * HOUR, then="expire")
         assert fired(born, state, "expire")[1] == (Forget(), Update("Expired", "expire"))
@@ -171,9 +161,7 @@ def test_x17_the_run_limit_counts_from_the_first_start_only(born: Any) -> None:
     assert it.state == "Running" and not of_kind(caused, StartTimer)
 
 
-def test_x29_s3_a_soft_timeout_takes_back_only_what_is_the_gangs_and_a_queue_may_limit_the_wait(
-    born: Any,
-) -> None:
+def test_x29_s3_a_soft_timeout_takes_only_the_gangs_and_a_queue_limits_the_wait(born: Any) -> None:
     caused = APPLICATION.fire(born("Accepted"), "placeholder_timeout")
     assert [effect.placeholders_only for effect in of_kind(caused, ReleaseAsks)] == [True]
     assert of_kind(caused, ReleasePlaceholders)
@@ -333,9 +321,7 @@ def test_r5_s4_a_release_in_flight_is_sent_again_only_in_time(born: Any) -> None
     assert it.state == "Releasing"
 
 
-def test_x17_x18_x28_a_planned_allocation_waits_starts_its_timer_or_is_taken_back(
-    born: Any,
-) -> None:
+def test_x17_x18_x28_a_planned_allocation_starts_its_timer_or_is_taken_back(born: Any) -> None:
     assert ALLOCATION.fire(born("Planned", run_limit=9), "allocate") == (
         StartTimer("run_limit", 9),
     )
@@ -380,9 +366,7 @@ def test_i6_resource_manager_states(born: Any) -> None:
     assert RESOURCE_MANAGER.lasts["Paused"] == Within(300 * SECOND, then="timeout")
 
 
-def test_i7_registering_again_drops_what_was_known_and_so_does_what_stops_a_manager(
-    born: Any,
-) -> None:
+def test_i7_registering_again_and_stopping_drop_what_was_known(born: Any) -> None:
     for row in RESOURCE_MANAGER.rows:
         if row.trigger == "register" or row.target == "Stopped":
             it = born(row.source)

@@ -111,7 +111,7 @@ def test_the_order_is_by_instant_and_then_by_start(timers: Timers) -> None:
     assert [key for key, *_ in due(timers, 13)] == ["z", "a", "y", "c", "b"]
 
 
-def test_a_trigger_that_changes_nothing_is_fired_again_with_twice_the_delay_up_to_a_bound(
+def test_a_trigger_that_changes_nothing_is_fired_again_ever_later_to_a_bound(
     timers: Timers,
 ) -> None:
     call = Call("a", "On")
@@ -148,9 +148,7 @@ def test_a_limit_without_a_trigger_and_a_repeated_one_are_told_once(timers: Time
     assert timers.next_deadline() == 1_008
 
 
-def test_a_refused_trigger_leaves_the_timer_and_one_that_failed_can_be_fired_later(
-    timers: Timers,
-) -> None:
+def test_a_refused_trigger_leaves_the_timer_and_a_failed_one_comes_later(timers: Timers) -> None:
     call = ringing(timers, "a", now=0)
     call.broken = True
     for each in timers.due(10):

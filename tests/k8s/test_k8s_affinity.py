@@ -31,7 +31,7 @@ def test_k126_the_pod_goes_where_others_are_also_those_being_deleted(cluster: Sm
     assert ask(cluster, apart(term())) == "a2 b1 none"
 
 
-def test_k126_the_first_of_its_kind_may_go_anywhere_with_the_key_and_others_nowhere(
+def test_k126_the_first_of_its_kind_may_go_anywhere_and_others_nowhere(
     cluster: SmallCluster,
 ) -> None:
     assert ask(cluster, near(term(ZONE))) == ""
@@ -96,9 +96,7 @@ def test_k126_namespaces_of_a_term(
         (expression("app", "Exists", "web"), False),
     ],
 )
-def test_k126_requirements_of_a_selector(
-    cluster: SmallCluster, requirement: dict[str, Any], counts: bool
-) -> None:
+def test_k126_a_selector(cluster: SmallCluster, requirement: dict[str, Any], counts: bool) -> None:
     cluster.pod("web", "a1", labels=WEB)
     selector = {"matchExpressions": [requirement]}
     assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")

@@ -154,9 +154,7 @@ def placed_by_another(world: World, uid: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["Completed", "Failed", "Killed", "Failing"])
-def test_k96_a_pod_that_another_scheduler_binds_counts_at_once_whatever_its_application_is(
-    state: str,
-) -> None:
+def test_k96_a_pod_that_another_scheduler_binds_counts_for_any_application(state: str) -> None:
     world = cluster()
     first = world.add_pod("a", "app")
     world.run(1)
@@ -214,9 +212,7 @@ def test_k96_a_pod_without_an_application_counts_when_its_node_comes() -> None:
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["answered", "unanswered"])
-def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
-    answered: bool,
-) -> None:
+def test_k178_an_application_whose_asks_are_all_rejected_goes_with_its_pods(answered: bool) -> None:
     world = cluster()
     world.run(1)
     pods = [world.add_pod(name, "app", cpu="-1") for name in ("a", "b")]

@@ -37,9 +37,7 @@ def test_k98_a_pod_that_somebody_else_has_bound_counts_there(pair: SmallCluster)
     assert (pair.cache.assumed("p"), pair.allows("q")) == (None, "n1")
 
 
-def test_k99_a_yes_counts_at_once_and_a_question_about_a_reservation_does_not(
-    pair: SmallCluster,
-) -> None:
+def test_k99_a_yes_counts_at_once_and_that_for_a_reservation_does_not(pair: SmallCluster) -> None:
     assert pair.cache.predicates("p", "n1", False) is None
     assert pair.allows("q") == "n1 n2"
     assert pair.cache.predicates("p", "n1", True) is None
@@ -136,9 +134,7 @@ def test_k108_what_is_forgotten_counts_nowhere(pair: SmallCluster, how: str) -> 
         assert (pair.cache.assumed("p"), pair.allows("q")) == (None, "n1 n2")
 
 
-def test_k109_k110_a_refusal_goes_with_the_pod_which_may_go_to_another_node(
-    pair: SmallCluster,
-) -> None:
+def test_k109_k110_a_refusal_goes_with_the_pod_or_to_another_node(pair: SmallCluster) -> None:
     pair.cache.assume("p", "n1")
     pair.pod("p", labels=WEB, affinity=apart(term()))
     pair.cache.forget("p")
@@ -154,9 +150,7 @@ def test_k109_k110_a_refusal_goes_with_the_pod_which_may_go_to_another_node(
     pair.cache.refuse("unknown", "n1")
 
 
-def test_k110_a_node_that_failed_is_refused_for_a_while_up_to_five_minutes(
-    pair: SmallCluster,
-) -> None:
+def test_k110_a_node_that_failed_is_refused_for_up_to_five_minutes(pair: SmallCluster) -> None:
     for seconds in (30, 60, 120, 240, 300, 300):
         pair.cache.refuse("p", "n1")
         assert pair.asks("p", "n1") == (
@@ -178,9 +172,7 @@ def test_k110_each_node_has_a_time_of_its_own(pair: SmallCluster) -> None:
     assert pair.allows("p") == "n1"
 
 
-def test_k110_a_change_of_the_node_ends_it_and_the_same_node_again_is_none(
-    pair: SmallCluster,
-) -> None:
+def test_k110_a_change_of_the_node_ends_it_and_the_same_node_does_not(pair: SmallCluster) -> None:
     def labels() -> None:
         pair.node("n1", {"new": "label"})
 
@@ -219,9 +211,7 @@ def test_k97_pods_assumed_on_a_node_that_is_gone_have_none(pair: SmallCluster) -
     assert pair.cache.dump()["pods"]["p"] == {"namespace": "team", "name": "p", **nowhere, **flags}
 
 
-def test_k17_the_dump_tells_nodes_and_pods_and_the_newest_versions_are_there(
-    pair: SmallCluster,
-) -> None:
+def test_k17_the_dump_tells_nodes_and_pods_in_their_newest_versions(pair: SmallCluster) -> None:
     pair.node("n2", unschedulable=True)
     pair.cache.assume("p", "n1")
     pair.pod("lost", "n9")

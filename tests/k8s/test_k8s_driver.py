@@ -253,9 +253,7 @@ async def test_k151_a_core_that_is_away_is_tried_again(sender: Any) -> None:
 
 
 @pytest.mark.parametrize("waits_already", [False, True])
-async def test_k151_a_core_that_forgot_is_told_nothing_old(
-    sender: Any, waits_already: bool
-) -> None:
+async def test_k151_a_core_that_forgot_hears_nothing_old(sender: Any, waits_already: bool) -> None:
     """A registration that waits already is enough."""
     core = Core(RegisterAgain("restarted"))
     core.waits = threading.Event()

@@ -296,9 +296,7 @@ def test_k22_a_server_that_is_down_is_asked_less_and_less_often() -> None:
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 0}
 
 
-def test_an_event_that_cannot_be_written_is_given_up_and_counted(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_event_that_is_refused_is_given_up_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([403, 403, 201])
     # the last one is not a series: it was never written
     writer = played(server, QUEUED, replace(QUEUED, note="another"), 1, QUEUED, 1)

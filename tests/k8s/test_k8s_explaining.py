@@ -139,9 +139,7 @@ def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService, core_of
     assert text == f"0 of 3 nodes: {lacks}; 2 {tainted}; 1 {other}. {change}"
 
 
-def test_k156_a_pod_that_is_larger_than_every_node(
-    service: SchedulerService, core_of: Cores
-) -> None:
+def test_k156_a_pod_larger_than_every_node(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "wide", vcore=100, memory=9 * GIB)
     text = explained(core_of(service), "app-wide")
     assert text.startswith("0 of 3 nodes: no node is large enough for")
@@ -158,9 +156,7 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     )
 
 
-def test_k156_a_pod_that_waits_no_more_has_no_explanation(
-    service: SchedulerService, core_of: Cores
-) -> None:
+def test_k156_a_pod_that_waits_no_more_has_none(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "wide", vcore=100, memory=GIB)  # allocated at once
     assert explained(core_of(service), "app-wide") is None
     assert explained(core_of(service), "app-wide", uid="unknown") is None

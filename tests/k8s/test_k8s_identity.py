@@ -41,9 +41,7 @@ def with_keys(places: tuple[tuple[bool, str], ...], *values: str) -> Pod:
         *(pytest.param(QUEUE_KEYS, n, id=f"K55 queue, {n}") for n in range(3)),
     ],
 )
-def test_k52_k55_the_first_key_that_is_not_empty_counts(
-    keys: tuple[tuple[bool, str], ...], first: int
-) -> None:
+def test_k52_k55_the_first_key_with_a_value(keys: tuple[tuple[bool, str], ...], first: int) -> None:
     one = with_keys(keys, *("" if n < first else f"v{n}" for n in range(len(keys))))
     found = queue_of(one) if keys is QUEUE_KEYS else application_id(one, SETTINGS)
     assert found == f"v{first}"

@@ -183,7 +183,7 @@ async def test_k11_a_conflict_while_taking_the_lease_is_no_success() -> None:
     ],
 )
 @virtual
-async def test_k11_a_leader_that_cannot_renew_for_ten_seconds_has_lost_the_lease(
+async def test_k11_after_ten_seconds_without_renewal_the_lease_is_lost(
     trouble: str, why: str
 ) -> None:
     server, lease = await leading()
@@ -269,7 +269,7 @@ async def test_k11_giving_back_never_holds_up_a_stop(trouble: str) -> None:
 
 
 @virtual
-async def test_k18_a_missing_right_is_said_once_and_waited_for(
+async def test_k18_a_missing_right_is_said_once_and_awaited(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Server(refuses=403)

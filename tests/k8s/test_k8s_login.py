@@ -54,9 +54,7 @@ async def header(found: Login) -> str | None:
     return await found.credentials.header()
 
 
-async def test_k191_a_token_of_the_kubeconfig_another_context_a_password_and_nothing(
-    tmp_path: Path,
-) -> None:
+async def test_k191_tokens_contexts_and_passwords_of_the_kubeconfig(tmp_path: Path) -> None:
     found = login(tmp_path, {"token": "abc"})
     assert (found.server, found.namespace, found.ssl) == ("http://127.0.0.1:1", "quadriga", None)
     assert await header(found) == "Bearer abc"
@@ -66,9 +64,7 @@ async def test_k191_a_token_of_the_kubeconfig_another_context_a_password_and_not
     assert await header(login(tmp_path, {})) is None
 
 
-async def test_k191_a_token_file_is_read_again_every_minute_and_must_be_there(
-    tmp_path: Path,
-) -> None:
+async def test_k191_a_token_file_is_read_every_minute_and_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     now = Now()
     found = log_in(kubeconfig(tmp_path, {"tokenFile": "token"}), clock=now, wall=now)
@@ -86,9 +82,7 @@ async def test_k191_a_token_file_is_read_again_every_minute_and_must_be_there(
         await found.header()
 
 
-async def test_k191_the_service_account_of_a_pod(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_k191_a_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("abc")
     (tmp_path / "namespace").write_text("quadriga")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -193,9 +187,7 @@ async def test_an_exec_plugin_that_fails_says_why(tmp_path: Path, code: str, why
         await header(found)
 
 
-async def test_an_exec_plugin_that_is_not_there_or_of_an_unknown_version_is_refused(
-    tmp_path: Path,
-) -> None:
+async def test_an_exec_plugin_that_is_missing_or_unknown_is_refused(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./none"}}
     with pytest.raises(LoginError, match=f"{tmp_path}/none cannot be started"):
         await header(login(tmp_path, user))

@@ -67,9 +67,7 @@ async def test_k108_claims_that_cannot_be_bound_fail_the_bind_before_it_is_sent(
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_k102_a_pod_that_is_to_be_deleted_does_not_wait_for_its_claims(
-    cancelled: bool,
-) -> None:
+async def test_k102_a_pod_to_be_deleted_does_not_wait_for_its_claims(cancelled: bool) -> None:
     ended: list[str] = []
 
     async def bind_volumes() -> str | None:

@@ -210,9 +210,7 @@ def test_what_cannot_run_is_skipped_with_the_reason(read: Read, row: str, reason
         ('x,5,9,"1', "", "its quotes do not match"),
     ],
 )
-def test_a_bad_line_is_skipped_with_its_column_and_reason(
-    read: Read, row: str, column: str, reason: str
-) -> None:
+def test_a_bad_line_is_told_with_its_column(read: Read, row: str, column: str, reason: str) -> None:
     workload = read(HEAD + "a,0,9,1\n" + row + "\n")
     (bad,) = workload.bad_lines
     assert (bad.line, bad.column) == (3, column)
@@ -256,9 +254,7 @@ def test_events_become_jobs_also_without_starts(read: Read) -> None:
     assert (job.submit_s, job.runtime_s, job.recorded_wait_s) == (0, 5, None)
 
 
-def test_events_that_do_not_belong_together_are_skipped_and_those_without_an_id_bad_lines(
-    read: Read,
-) -> None:
+def test_events_that_do_not_belong_together_or_have_no_id_are_left_out(read: Read) -> None:
     workload = read(
         "9,2,a,1\n10,0,a,1\n11,0,a,1\n12,2,a,1\n13,0,a,1\n14,1,a,1\n15,2,a,1\n", **EVENTS
     )
@@ -304,7 +300,7 @@ def test_nodes_of_the_mapping(read: Read, tmp_path: Path) -> None:
         ("name,cpu\nx,4\n", r"map.yaml: nodes.name: nodes.csv has no column 'n'"),
     ],
 )
-def test_a_table_of_nodes_has_no_bad_lines(
+def test_tables_of_nodes_must_be_good(
     read: Read, tmp_path: Path, nodes: str, complaint: str
 ) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
@@ -372,9 +368,7 @@ WRONG_MAPPINGS = [
 
 
 @pytest.mark.parametrize(("mapping", "complaint"), WRONG_MAPPINGS)
-def test_a_wrong_mapping_is_one_line_that_names_the_key(
-    tmp_path: Path, mapping: str, complaint: str
-) -> None:
+def test_a_wrong_mapping_is_told_in_one_line(tmp_path: Path, mapping: str, complaint: str) -> None:
     mapping = mapping.replace("...", "vcore: c, --").replace("--", "submit: s, runtime: r")
     (tmp_path / "trace.csv").write_text(HEAD + "a,0,9,1\n")
     (tmp_path / "map.yaml").write_text(mapping + "\n")

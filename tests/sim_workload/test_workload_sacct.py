@@ -158,9 +158,7 @@ def test_requests_count_before_allocations(tmp_path: Path) -> None:
     ]
 
 
-def test_parts_of_a_job_are_as_equal_as_they_can_be_and_memory_may_be_no_constraint(
-    tmp_path: Path,
-) -> None:
+def test_parts_of_a_job_are_as_equal_as_they_can_be_also_without_memory(tmp_path: Path) -> None:
     (job,) = read(tmp_path, line(ReqCPUS="11", NNodes="4", ReqMem="")).jobs
     assert job.members == (Member(3, {VCORE: 3000}), Member(1, {VCORE: 2000}))
     (small,) = read(tmp_path, line(ReqCPUS="2", NNodes="3", ReqMem="")).jobs
@@ -228,7 +226,7 @@ def test_queues_by_account_and_of_several_partitions(tmp_path: Path) -> None:
         ({"State": "a|b"}, "", "15 fields where the header has 14"),
     ],
 )
-def test_a_bad_line_is_skipped_with_its_column_and_reason(
+def test_a_bad_line_is_told_with_its_column(
     tmp_path: Path, fields: dict[str, str], column: str, reason: str
 ) -> None:
     workload = read(tmp_path, line("1"), line(**{"JobID": "2", **fields}))
