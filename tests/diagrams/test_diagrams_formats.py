@@ -59,15 +59,12 @@ def test_a_measured_time_is_short(ns: int, words: str) -> None:
     assert elapsed(ns) == words
 
 
-def test_limits_read_as_sentences() -> None:
+def test_limits_read_as_sentences_and_identifiers_are_plain_and_distinct() -> None:
     assert limit(APPLICATION, "Waiting") == "30 s then complete"
     assert limit(ALLOCATION, "Releasing") == "60 s then release, up to 10 min"
     assert limit(APPLICATION, "Accepted") == "unbounded: run"
     assert limit(APPLICATION, "Resuming") == "at most 30 min"
     assert limit(APPLICATION, "Expired") == ""
-
-
-def test_identifiers_are_plain_and_distinct() -> None:
     ids = identifiers(["New", "in work", "s1", "end", "läuft"], reserved={"end"})
     assert ids == {"New": "New", "in work": "s1_", "s1": "s1", "end": "s3", "läuft": "s4"}
 
@@ -245,11 +242,6 @@ def test_formats_are_known_and_show_a_direction_and_colours_or_say_that_they_can
         render(NODE, "gif")
 
 
-def test_awkward_names_become_entities(awkward: Lifecycle) -> None:
-    assert "s6 : ünï#35;#59;#58; [#42;] --#62; x #64;enduml" in text(awkward, "mermaid")
-    assert "<U+0022>b<U+0022> <U+003C>c<U+003E>" in text(awkward, "plantuml")
-
-
 # -- scxml -----------------------------------------------------------------------------------------
 
 
@@ -300,7 +292,9 @@ def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
     assert state.get(f"{OURS}backoff") == "600s"
 
 
-def test_scxml_of_awkward_names_keeps_them_beside_the_ids(awkward: Lifecycle) -> None:
+def test_scxml_of_awkward_names_keeps_them_beside_the_ids_and_others_have_entities(
+    awkward: Lifecycle,
+) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))
     states = [e for e in root if e.tag != f"{SCXML}datamodel"]
     names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in states}
@@ -309,6 +303,8 @@ def test_scxml_of_awkward_names_keeps_them_beside_the_ids(awkward: Lifecycle) ->
     assert targets - {None} <= set(names)
     delays = [send.get("delay") for send in root.iter(f"{SCXML}send")]
     assert delays == ["1500ms"]
+    assert "s6 : ünï#35;#59;#58; [#42;] --#62; x #64;enduml" in text(awkward, "mermaid")
+    assert "<U+0022>b<U+0022> <U+003C>c<U+003E>" in text(awkward, "plantuml")
 
 
 # -- markdown and json -----------------------------------------------------------------------------

@@ -68,13 +68,10 @@ def test_the_command_writes_the_gallery(drawn: Path) -> None:
     assert {p.name for p in drawn.iterdir()} == {p.name for p in GALLERY.iterdir()}
 
 
-def test_the_gallery_holds_nothing_else() -> None:
+def test_the_gallery_holds_nothing_else_and_the_page_links_what_is_there() -> None:
     names = {*LIFECYCLES, *KUBERNETES}
     expected = {f"{name}{FORMATS[f]}" for name in names for f in GALLERY_FORMATS}
     assert {path.name for path in GALLERY.iterdir()} == {*expected, "README.md"}
-
-
-def test_the_page_links_what_is_there() -> None:
     page = (GALLERY / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"]\(([^)]+)\)", page):
         assert (GALLERY / link).is_file()

@@ -43,6 +43,9 @@ def test_taken_rows_are_green_with_their_count_and_others_red_and_dashed() -> No
     assert "(12×)" in submit
     assert f'color="{RED}" style=dashed' in reject
     assert "(0×)" in reject
+    drawn = render(ASK, "dot", coverage={"ask": {"rows": []}})
+    assert isinstance(drawn, str)
+    assert GREEN not in drawn
 
 
 def test_taken_and_missed_rows_do_not_share_an_arrow_and_those_that_stay_are_in_the_state() -> None:
@@ -61,12 +64,6 @@ def test_the_stem_of_a_junction_is_green_when_any_branch_was_taken() -> None:
     assert GREEN in stem
     (branch,) = lines(drawn, f"Waiting -> line{taken['line']}")
     assert RED in branch
-
-
-def test_a_row_that_the_file_does_not_mention_was_never_taken() -> None:
-    drawn = render(ASK, "dot", coverage={"ask": {"rows": []}})
-    assert isinstance(drawn, str)
-    assert GREEN not in drawn
 
 
 def test_coverage_of_another_table_is_refused() -> None:

@@ -149,22 +149,19 @@ def test_rows_inside_are_tried_before_those_around(
     assert walk(Device(state=state), *triggers.split(), **info) == reached
 
 
-def test_every_state_of_a_table_are_its_own_and_its_composites() -> None:
-    more = OVEN.extend(
-        rows=(row("panic", "*", "Held"), row("boost", "*", "On")),
-        lasts={"On_Hot_High": within(5, then="less")},
-    )
-    for trigger, sources in (("panic", {"Off", "On"}), ("boost", {"Off", "Held"})):
-        assert {r.source for r in more.nested_rows if r.trigger == trigger} == sources
-
-
-def test_a_composite_can_be_asked_for() -> None:
+def test_a_composite_can_be_asked_for_and_is_one_of_every_state_of_its_table() -> None:
     for state, inside in (("Off", set()), ("On_Hot_Low", {"On", "On_Hot", "On_Hot_Low"})):
         device = Device(state=state)
         asked = ("On", "On_Hot", "On_Hot_Low", "On_Hot_High")
         assert {each for each in asked if OVEN.is_in(device, each)} == inside
     with pytest.raises(ValueError, match="oven has no state 'Onn'; did you mean 'On'?"):
         OVEN.is_in(device, "Onn")
+    more = OVEN.extend(
+        rows=(row("panic", "*", "Held"), row("boost", "*", "On")),
+        lasts={"On_Hot_High": within(5, then="less")},
+    )
+    for trigger, sources in (("panic", {"Off", "On"}), ("boost", {"Off", "Held"})):
+        assert {r.source for r in more.nested_rows if r.trigger == trigger} == sources
 
 
 def test_lines_and_paths_lead_through_the_states_inside() -> None:
@@ -397,7 +394,7 @@ def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
     ]
 
 
-def test_asynchronous_hierarchical_machines() -> None:
+def test_asynchronous_hierarchical_machines_run_and_others_that_join_names_are_refused() -> None:
     async def live() -> str:
         model: Any = Model()
         OVEN.make_machine(model, HierarchicalAsyncMachine)
@@ -406,6 +403,13 @@ def test_asynchronous_hierarchical_machines() -> None:
         return str(model.state)
 
     assert asyncio.run(live()) == "On_Hot_High"
+
+    class Dotted(HierarchicalMachine):
+        class state_cls(HierarchicalMachine.state_cls):
+            separator = "."
+
+    with pytest.raises(ValueError, match="Dotted joins the names of nested states with '.'"):
+        OVEN.make_machine(None, Dotted)
 
 
 def test_an_asynchronous_guard_of_a_row_back_to_history() -> None:
@@ -452,12 +456,3 @@ def test_what_is_added_to_the_machine_of_a_copy_is_among_the_rows_as_written() -
     device = Device(state="On_Idle")
     oven.fire(device, "sell")
     assert device.state == "Sold"
-
-
-def test_a_machine_that_joins_names_otherwise_is_refused() -> None:
-    class Dotted(HierarchicalMachine):
-        class state_cls(HierarchicalMachine.state_cls):
-            separator = "."
-
-    with pytest.raises(ValueError, match="Dotted joins the names of nested states with '.'"):
-        OVEN.make_machine(None, Dotted)

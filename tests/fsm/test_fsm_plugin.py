@@ -117,10 +117,16 @@ def run(server: subprocess.Popen[str], tmp_path: Path) -> Run:
     return pytest_
 
 
-def test_nothing_is_said_unless_asked(run: Run) -> None:
+def test_nothing_is_said_unless_asked_and_only_of_some_lifecycles(run: Run) -> None:
     result = run()
     assert result.code == PASSED, result
     assert "lifecycles" not in result.stdout
+    result = run("--fsm-coverage-of=door")
+    assert {"door: 3 of 5", "60.0 % of all rows"} <= set(result.lines)
+    assert not any(line.startswith("node") for line in result.lines)
+    result = run("--fsm-coverage-of=dor")
+    assert result.code == FAILED
+    assert "no lifecycle is named 'dor'; hand yours to track()" in result.lines
 
 
 def test_the_summary_names_what_no_test_took_and_what_guards_did_not_answer(run: Run) -> None:
@@ -206,15 +212,6 @@ def test_where_nothing_is_tracked_it_says_so(run: Run, tmp_path: Path) -> None:
         result = run(f"--fsm-coverage-{name}=0")
         assert result.code == FAILED  # a limit on nothing is a mistake
         assert result.lines.count(NOTHING) == 1
-
-
-def test_only_some_lifecycles(run: Run) -> None:
-    result = run("--fsm-coverage-of=door")
-    assert {"door: 3 of 5", "60.0 % of all rows"} <= set(result.lines)
-    assert not any(line.startswith("node") for line in result.lines)
-    result = run("--fsm-coverage-of=dor")
-    assert result.code == FAILED
-    assert "no lifecycle is named 'dor'; hand yours to track()" in result.lines
 
 
 def test_collecting_fails_nothing_and_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:

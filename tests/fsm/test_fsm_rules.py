@@ -179,10 +179,14 @@ def test_x34_new_and_rejected_are_never_sent(lifecycle: Lifecycle, born: Any, st
             assert update.state not in {"New", "Rejected"}, row
 
 
-def test_x34_the_message_is_the_reason_else_the_trigger(born: Any) -> None:
+def test_x34_s4_the_message_is_the_reason_else_the_trigger_and_whoever_lives_can_be_killed(
+    born: Any,
+) -> None:
     assert APPLICATION.fire(born("Running"), "wait")[-1] == Update("Waiting", "wait")
     told = APPLICATION.fire(born("Running"), "wait", reason="idle")
     assert told[-1] == Update("Waiting", "idle")
+    living = set(APPLICATION.states) - application_fsm.ENDED
+    assert all(APPLICATION.allows(state, "kill") for state in living)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +242,6 @@ def test_v5_running_is_counted_up_once_and_down_once(born: Any, steer: Any) -> N
         assert len(of_kind(caused, StoppedRunning)) == (before and not after), row
 
 
-def test_s4_every_living_application_can_be_killed() -> None:
-    living = set(APPLICATION.states) - application_fsm.ENDED
-    assert all(APPLICATION.allows(state, "kill") for state in living)
-
-
 # -- asks ----------------------------------------------------------------------------------------
 
 
@@ -266,10 +265,18 @@ def test_what_makes_no_sense_is_an_error(
         lifecycle_.fire(born(state), trigger)
 
 
-def test_x20_an_action_on_a_rejected_node_is_an_error(born: Any) -> None:
+def test_x20_a_rejected_node_takes_nothing_and_a_queue_is_restored_or_removed_when_drained(
+    born: Any,
+) -> None:
     for trigger in NODE.triggers():
         with pytest.raises(InvalidTransition):
             NODE.fire(born("Rejected"), trigger)
+    it = born("Active")
+    QUEUE.fire(it, "remove")
+    QUEUE.fire(it, "restore")
+    assert it.state == "Active"
+    for state in ("Draining", "Stopped"):
+        assert QUEUE.fire(born(state), "removed") == (Forget(),)
 
 
 def test_i14_i17_x13_ask_states_and_updates_until_all_repeats_are_allocated(born: Any) -> None:
@@ -356,7 +363,9 @@ def test_i29_i32_node_states_draining_keeps_what_runs(born: Any) -> None:
 # -- resource managers and queues ----------------------------------------------------------------------
 
 
-def test_i6_resource_manager_states(born: Any) -> None:
+def test_i6_i7_resource_managers_registering_again_and_stopping_drop_what_was_known(
+    born: Any,
+) -> None:
     it = born("Init")
     ways = "register Running disconnect Paused reconnect Running disconnect Paused timeout Stopped"
     words = f"{ways} register Running shutdown Stopped".split()
@@ -364,9 +373,6 @@ def test_i6_resource_manager_states(born: Any) -> None:
         RESOURCE_MANAGER.fire(it, trigger)
         assert it.state == state
     assert RESOURCE_MANAGER.lasts["Paused"] == Within(300 * SECOND, then="timeout")
-
-
-def test_i7_registering_again_and_stopping_drop_what_was_known(born: Any) -> None:
     for row in RESOURCE_MANAGER.rows:
         if row.trigger == "register" or row.target == "Stopped":
             it = born(row.source)
@@ -375,15 +381,6 @@ def test_i7_registering_again_and_stopping_drop_what_was_known(born: Any) -> Non
             # in Init nothing is known yet, in Stopped nothing any more
             assert dropped == ((DropState(),) if row.source in {"Running", "Paused"} else ())
     assert all(RESOURCE_MANAGER.allows(state, "register") for state in RESOURCE_MANAGER.states)
-
-
-def test_a_queue_is_restored_or_removed_after_it_has_drained(born: Any) -> None:
-    it = born("Active")
-    QUEUE.fire(it, "remove")
-    QUEUE.fire(it, "restore")
-    assert it.state == "Active"
-    for state in ("Draining", "Stopped"):
-        assert QUEUE.fire(born(state), "removed") == (Forget(),)
 
 
 # -- all tables ------------------------------------------------------------------------------------------
@@ -401,15 +398,12 @@ def test_v7_every_state_has_a_limit_or_a_named_exit(lifecycle: Lifecycle) -> Non
             assert limit.then is None or lifecycle.allows(state, limit.then)
 
 
-def test_v7_no_state_is_a_dead_end(lifecycle: Lifecycle) -> None:
+def test_v7_no_state_is_a_dead_end_and_what_changes_nothing_says_why(lifecycle: Lifecycle) -> None:
     """From everywhere a final state can be reached, or, where there is none, every other state."""
     ends = set(lifecycle.final) or set(lifecycle.states) - {lifecycle.initial}
     for state in lifecycle.states:
         ahead = set(reachable(lifecycle, state))
         assert ahead & ends if lifecycle.final else ahead >= ends
-
-
-def test_what_changes_nothing_says_why(lifecycle: Lifecycle) -> None:
     for row in lifecycle.rows:
         if row.target is None and not row.emit:
             assert row.why, row

@@ -69,21 +69,18 @@ def test_every_table_by_state_is_total() -> None:
     }
 
 
-def test_a_state_that_is_missing_is_found() -> None:
-    module = ModuleType("colours")
-    module.BY_STATE = {"Active": "green", "Draining": "grey", "Stopped": "red"}  # type: ignore[attr-defined]
-    module.BY_NAME = {"Active": "green", "other": "grey"}  # type: ignore[attr-defined]
-    assert lacking([module]) == {"colours.BY_STATE": ["Removed"]}
-
-
 # -- sets that divide the states ---------------------------------------------------------------------
 
 
-def test_an_application_lives_or_has_ended() -> None:
+def test_an_application_lives_or_has_ended_and_a_missing_state_is_found() -> None:
     assert sorted((*application_fsm.LIVING, *application_fsm.ENDED)) == sorted(APPLICATION.states)
     assert application_fsm.ENDED - set(application_fsm.RECORDED) == set(APPLICATION.final)
     living = {state for state, way in application_fsm.TO_ITS_END.items() if way}
     assert living == set(application_fsm.LIVING)
+    module = ModuleType("colours")
+    module.BY_STATE = {"Active": "green", "Draining": "grey", "Stopped": "red"}  # type: ignore[attr-defined]
+    module.BY_NAME = {"Active": "green", "other": "grey"}  # type: ignore[attr-defined]
+    assert lacking([module]) == {"colours.BY_STATE": ["Removed"]}
 
 
 def test_the_triggers_to_an_end_lead_there_and_those_after_a_removal_are_legal() -> None:

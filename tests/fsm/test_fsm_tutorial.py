@@ -71,12 +71,11 @@ def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
         assert "deliver" in (programs / picture).read_text(encoding="utf-8")
 
 
-def test_the_first_block_has_ten_lines(pages: dict[str, str]) -> None:
+def test_the_first_block_has_ten_lines_and_every_page_leads_to_the_next(
+    pages: dict[str, str],
+) -> None:
     first = blocks(pages["first-lifecycle"], "python")[0]
     assert len(first.splitlines()) <= 10
-
-
-def test_every_page_leads_to_the_next(pages: dict[str, str]) -> None:
     order = [*PAGES, "first-gang"]
     assert sorted(pages) == sorted(order)
     for page, following in pairwise(order):

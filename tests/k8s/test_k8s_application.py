@@ -355,13 +355,23 @@ def test_k43_a_quota_that_cannot_be_read_is_told_on_the_namespace() -> None:
     assert world.phases() == {"Running": 1}
 
 
-def test_k71_the_originators_ask_says_so() -> None:
+def test_k71_k81_the_originators_ask_says_so_and_a_placeholder_has_a_condition_until_its_node() -> (
+    None
+):
     world = cluster()
     pod = world.add_gang(2, members=2)
     world.run(3)
     asks = [ask for each in world.sent for ask in getattr(each, "asks", ())]
     originators = {ask.allocationKey for ask in asks if ask.Originator}
     assert originators == {pod.uid}
+    world = cluster("1", queues=WHOLE)
+    world.add_gang(members=2)
+    world.run(3)
+    (waiting,) = [pod for pod in world.placeholders if not pod.spec.node_name]
+    assert world.conditions[waiting.uid][0] == "Unschedulable"
+    world.add_node("n2", cpu="1")
+    world.run(1)
+    assert waiting.uid not in world.conditions
 
 
 def test_k88_a_pod_with_a_missing_claim_waits_until_it_is_there() -> None:
@@ -395,17 +405,6 @@ def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:
     assert world.phases("worker") == {"Running": 2}
     assert world.placeholders == []
     world.check()
-
-
-def test_k81_the_condition_of_a_placeholder_goes_when_it_has_a_node() -> None:
-    world = cluster("1", queues=WHOLE)
-    world.add_gang(members=2)
-    world.run(3)
-    (waiting,) = [pod for pod in world.placeholders if not pod.spec.node_name]
-    assert world.conditions[waiting.uid][0] == "Unschedulable"
-    world.add_node("n2", cpu="1")
-    world.run(1)
-    assert waiting.uid not in world.conditions
 
 
 def test_k60_a_placeholder_that_comes_after_the_end_of_its_application_ends_quietly() -> None:

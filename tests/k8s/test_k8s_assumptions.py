@@ -107,16 +107,10 @@ def test_k100_the_filters_of_other_pods_are_asked_once_more(pair: SmallCluster) 
     assert pair.cache.assumed("p") is None
     pair.cache.remove_pod("foreign")
     assert pair.allows("q") == "n1 n2"
-
-
-def test_k100_the_static_filters_are_not_and_what_is_unknown_is_refused(pair: SmallCluster) -> None:
     pair.node("n1", unschedulable=True)
     assert pair.cache.assume("p", "n1") is None
     assert pair.cache.assume("x", "n1") == "the pod x is unknown"
     assert pair.cache.assume("p", "n9") == "the node n9 is unknown"
-
-
-def test_k100_a_pod_that_is_bound_there_already_needs_nothing(pair: SmallCluster) -> None:
     pair.pod("p", "n1", labels=WEB)
     assert pair.cache.assume("p", "n1") is None
     assert pair.cache.assume("p", "n2") == "NodeName: the pod names another node"

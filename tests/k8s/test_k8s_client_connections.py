@@ -258,7 +258,7 @@ async def test_k191_the_servers_certificate_is_verified(certificate: tuple[Path,
                     pass
 
 
-async def test_what_stands_in_a_request() -> None:
+async def test_what_stands_in_a_request_but_no_token_with_a_line_end() -> None:
     limits = Limits(1000, 1000, 32, clock=lambda: 0)
     async with server() as found:
         login = Login(f"{found.url}/clusters/one", None, Fixed("Bearer abc"))
@@ -270,9 +270,6 @@ async def test_what_stands_in_a_request() -> None:
         )
         assert b"\r\nAuthorization: Bearer abc\r\n" in request
         assert b"Content-Length" not in request
-
-
-async def test_a_token_with_a_line_end_in_it_is_not_sent() -> None:
     with pytest.raises(LoginError, match="no header may have"):
         await Fixed("Bearer abc\r\nX-Evil: 1").header()
 

@@ -253,7 +253,7 @@ def test_the_options_of_the_deployment(monkeypatch: pytest.MonkeyPatch, kubeconf
     assert whole.grace_s < spec["terminationGracePeriodSeconds"]
 
 
-def test_k47_the_namespace_is_the_option_the_variable_or_default(
+def test_k11_k47_each_process_is_a_candidate_of_the_namespace_of_the_option_or_the_variable(
     monkeypatch: pytest.MonkeyPatch, kubeconfig: Path
 ) -> None:
     config = ["--kubeconfig", str(kubeconfig)]
@@ -262,10 +262,6 @@ def test_k47_the_namespace_is_the_option_the_variable_or_default(
     monkeypatch.setenv("NAMESPACE", "a")
     assert kubernetes_settings_of(parsed(*config)).namespace == "a"
     assert kubernetes_settings_of(parsed(*config, "--namespace", "b")).namespace == "b"
-
-
-def test_k11_each_process_is_a_candidate_of_its_own(kubeconfig: Path) -> None:
-    config = ["--kubeconfig", str(kubeconfig)]
     first, second = (kubernetes_settings_of(parsed(*config)).identity for _ in range(2))
     assert first != second
     assert kubernetes_settings_of(parsed(*config, "--no-lease")).lease is False

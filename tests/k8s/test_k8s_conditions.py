@@ -150,7 +150,7 @@ def test_k156_a_message_is_renewed_at_most_once_a_minute_unless_it_is_as_written
     assert server.messages == ["a"]
 
 
-def test_k199_after_a_restart_what_the_cluster_says_already_is_not_written() -> None:
+def test_k199_what_the_cluster_says_already_is_not_written() -> None:
     current = {
         "uid-1": PodCondition("PodScheduled", "False", UNSCHEDULABLE, "no room"),
         "uid-2": PodCondition("PodScheduled", "False", SKIPPED, "no room"),
@@ -159,9 +159,13 @@ def test_k199_after_a_restart_what_the_cluster_says_already_is_not_written() -> 
     played(server := Server(), waits(1), waits(2), waits(3), 600, current=current)
     assert server.pods == ["web-2", "web-3"]
     assert ["lastTransitionTime" in each for each in server.conditions] == [False, True]
+    server, explainer = Server(), Explainer(step_s=10_000)
+    played(server, waits(), 1000, explain=explainer)
+    assert len(server.requests) == 1
+    assert len(explainer.asked) == 17
 
 
-def test_k157_at_most_fifty_are_written_a_second_and_the_oldest_change_comes_first() -> None:
+def test_k157_what_waits_is_written_in_turn_fifty_a_second_unless_the_pod_is_bound() -> None:
     newer = waits(400, message="newer")  # keeps its place
     played(server := Server(), *map(waits, range(500)), newer, 60)
     times = server.times
@@ -169,9 +173,6 @@ def test_k157_at_most_fifty_are_written_a_second_and_the_oldest_change_comes_fir
     assert all(later - early > 0.98 for early, later in zip(times, times[100:], strict=False))
     assert server.pods == [f"web-{number}" for number in range(500)]
     assert server.messages[400] == "newer"
-
-
-def test_k157_what_waits_for_a_bound_pod_is_dropped() -> None:
     bound = [f"uid-{number}" for number in range(100) if number != 80]
     played(server := Server(), *map(waits, range(100)), *bound, 60)
     assert server.pods == ["web-80"]
@@ -260,13 +261,6 @@ def test_k153_each_message_that_is_written_is_an_event_too_unless_the_pod_is_gon
     records: list[Record] = []
     played(Server([404]), waits(), 70, explain=Explainer(), record=records.append)
     assert records == []
-
-
-def test_k199_an_explanation_that_says_the_same_is_not_written() -> None:
-    server, explainer = Server(), Explainer(step_s=10_000)
-    played(server, waits(), 1000, explain=explainer)
-    assert len(server.requests) == 1
-    assert len(explainer.asked) == 17
 
 
 def test_k199_explanations_take_half_a_percent_of_the_time_whatever_waits() -> None:

@@ -183,13 +183,16 @@ def test_k41_k46_k90_a_resumed_gang_a_static_pod_and_one_that_is_deleted_unplace
     assert not identity.is_being_deleted_unplaced(pod())
 
 
-def test_k66_without_gang_scheduling_a_pod_has_no_group_but_its_flag() -> None:
+def test_k66_k87_groups_and_preemption_are_what_pod_and_settings_say() -> None:
     one = pod(annotations={DOMAIN + "task-group-name": "g", FLAG: "true"})
     off = replace(SETTINGS, disable_gang_scheduling=True)
     assert identity.task_group_name(one, SETTINGS) == "g"
     assert identity.task_group_name(one, off) == ""
     assert identity.task_group_name(pod(), SETTINGS) == ""
     assert identity.is_placeholder(one)
+    assert identity.may_preempt(pod())
+    assert identity.may_preempt(pod(spec={"preemptionPolicy": "PreemptLowerPriority"}))
+    assert not identity.may_preempt(pod(spec={"preemptionPolicy": "Never"}))
 
 
 # -- preemption ------------------------------------------------------------------------------------
@@ -221,9 +224,3 @@ def test_k87_the_pod_says_whether_it_may_be_preempted_else_its_class(
     manifest = {"metadata": {"name": "c", "annotations": annotations}}
     found = None if of_class is None else decoded(PriorityClass, manifest)
     assert identity.may_be_preempted(one, found) is allowed
-
-
-def test_k87_the_policy_never_preempts_nobody() -> None:
-    assert identity.may_preempt(pod())
-    assert identity.may_preempt(pod(spec={"preemptionPolicy": "PreemptLowerPriority"}))
-    assert not identity.may_preempt(pod(spec={"preemptionPolicy": "Never"}))

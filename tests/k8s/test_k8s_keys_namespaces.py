@@ -46,12 +46,6 @@ def test_k43_the_core_reads_the_tags() -> None:
     assert (read.max_applications, read.unreadable) == (3, ())
 
 
-def test_without_annotations_there_are_no_tags() -> None:
-    assert tags_of(None) == tags_of(namespace()) == tags_of(namespace(other="x"))
-    assert dict(tags_of(None).tags) == {}
-    assert tags_of(None).problems == ()
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -82,12 +76,15 @@ def test_k43_a_wrong_number_of_applications_is_left_out_with_a_warning(text: str
     assert keys.NAMESPACE_MAX_APPS in problem.note
 
 
-def test_k43_a_quota_of_zeros_is_left_out() -> None:
+def test_k43_a_quota_of_zeros_is_left_out_and_so_is_none() -> None:
     found = tags_of(namespace(namespace_quota='{"cpu": "0", "memory": 0}'))
     assert dict(found.tags) == {}
     assert found.problems == ()
     partly = tags_of(namespace(namespace_quota='{"cpu": "0", "memory": "1"}'))
     assert '"vcore":{"value":0}' in partly.tags["namespace.resourcequota"]
+    assert tags_of(None) == tags_of(namespace()) == tags_of(namespace(other="x"))
+    assert dict(tags_of(None).tags) == {}
+    assert tags_of(None).problems == ()
 
 
 def test_k42_k43_the_deprecated_quota_of_two_types() -> None:

@@ -219,21 +219,18 @@ async def test_k191_a_refused_token_is_read_again_at_once(tmp_path: Path) -> Non
         assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-async def test_k191_a_refused_token_that_is_the_only_one_is_not_sent_twice() -> None:
+async def test_k191_connections_are_kept_and_an_only_token_is_not_sent_twice() -> None:
+    api = FakeApi()
+    async with api.serve(), Client(Login(api.url), limits()) as client:
+        for _ in range(10):
+            await client.request("POST", "/a/binding", b"{}")
+        assert len(api.connections) == 1
     api = FakeApi()
     async with api.serve(), Client(Login(api.url, None, Fixed("Bearer x")), limits()) as client:
         api.fault("GET /a", 401)
         status, _ = await client.request("GET", "/a")
         assert status == 401
         assert len(api.requests) == 1
-
-
-async def test_k191_connections_are_kept() -> None:
-    api = FakeApi()
-    async with api.serve(), Client(Login(api.url), limits()) as client:
-        for _ in range(10):
-            await client.request("POST", "/a/binding", b"{}")
-        assert len(api.connections) == 1
 
 
 async def test_without_credentials_there_is_no_answer(tmp_path: Path) -> None:

@@ -59,12 +59,18 @@ def test_every_object_has_a_kind_a_name_and_the_label(folder: Path, name: str) -
     assert set(found.values()) == {1}
 
 
-def test_everything_that_has_a_namespace_is_in_ours() -> None:
+def test_everything_is_in_our_namespace_and_the_deployment_selects_its_own_pods() -> None:
     everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
     for each in objects() + objects(ADMISSION):
         namespace = each["metadata"].get("namespace")
         assert namespace == (None if each["kind"] in everywhere else "quadriga"), each
     assert the("Namespace")["metadata"]["name"] == "quadriga"
+    spec = the("Deployment")["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert the("Service")["spec"]["selector"].items() <= labels.items()
+    assert labels["app"] == "yunikorn", "admission leaves it alone"
+    assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
 def rules(kind: str) -> set[tuple[str, str, str]]:
@@ -87,12 +93,9 @@ def wanted(own_namespace: bool) -> set[tuple[str, str, str]]:
     }
 
 
-def test_k18_the_roles_give_the_rights_that_are_needed_and_no_others() -> None:
+def test_k18_the_roles_give_the_rights_that_are_needed_to_the_account_of_the_deployment() -> None:
     assert rules("ClusterRole") == wanted(own_namespace=False)
     assert rules("Role") == wanted(own_namespace=True)
-
-
-def test_k18_the_account_of_the_deployment_has_both_roles() -> None:
     account = the("ServiceAccount")["metadata"]["name"]
     for binding, role in (("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")):
         assert the(binding)["roleRef"] == {
@@ -112,15 +115,6 @@ def test_k47_the_configuration_is_read_by_the_shim_and_by_the_core() -> None:
     assert reading.errors == ()
     assert reading.warnings == ()
     assert load(reading.settings.queues).partitions
-
-
-def test_the_deployment_selects_its_own_pods() -> None:
-    spec = the("Deployment")["spec"]
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert the("Service")["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "admission leaves it alone"
-    assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
 def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
@@ -209,7 +203,7 @@ class Reviews:
         return 201, json.dumps({"status": {"allowed": self._allows(attributes)}}).encode()
 
 
-def test_k18_every_verb_is_asked_for_where_it_is_needed() -> None:
+def test_k18_every_verb_is_asked_for_where_it_is_needed_and_what_is_missing_is_named() -> None:
     reviews = Reviews(lambda attributes: True)
     assert asyncio.run(missing(reviews, "quadriga")) == []
     assert len(reviews.asked) == sum(len(right.verbs) for right in RIGHTS)
@@ -217,9 +211,6 @@ def test_k18_every_verb_is_asked_for_where_it_is_needed() -> None:
     lease = {"group": "coordination.k8s.io", "resource": "leases", "verb": "update"}
     assert binding in reviews.asked
     assert {**lease, "namespace": "quadriga"} in reviews.asked
-
-
-def test_k18_what_is_missing_is_named_by_right_and_verb() -> None:
     named = {right.resource: right for right in RIGHTS}
     reviews = Reviews(
         lambda asked: asked["resource"] != "nodes" and asked.get("subresource") != "binding"

@@ -73,15 +73,12 @@ def test_k45_an_application_without_a_gang() -> None:
     assert (request.executionTimeoutMilliSeconds, request.gangSchedulingStyle) == (0, "Soft")
 
 
-def test_k45_tags_of_the_namespace_and_the_force_flag() -> None:
+def test_k45_tags_of_the_namespace_of_time_and_the_force_flag() -> None:
     where = namespace(namespace_quota='{"cpu": "1"}', parentqueue="root.x")
     tags = messages.add_application(application(where=where), force=True).tags
     assert (tags["application.create.force"], tags["namespace.parentqueue"]) == ("true", "root.x")
     quota = json.loads(tags["namespace.resourcequota"])
     assert quota == {"resources": {"vcore": {"value": 1000}}}
-
-
-def test_k45_no_namespace_is_the_default_and_no_time_is_no_tag() -> None:
     found = application(pod(namespace="", creationTimestamp="soon"))
     assert (found.namespace, found.created, found.tags["namespace"]) == ("default", None, "default")
     assert not found.tags.keys() & {DOMAIN + "creationTime", "imagePullSecrets"}
@@ -95,13 +92,19 @@ def gang(parameters: str) -> ApplicationMetadata:
     return application(pod(labels={APP_ID: "app-1"}, annotations=annotations))
 
 
-def test_k64_k67_a_gang() -> None:
+def test_k64_k67_k77_a_gang_and_what_is_none_or_has_resumed() -> None:
     found = gang("placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard")
     request = messages.add_application(found, force=False)
     assert amounts(request.placeholderAsk) == {"vcore": 1000, "memory": 2 << 30, "pods": 2}
     assert (request.executionTimeoutMilliSeconds, request.gangSchedulingStyle) == (30_000, "Hard")
     assert json.loads(request.tags[DOMAIN + "task-groups"]) == [GROUP]
     assert request.tags[DOMAIN + "schedulingPolicyParameters"] == found.policy_text
+    limited = "placeholderTimeoutInSeconds=30"
+    alone = application(pod(annotations={DOMAIN + "schedulingPolicyParameters": limited}))
+    resumed = messages.add_application(gang(limited), force=False, gang=False)
+    for request in (messages.add_application(alone, force=False), resumed):
+        assert not request.HasField("placeholderAsk")
+        assert request.executionTimeoutMilliSeconds == 0
 
 
 @pytest.mark.parametrize(
@@ -131,15 +134,6 @@ def test_k76_a_timeout_of_the_manifest_bounds_the_wait_of_a_gang_that_holds_noth
 ) -> None:
     found = messages.add_application(gang(policy), force=False).tags
     assert {name[5:]: text for name, text in found.items() if name[:5] == "gang."} == tags
-
-
-def test_k67_k77_without_a_gang_and_once_it_has_resumed_there_is_no_run_limit() -> None:
-    limited = "placeholderTimeoutInSeconds=30"
-    alone = application(pod(annotations={DOMAIN + "schedulingPolicyParameters": limited}))
-    resumed = messages.add_application(gang(limited), force=False, gang=False)
-    for request in (messages.add_application(alone, force=False), resumed):
-        assert not request.HasField("placeholderAsk")
-        assert request.executionTimeoutMilliSeconds == 0
 
 
 def test_k58_k59_problems_come_with_the_application_that_real_pods_create() -> None:

@@ -64,9 +64,13 @@ def cluster() -> SmallCluster:
 PORT_80 = containers(port(80))
 
 
-def test_k123_the_reason_names_the_port(cluster: SmallCluster) -> None:
+def test_k123_the_reason_names_the_port_also_of_a_pod_on_the_hosts_network(
+    cluster: SmallCluster,
+) -> None:
     cluster.pod("other", "n1", containers=PORT_80)
     assert cluster.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
+    cluster.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
+    assert cluster.allows("p") == ""
 
 
 def test_k123_sidecars_have_ports_and_other_init_containers_do_not(cluster: SmallCluster) -> None:
@@ -74,11 +78,6 @@ def test_k123_sidecars_have_ports_and_other_init_containers_do_not(cluster: Smal
     cluster.pod("other", "n1", initContainers=sidecar + containers(port(81)))
     cluster.pod("q", containers=containers(port(81)))
     assert (cluster.allows("p"), cluster.allows("q")) == ("", "n1")
-
-
-def test_k123_on_the_hosts_network_each_port_is_a_host_port(cluster: SmallCluster) -> None:
-    cluster.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
-    assert cluster.allows("p") == ""
 
 
 def test_k123_two_containers_of_one_pod_may_name_the_same_port(cluster: SmallCluster) -> None:
@@ -91,16 +90,15 @@ def test_k123_two_containers_of_one_pod_may_name_the_same_port(cluster: SmallClu
     assert cluster.allows("p") == "n1"
 
 
-def test_k123_assumed_pods_count_and_those_that_have_ended_do_not(cluster: SmallCluster) -> None:
+def test_k123_a_port_is_taken_by_assumed_pods_until_the_last_has_ended_or_gone(
+    cluster: SmallCluster,
+) -> None:
     cluster.pod("a", containers=PORT_80)
     assert cluster.cache.assume("a", "n1") is None
     assert cluster.allows("p") == ""
     for phase, allowed in (("Running", ""), ("Succeeded", "n1")):
         cluster.pod("a", "n1", phase=phase, containers=PORT_80)
         assert cluster.allows("p") == allowed
-
-
-def test_k123_a_port_stays_taken_until_its_last_pod_is_gone(cluster: SmallCluster) -> None:
     for name in ("a", "b"):  # that others have put there, past all filters
         cluster.pod(name, "n1", containers=PORT_80)
     for name, allowed in (("a", ""), ("b", "n1")):

@@ -22,16 +22,13 @@ def test_k117_the_first_index_after_which_all_filters_pass() -> None:
     assert ask("p", "n1", [], 0) is None
 
 
-def test_k117_counters_of_the_domain_are_lowered() -> None:
+def test_k117_counters_of_the_domain_are_lowered_and_who_is_wanted_near_must_not_go() -> None:
     cluster = SmallCluster(a1={"zone": "a"}, b1={"zone": "b"})
     for name in ("v0", "v1"):
         cluster.pod(name, "a1", labels=WEB)
     cluster.pod("p", labels=WEB, topologySpreadConstraints=[spread()])
     assert cluster.allows("p") == "b1"
     assert cluster.cache.preemption_predicates("p", "a1", ["v0", "v1"], 0) == 1
-
-
-def test_k117_a_pod_that_is_wanted_near_must_not_go() -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("w", "n1", labels=WEB)
     cluster.pod("v", "n1", labels=DB)
@@ -40,15 +37,12 @@ def test_k117_a_pod_that_is_wanted_near_must_not_go() -> None:
     assert cluster.cache.preemption_predicates("p", "n1", ["w", "v"], 0) is None
 
 
-def test_k117_ports_are_free_again() -> None:
+def test_k117_ports_and_the_anti_affinity_of_a_victim_go_with_it() -> None:
     cluster = SmallCluster(n1={})
     ports = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     cluster.pod("v", "n1", containers=ports)
     cluster.pod("p", containers=ports)
     assert cluster.cache.preemption_predicates("p", "n1", ["v"], 0) == 0
-
-
-def test_k117_the_anti_affinity_of_a_victim_goes_with_it() -> None:
     cluster = SmallCluster(n1={})
     cluster.pod("v", "n1", affinity=apart(term()))
     cluster.pod("p", labels=WEB)

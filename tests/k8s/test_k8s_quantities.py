@@ -103,22 +103,17 @@ def test_k86_anything_else_is_refused_with_the_text() -> None:
             pytest.fail(f"{text!r} is {amount(resource, text)}")
 
 
-def test_k86_numbers_of_old_manifests_are_quantities() -> None:
+def test_k86_k82_numbers_of_old_manifests_are_quantities_and_vcore_counts_by_value() -> None:
     assert amount("cpu", 2) == 2000
     assert amount("cpu", 0.5) == 500
     assert amount("memory", 1e22) == INT64_MAX
     assert amount("memory", 1e-7) == 1
-
-
-def test_k86_a_quantity_is_at_most_int64_but_its_thousandths_can_be_more() -> None:
+    assert amount("vcore", "500") == 500
+    # a quantity is at most int64, but its thousandths can be more
     assert exact("memory", "1e30") == INT64_MAX
     assert exact("cpu", "1e30") == INT64_MAX * 1000
     assert exact("cpu", "-1e30") == -INT64_MAX * 1000
     assert amount("cpu", "-1e30") == -INT64_MAX
-
-
-def test_k82_vcore_by_its_own_name_is_counted_by_value() -> None:
-    assert amount("vcore", "500") == 500
 
 
 @given(

@@ -123,13 +123,6 @@ async def test_k19_a_list_that_expires_in_the_middle_starts_over_once_without_pa
         assert seen.time.slept == []
 
 
-async def test_k19_a_list_that_expires_again_waits() -> None:
-    async with reflector(pod("p"), script=lambda api: api.pages.extend([410, 410])) as seen:
-        await seen.until(seen.watches)
-        assert seen.time.slept == [0.8]
-        assert seen.queries()[:3] == ["limit=500", "resourceVersion=0", "limit=500"]
-
-
 async def test_k23_each_change_is_announced_once() -> None:
     changes = [
         event("ADDED", pod("p", version=1)),  # known from the list
@@ -256,11 +249,15 @@ async def test_k22_a_dead_server_is_tried_ten_times_at_most_in_five_seconds(chan
     assert 3 <= sum(each - began <= 5_000_000_000 for each in server.tries) <= 10
 
 
-async def test_k22_a_server_that_refuses_the_list_is_asked_again() -> None:
+async def test_k19_k22_a_list_that_expires_again_or_is_refused_is_asked_for_again() -> None:
     async with reflector(pod("p"), script=lambda api: api.pages.extend([500, 403])) as seen:
         await seen.until(seen.watches)
         assert seen.time.slept == [0.8, 1.6]
         assert seen.changes == [("ADDED", "p", "1")]
+    async with reflector(pod("p"), script=lambda api: api.pages.extend([410, 410])) as seen:
+        await seen.until(seen.watches)
+        assert seen.time.slept == [0.8]
+        assert seen.queries()[:3] == ["limit=500", "resourceVersion=0", "limit=500"]
 
 
 async def test_k20_a_half_open_connection_is_left_in_time(caplog: pytest.LogCaptureFixture) -> None:

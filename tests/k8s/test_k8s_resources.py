@@ -85,12 +85,15 @@ def test_k83_the_most_of_running_and_starting(
     assert found == {"vcore": expected[0], "memory": expected[1] * MI, "pods": 1}
 
 
-def test_k83_a_resource_that_only_an_init_container_asks_for_counts() -> None:
+def test_k83_a_resource_that_only_an_init_container_asks_for_counts_within_int64() -> None:
     found = needs(
         containers=[container(cpu="1")],
         initContainers=[container("fetch", **{"example.com/nic": "1"})],
     )
     assert found == {"vcore": 1000, "example.com/nic": 1, "pods": 1}
+    huge = [container("a", memory="9E"), container("b", memory="9E")]
+    assert needs(containers=huge)["memory"] == INT64_MAX
+    assert needs(containers=huge[:1], overhead={"memory": "9E"})["memory"] == INT64_MAX
 
 
 def test_k84_the_pods_own_requests_replace_the_sum_and_the_overhead_is_added() -> None:
@@ -158,12 +161,6 @@ def test_k85_each_container_and_sidecar_has_its_own_status() -> None:
     assert found["vcore"] == 1000 + 3000 + 2000
 
 
-def test_sums_stay_within_int64() -> None:
-    huge = [container("a", memory="9E"), container("b", memory="9E")]
-    assert needs(containers=huge)["memory"] == INT64_MAX
-    assert needs(containers=huge[:1], overhead={"memory": "9E"})["memory"] == INT64_MAX
-
-
 def test_a_request_that_cannot_be_read_is_left_out_and_named() -> None:
     wrong = pod(spec={"containers": [container(cpu="much", memory="1Mi")]})
     assert of_pod(wrong) == {"memory": MI, "pods": 1}
@@ -181,7 +178,7 @@ def test_a_request_that_cannot_be_read_is_left_out_and_named() -> None:
     assert problem_of(good) is None
 
 
-def test_k94_a_node_offers_its_allocatable_with_the_number_of_pods() -> None:
+def test_k94_a_node_offers_its_allocatable_and_the_result_is_the_callers_own() -> None:
     offered = {"cpu": "3920m", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "2"}
     assert of_node(node(allocatable=offered)) == {
         "vcore": 3920,
@@ -189,9 +186,6 @@ def test_k94_a_node_offers_its_allocatable_with_the_number_of_pods() -> None:
         "pods": 110,
         "nvidia.com/gpu": 2,
     }
-
-
-def test_the_result_is_the_callers_own() -> None:
     requests = {"cpu": "1"}
     assert converted(requests) is not converted(requests)
     one = pod(spec={"containers": [container(cpu="1")]})

@@ -39,16 +39,13 @@ def settings_of(**values: str) -> Settings:
 # -- two ConfigMaps --------------------------------------------------------------------------------
 
 
-def test_k47_the_second_map_replaces_the_first_key_by_key() -> None:
+def test_k47_k48_the_second_map_replaces_the_first_key_by_key() -> None:
     assert (DEFAULTS_NAME, CONFIGS_NAME) == ("yunikorn-defaults", "yunikorn-configs")
     merged = merge(config_map({"a": "1", "b": "1"}), config_map({"b": "2", "c": "2"}))
     assert (merged.values, merged.errors) == ({"a": "1", "b": "2", "c": "2"}, ())
     assert merge(None, None).values == {}
     assert merge(config_map({"a": "1"}), None).values == {"a": "1"}
     assert from_maps(None, None) == Reading(Settings())
-
-
-def test_k47_packed_keys_win_over_texts_of_the_same_map_and_lose_their_suffix() -> None:
     defaults = config_map({"queues.yaml": "text"}, {"queues.yaml.gz": gzip.compress(b"packed")})
     assert merge(defaults, None).values == {"queues.yaml": "packed"}
     assert merge(defaults, config_map({"queues.yaml": "later"})).values == {"queues.yaml": "later"}
@@ -117,10 +114,12 @@ def test_k50_k51_the_defaults() -> None:
     assert found.leader_election is True
 
 
-def test_every_key_has_its_attribute_and_every_attribute_its_key() -> None:
+def test_every_key_has_its_attribute_and_the_same_texts_make_equal_settings() -> None:
     named = [key.attribute for key in KEYS.values() if not key.ignored]
     own = {each.name for each in fields(Settings)} - {"queues", "extra"}
     assert sorted(named) == sorted(own) == sorted(DEFAULTS)
+    values = {"service.clusterId": "a", "queues.yaml": "b", "c": "d"}
+    assert read(values) == read(dict(reversed(values.items())))
 
 
 @pytest.mark.parametrize(
@@ -170,18 +169,15 @@ def test_k49_a_value_that_cannot_be_read_is_named_with_its_key(key: str) -> None
     assert len(error) < 400
 
 
-def test_k49_every_error_is_named() -> None:
-    reading = read({key: text for key, (text, _) in BAD_VALUES.items()})
-    assert [each.partition(": ")[0] for each in reading.errors] == sorted(BAD_VALUES)
-
-
-def test_k51_unknown_keys_warn() -> None:
+def test_k51_unknown_keys_warn_and_every_error_is_named() -> None:
     reading = read({"service.clusterID": "a", "kubernetes.qsp": "1", "log.level": "INFO", "x": "1"})
     assert reading.settings is not None
     assert reading.warnings == (
         "kubernetes.qsp: there is no such setting",
         "service.clusterID: there is no such setting",
     )
+    reading = read({key: text for key, (text, _) in BAD_VALUES.items()})
+    assert [each.partition(": ")[0] for each in reading.errors] == sorted(BAD_VALUES)
 
 
 @pytest.mark.parametrize(
@@ -214,12 +210,16 @@ def test_k50_lists_are_expressions_that_match_anywhere() -> None:
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def test_k49_a_change_without_restart_applies() -> None:
+def test_k49_a_change_without_restart_applies_with_the_queues_of_the_old_policy_group() -> None:
     current = read({"queues.yaml": "old"}).settings
     values = {"queues.yaml": "new", "admissionController.accessControl.bypassAuth": "true"}
     reading = change(current, values)
     assert reading == read(values)
     assert (reading.settings.queues, reading.settings.bypass_auth) == ("new", True)
+    current = read({"queues.yaml": "old"}).settings
+    others = {"service.policyGroup": "blue", "queues.yaml": "new", "blue.yaml": "others"}
+    found = change(current, others).settings
+    assert (found.policy_group, found.queues) == ("queues", "new")
 
 
 def test_k49_what_needs_a_restart_is_undone_with_a_warning_and_the_rest_applies() -> None:
@@ -242,13 +242,6 @@ def test_k49_what_needs_a_restart_is_undone_with_a_warning_and_the_rest_applies(
     assert reading.warnings == ("kubernetes.qps: the change takes effect with a restart",)
 
 
-def test_k49_with_another_policy_group_the_queues_are_those_of_the_old_one() -> None:
-    current = read({"queues.yaml": "old"}).settings
-    others = {"service.policyGroup": "blue", "queues.yaml": "new", "blue.yaml": "others"}
-    found = change(current, others).settings
-    assert (found.policy_group, found.queues) == ("queues", "new")
-
-
 def test_k49_a_change_with_an_error_changes_nothing_and_one_without_hot_refresh_waits() -> None:
     wrong = {"queues.yaml": "new", "kubernetes.qps": "many"}
     reading = change(Settings(), wrong)
@@ -258,8 +251,3 @@ def test_k49_a_change_with_an_error_changes_nothing_and_one_without_hot_refresh_
     assert (reading.settings, reading.errors) == (current, ())
     (warning,) = reading.warnings
     assert "restart" in warning
-
-
-def test_the_same_texts_make_equal_settings() -> None:
-    values = {"service.clusterId": "a", "queues.yaml": "b", "c": "d"}
-    assert read(values) == read(dict(reversed(values.items())))

@@ -25,13 +25,7 @@ def test_ours_says_what_is_written(name: str) -> None:
     assert "\n".join(ours(scenario)) + "\n" == (FOLDER / f"{name}.txt").read_text()
 
 
-def test_every_text_has_its_scenario() -> None:
-    assert {file.stem for file in FOLDER.glob("*.txt")} == {
-        file.stem for file in FOLDER.glob("*.json")
-    }
-
-
-def test_every_operation_is_played_here() -> None:
+def test_every_text_has_its_scenario_and_every_operation_is_played_here() -> None:
     """All but ``rest``: its paths are not served by the core."""
     played = {
         step["op"]
@@ -39,3 +33,6 @@ def test_every_operation_is_played_here() -> None:
         for step in json.loads(file.read_text())["steps"]
     }
     assert played == OPERATIONS - {"rest"}
+    assert {file.stem for file in FOLDER.glob("*.txt")} == {
+        file.stem for file in FOLDER.glob("*.json")
+    }

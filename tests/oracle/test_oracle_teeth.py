@@ -234,13 +234,10 @@ def test_a_step_that_nobody_knows_is_reported(step: dict[str, str]) -> None:
 # -- each rule explains its own --------------------------------------------------------------------
 
 
-def test_x9_real_asks_are_held() -> None:
+def test_x9_x16_real_asks_are_held_and_the_gang_waits_for_all_of_its_quota() -> None:
     reference = Reference("too_few_placeholders", HOLD)
     assert compare(reference.told()).difference is not None
     reference.agrees_to_the_end_by("X9")
-
-
-def test_x16_the_gang_waits_for_all_of_its_quota() -> None:
     reference = Reference("gang_larger_than_what_is_left", ADMISSION)
     assert compare(reference.told()).difference is not None
     reference.agrees_to_the_end_by("X16")
@@ -352,10 +349,13 @@ def test_x39_a_draining_node_takes_no_member() -> None:
     reference.differs()
 
 
-def test_s2_the_group_that_shrank() -> None:
+def test_s2_g40_the_group_that_shrank_and_leftovers_do_not_keep_it_from_waiting() -> None:
     reference = Reference("placeholder_ask_taken_back")
     drop(reference["schedule", 2], allocationKey="real-2")
     reference.agrees_up_to(reference.at("schedule", 2), "S2")
+    reference = Reference("real_ask_taken_back")
+    drop(reference["releaseAsk"], state="Completing")
+    reference.agrees_up_to(reference.at("releaseAsk"), "G40")
 
 
 def test_s5_a_sum_that_is_stepped_over() -> None:
@@ -366,12 +366,6 @@ def test_s5_a_sum_that_is_stepped_over() -> None:
     # the second replacement makes it run there
     reference["confirm"].callbacks.insert(1, state(0, "g", "Running"))
     reference.agrees_to_the_end_by("S5")
-
-
-def test_g40_leftovers_do_not_keep_it_from_waiting() -> None:
-    reference = Reference("real_ask_taken_back")
-    drop(reference["releaseAsk"], state="Completing")
-    reference.agrees_up_to(reference.at("releaseAsk"), "G40")
 
 
 def test_i17_the_same_key_again() -> None:

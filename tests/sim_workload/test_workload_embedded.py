@@ -64,13 +64,9 @@ def digest(workload: Workload) -> str:
     return hashlib.sha256(repr(workload).encode()).hexdigest()
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
+def test_the_same_seed_gives_the_same_bytes_in_every_python() -> None:
     assert digest(embedded(days=20, seed=7)) == digest(embedded(days=20, seed=7))
     assert digest(embedded(days=20, seed=7)) != digest(embedded(days=20, seed=8))
-
-
-def test_every_python_gives_the_same_bytes() -> None:
-    """Changes with the model and its figures, never with the version of Python."""
     assert digest(embedded()) == (
         "278a3b44752635c2649b39112eac1ce578dcebe5b374e1194bf9488b243f7bd2"
     )
@@ -111,15 +107,12 @@ def test_days_are_about_alike(days: int) -> None:
         assert 170 <= len(workload.jobs) / days <= 230
 
 
-def test_scale_multiplies_the_load_and_not_the_cluster() -> None:
+def test_scale_multiplies_the_load_and_cluster_the_nodes() -> None:
     one, three = embedded(days=20), embedded(days=20, scale=3)
     assert one.nodes == three.nodes
     assert 2.7 <= len(three.jobs) / len(one.jobs) <= 3.3
     assert 2.7 <= three.offered(VCORE) / one.offered(VCORE) <= 3.3
     assert len(embedded(days=1, scale=0.001).jobs) < 20
-
-
-def test_cluster_multiplies_the_nodes_and_not_the_load() -> None:
     one, two = embedded(days=5), embedded(days=5, cluster=2)
     assert one.jobs == two.jobs
     assert len(two.nodes) == 2 * len(one.nodes) == 88
@@ -140,13 +133,10 @@ def test_nonsense_is_refused(arguments: dict[str, int]) -> None:
 # Tables
 
 
-def test_quantiles_between_and_at_the_points() -> None:
+def test_quantiles_between_and_at_the_points_and_picks_by_weight() -> None:
     table = list(POINTS)
     found = [quantile(table, share) for share in (0, 0.005, 0.25, 0.9995, 1)]
     assert found == [0, 5, 250, 999, 1000]
-
-
-def test_pick_follows_the_weights() -> None:
     assert [pick((1, 0, 3), share) for share in (0, 0.24, 0.25, 0.99, 1)] == [0, 0, 2, 2, 2]
 
 
@@ -195,15 +185,14 @@ def test_fitting_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "there is neither nodes.csv nor" in capsys.readouterr().err
 
 
-def test_the_cluster_is_the_logs(model: Workload, cerit: Workload) -> None:
-    assert model.capacity() == cerit.capacity()
-    assert len(model.nodes) == len(cerit.nodes)
-
-
-def test_jobs_and_bags_a_day(model: Workload, cerit: Workload, log: list[Job]) -> None:
+def test_jobs_bags_and_nodes_are_those_of_the_log(
+    model: Workload, cerit: Workload, log: list[Job]
+) -> None:
     mine, theirs = model.horizon_s / 86_400, cerit.horizon_s / 86_400
     assert len(model.jobs) / mine == pytest.approx(len(log) / theirs, rel=0.05)
     assert len(bags(model.jobs)) / mine == pytest.approx(len(bags(log)) / theirs, rel=0.02)
+    assert model.capacity() == cerit.capacity()
+    assert len(model.nodes) == len(cerit.nodes)
 
 
 def of_jobs(value: Callable[[Job], int]) -> Figure:

@@ -47,7 +47,7 @@ def test_jobs_of_one_second_keep_their_order_and_split_gives_whole_members() -> 
     assert split(17, 8, {"x": 2}) == (Member(2, {"x": 16}), Member(1, {"x": 2}))
 
 
-def test_queue_names_are_valid_distinct_and_stable() -> None:
+def test_queue_names_are_distinct_and_an_error_survives_pickling() -> None:
     originals = ["q_1d", "A.b", "a.B", "a-b", "", "é" * 70, "é" * 71, "A.b"]
     names = queue_names(originals)
     assert names["q_1d"] == "q_1d"
@@ -55,9 +55,6 @@ def test_queue_names_are_valid_distinct_and_stable() -> None:
     assert names[""] == "queue"
     assert len(set(names.values())) == len(names) == 7
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names.values())
-
-
-def test_an_error_survives_pickling() -> None:
     error = pickle.loads(pickle.dumps(WorkloadError("a/b", 3, "it is wrong")))
     assert str(error) == "a/b:3: it is wrong"
     assert (error.path, error.line, error.reason) == ("a/b", 3, "it is wrong")

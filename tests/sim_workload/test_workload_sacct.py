@@ -67,11 +67,17 @@ def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
     assert second.recorded_wait_s == 3
 
 
-def test_steps_are_ignored_and_tasks_of_arrays_are_jobs(tmp_path: Path) -> None:
+def test_steps_are_ignored_tasks_of_arrays_are_jobs_and_the_format_is_detected(
+    tmp_path: Path,
+) -> None:
     steps = ("12.batch", "12.extern", "12.0", "13_2.batch", "14+0.0")
     workload = read(tmp_path, line("12"), line("13_2"), *(line(step, State="") for step in steps))
     assert [job.job_id for job in workload.jobs] == ["12", "13_2"]
     assert workload.skipped == ()
+    expected = read(tmp_path, line()).jobs
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress(f"\ufeff{COLUMNS}\r\n{line()}\r\n".encode()))
+    assert open_workload(packed, nodes=NODES).jobs == expected
 
 
 def test_components_of_a_heterogeneous_job_are_one_gang(tmp_path: Path) -> None:
@@ -244,10 +250,3 @@ def test_the_header_is_checked_and_nodes_are_needed(tmp_path: Path) -> None:
         read(tmp_path, header="JobID|State")
     with pytest.raises(NodesNeeded, match="give the nodes"):
         read(tmp_path, line(), nodes=None)
-
-
-def test_the_format_is_detected_compressed_or_not(tmp_path: Path) -> None:
-    expected = read(tmp_path, line()).jobs
-    packed = tmp_path / "packed"
-    packed.write_bytes(gzip.compress(f"\ufeff{COLUMNS}\r\n{line()}\r\n".encode()))
-    assert open_workload(packed, nodes=NODES).jobs == expected

@@ -80,13 +80,22 @@ def test_a_job_larger_than_a_node_is_a_gang_of_whole_nodes_and_a_rest(tmp_path: 
     assert jobs["8"].members == (Member(2, {VCORE: 4000}),)
 
 
-def test_what_cannot_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_what_cannot_run_is_skipped_with_the_reason_and_a_log_may_have_no_jobs(
+    tmp_path: Path,
+) -> None:
     assert read_swf(write(tmp_path, HEADER + JOBS)).skipped == (
         Skipped("4", "its runtime is 0 s"),
         Skipped("5", "its runtime is -1 s"),
         Skipped("6", "it has no processors"),
         Skipped("7", "a part of a job (status 3)"),
     )
+    cancelled = ONE.replace("1 0 0 9", "2 -1 -1 -1")
+    workload = read_swf(write(tmp_path, HEADER + ONE + cancelled))
+    assert workload.bad_lines == ()
+    assert workload.skipped == (Skipped("2", "its runtime is -1 s"),)
+    workload = read_swf(write(tmp_path, HEADER))
+    assert (workload.jobs, workload.queues, workload.horizon_s) == ((), (), 0)
+    assert workload.capacity() == {VCORE: 16000}
 
 
 def test_queues_are_named_by_the_header(tmp_path: Path) -> None:
@@ -116,17 +125,14 @@ def test_one_size_alone_means_nodes_of_one_processor(tmp_path: Path, label: str)
     assert workload.jobs[0].members == (Member(2, {VCORE: 1000}),)
 
 
-def test_nodes_can_be_given(tmp_path: Path) -> None:
+def test_nodes_can_be_given_with_a_vcore(tmp_path: Path) -> None:
     nodes = (NodeSpec("small", {VCORE: 1500}), NodeSpec("large", {VCORE: 64000}))
     workload = read_swf(write(tmp_path, ONE), nodes=nodes)
     assert workload.nodes == nodes
     assert workload.jobs[0].members == (Member(1, {VCORE: 2000}),)
-
-
-def test_a_log_without_jobs_is_a_workload(tmp_path: Path) -> None:
-    workload = read_swf(write(tmp_path, HEADER))
-    assert (workload.jobs, workload.queues, workload.horizon_s) == ((), (), 0)
-    assert workload.capacity() == {VCORE: 16000}
+    path = write(tmp_path, ONE)
+    with pytest.raises(WorkloadError, match="no node has a whole vcore"):
+        read_swf(path, nodes=[NodeSpec("tiny", {VCORE: 500})])
 
 
 @pytest.mark.parametrize(
@@ -149,12 +155,6 @@ def test_an_error_is_a_line_that_names_the_place(tmp_path: Path, text: str, comp
     with pytest.raises(WorkloadError) as caught:
         read_swf(path)
     assert str(caught.value) == f"{tmp_path}/{complaint}"
-
-
-def test_given_nodes_must_have_a_vcore(tmp_path: Path) -> None:
-    path = write(tmp_path, ONE)
-    with pytest.raises(WorkloadError, match="no node has a whole vcore"):
-        read_swf(path, nodes=[NodeSpec("tiny", {VCORE: 500})])
 
 
 def test_too_many_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,13 +219,6 @@ def test_bad_lines_are_skipped_and_told(tmp_path: Path) -> None:
     )
     with pytest.raises(WorkloadError, match=r"toy.swf:10: 3 fields where"):
         read_swf(path, bad_lines=0)
-
-
-def test_a_cancelled_job_without_a_submit_time_is_no_bad_line(tmp_path: Path) -> None:
-    cancelled = ONE.replace("1 0 0 9", "2 -1 -1 -1")
-    workload = read_swf(write(tmp_path, HEADER + ONE + cancelled))
-    assert workload.bad_lines == ()
-    assert workload.skipped == (Skipped("2", "its runtime is -1 s"),)
 
 
 @pytest.mark.parametrize(
