@@ -292,7 +292,7 @@ def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
     assert state.get(f"{OURS}backoff") == "600s"
 
 
-def test_scxml_of_awkward_names_keeps_them_beside_the_ids_and_others_have_entities(
+def test_awkward_names_are_beside_the_ids_of_scxml_and_entities_elsewhere(
     awkward: Lifecycle,
 ) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))

@@ -115,9 +115,7 @@ def test_the_states_inside_are_states_of_the_whole_with_their_limits() -> None:
     assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
 
 
-def test_a_row_from_a_composite_applies_in_every_state_inside_and_one_for_a_state_in_no_other() -> (
-    None
-):
+def test_a_row_from_a_composite_applies_inside_and_one_for_a_state_in_no_other() -> None:
     for state in OVEN.composites["On"].leaves:
         device = Device(state=state)
         assert OVEN.fire(device, "stop") == (Note(f"stop: {state} to Off"),)

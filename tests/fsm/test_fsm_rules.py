@@ -179,9 +179,7 @@ def test_x34_new_and_rejected_are_never_sent(lifecycle: Lifecycle, born: Any, st
             assert update.state not in {"New", "Rejected"}, row
 
 
-def test_x34_s4_the_message_is_the_reason_else_the_trigger_and_whoever_lives_can_be_killed(
-    born: Any,
-) -> None:
+def test_x34_s4_the_message_is_the_reason_and_whoever_lives_can_be_killed(born: Any) -> None:
     assert APPLICATION.fire(born("Running"), "wait")[-1] == Update("Waiting", "wait")
     told = APPLICATION.fire(born("Running"), "wait", reason="idle")
     assert told[-1] == Update("Waiting", "idle")
@@ -265,9 +263,7 @@ def test_what_makes_no_sense_is_an_error(
         lifecycle_.fire(born(state), trigger)
 
 
-def test_x20_a_rejected_node_takes_nothing_and_a_queue_is_restored_or_removed_when_drained(
-    born: Any,
-) -> None:
+def test_x20_a_rejected_node_takes_nothing_and_drained_queues_go_or_return(born: Any) -> None:
     for trigger in NODE.triggers():
         with pytest.raises(InvalidTransition):
             NODE.fire(born("Rejected"), trigger)
@@ -363,9 +359,7 @@ def test_i29_i32_node_states_draining_keeps_what_runs(born: Any) -> None:
 # -- resource managers and queues ----------------------------------------------------------------------
 
 
-def test_i6_i7_resource_managers_registering_again_and_stopping_drop_what_was_known(
-    born: Any,
-) -> None:
+def test_i6_i7_registering_a_manager_again_and_stopping_drop_what_was_known(born: Any) -> None:
     it = born("Init")
     ways = "register Running disconnect Paused reconnect Running disconnect Paused timeout Stopped"
     words = f"{ways} register Running shutdown Stopped".split()

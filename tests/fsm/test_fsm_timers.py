@@ -111,9 +111,7 @@ def test_the_order_is_by_instant_and_then_by_start(timers: Timers) -> None:
     assert [key for key, *_ in due(timers, 13)] == ["z", "a", "y", "c", "b"]
 
 
-def test_a_trigger_that_changes_nothing_is_fired_again_ever_later_to_a_bound(
-    timers: Timers,
-) -> None:
+def test_a_trigger_that_changes_nothing_is_fired_ever_later_to_a_bound(timers: Timers) -> None:
     call = Call("a", "On")
     timers.fire(CALL, call, "hold", 0)
     fired: list[tuple[int, str | None, int]] = []

@@ -71,9 +71,7 @@ def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
         assert "deliver" in (programs / picture).read_text(encoding="utf-8")
 
 
-def test_the_first_block_has_ten_lines_and_every_page_leads_to_the_next(
-    pages: dict[str, str],
-) -> None:
+def test_the_first_block_has_ten_lines_and_each_page_leads_on(pages: dict[str, str]) -> None:
     first = blocks(pages["first-lifecycle"], "python")[0]
     assert len(first.splitlines()) <= 10
     order = [*PAGES, "first-gang"]

@@ -31,9 +31,7 @@ def test_k126_the_pod_goes_where_others_are_also_those_being_deleted(cluster: Sm
     assert ask(cluster, apart(term())) == "a2 b1 none"
 
 
-def test_k126_the_first_of_its_kind_may_go_anywhere_and_others_nowhere(
-    cluster: SmallCluster,
-) -> None:
+def test_k126_the_first_of_its_kind_may_go_anywhere_others_nowhere(cluster: SmallCluster) -> None:
     assert ask(cluster, near(term(ZONE))) == ""
     assert cluster.asks("p", "none") == "InterPodAffinity: the node has no label zone"
     assert cluster.asks("p", "a1") == (

@@ -355,9 +355,7 @@ def test_k43_a_quota_that_cannot_be_read_is_told_on_the_namespace() -> None:
     assert world.phases() == {"Running": 1}
 
 
-def test_k71_k81_the_originators_ask_says_so_and_a_placeholder_has_a_condition_until_its_node() -> (
-    None
-):
+def test_k71_k81_originators_say_so_and_placeholders_have_conditions_without_a_node() -> None:
     world = cluster()
     pod = world.add_gang(2, members=2)
     world.run(3)

@@ -274,9 +274,7 @@ def test_k199_explanations_take_half_a_percent_of_the_time_whatever_waits() -> N
     assert len(set(looked_at)) == len(looked_at), "each in its turn"
 
 
-def test_k156_a_pod_that_is_bound_meanwhile_gets_nothing_and_one_unexplained_the_words_of_the_shim() -> (
-    None
-):
+def test_k156_a_pod_bound_meanwhile_gets_nothing_and_one_unexplained_the_shims_words() -> None:
     played(server := Server(), waits(), 0.5, "uid-1", 100, explain=Explainer(takes_s=1))
     assert server.requests == []
 

@@ -125,9 +125,7 @@ def callback(cache: Any) -> tuple[CoreCallback, list[inputs.CoreAnswered]]:
     return CoreCallback(cache, heard.append, lambda: "{}"), heard
 
 
-async def test_k5_new_allocations_are_assumed_before_the_core_goes_on_and_messages_keep_their_order() -> (
-    None
-):
+async def test_k5_allocations_are_assumed_at_once_and_messages_keep_their_order() -> None:
     cache = FewNodes()
     made, heard = callback(cache)
     assert isinstance(made, si.ResourceManagerCallback)

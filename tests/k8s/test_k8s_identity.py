@@ -66,9 +66,7 @@ def test_k53_k54_the_suffix_of_admission_becomes_the_uid_which_it_does_not_know_
     assert application_id(pod(labels={APP_ID: generated}, uid="7"), UNIQUE) == "team-7"
 
 
-def test_k54_pods_without_a_name_share_the_application_of_their_namespace_or_have_one_each() -> (
-    None
-):
+def test_k54_pods_without_a_name_share_one_application_or_have_one_each() -> None:
     assert application_id(pod("a"), SETTINGS) == "yunikorn-team-autogen"
     assert application_id(pod("b"), SETTINGS) == "yunikorn-team-autogen"
     assert application_id(pod(namespace=""), SETTINGS) == "yunikorn-default-autogen"

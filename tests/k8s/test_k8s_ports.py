@@ -64,9 +64,7 @@ def cluster() -> SmallCluster:
 PORT_80 = containers(port(80))
 
 
-def test_k123_the_reason_names_the_port_also_of_a_pod_on_the_hosts_network(
-    cluster: SmallCluster,
-) -> None:
+def test_k123_the_reason_names_the_port_also_on_the_hosts_network(cluster: SmallCluster) -> None:
     cluster.pod("other", "n1", containers=PORT_80)
     assert cluster.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
     cluster.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
@@ -90,9 +88,7 @@ def test_k123_two_containers_of_one_pod_may_name_the_same_port(cluster: SmallClu
     assert cluster.allows("p") == "n1"
 
 
-def test_k123_a_port_is_taken_by_assumed_pods_until_the_last_has_ended_or_gone(
-    cluster: SmallCluster,
-) -> None:
+def test_k123_a_port_is_taken_by_assumed_pods_until_the_last_is_gone(cluster: SmallCluster) -> None:
     cluster.pod("a", containers=PORT_80)
     assert cluster.cache.assume("a", "n1") is None
     assert cluster.allows("p") == ""

@@ -67,9 +67,7 @@ def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
     assert second.recorded_wait_s == 3
 
 
-def test_steps_are_ignored_tasks_of_arrays_are_jobs_and_the_format_is_detected(
-    tmp_path: Path,
-) -> None:
+def test_steps_are_ignored_tasks_of_arrays_are_jobs_in_a_known_format(tmp_path: Path) -> None:
     steps = ("12.batch", "12.extern", "12.0", "13_2.batch", "14+0.0")
     workload = read(tmp_path, line("12"), line("13_2"), *(line(step, State="") for step in steps))
     assert [job.job_id for job in workload.jobs] == ["12", "13_2"]

@@ -80,9 +80,7 @@ def test_a_job_larger_than_a_node_is_a_gang_of_whole_nodes_and_a_rest(tmp_path: 
     assert jobs["8"].members == (Member(2, {VCORE: 4000}),)
 
 
-def test_what_cannot_run_is_skipped_with_the_reason_and_a_log_may_have_no_jobs(
-    tmp_path: Path,
-) -> None:
+def test_what_cannot_run_is_skipped_with_a_reason_and_a_log_may_be_empty(tmp_path: Path) -> None:
     assert read_swf(write(tmp_path, HEADER + JOBS)).skipped == (
         Skipped("4", "its runtime is 0 s"),
         Skipped("5", "its runtime is -1 s"),
