@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ from typing import Any
 import pytest
 
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
-from quadriga.k8s.api.requester import JSON, STRATEGIC_MERGE_PATCH, NoAnswer
+from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
-from tests.k8s.virtual_time import clock, run, seconds, virtual, wall
+from tests.k8s.virtual_time import ScriptedServer, clock, run, seconds, virtual, wall
 
 UNSCHEDULABLE, SKIPPED = "Unschedulable", "SchedulingSkipped"
 
@@ -28,44 +27,22 @@ def waits(number: int = 1, reason: str = UNSCHEDULABLE, message: str = "no room"
     return SetCondition(pod(number), reason, message)
 
 
-@dataclass
-class Server:
-    """Answers with the statuses that it was given, in their order, then with 200."""
+class Server(ScriptedServer):
+    """Patches conditions. 422 is the answer of a server for another UID."""
 
-    answers: list[int | None] = field(default_factory=list)
-    takes_s: float = 0.0
-    requests: list[tuple[float, str, dict[str, Any]]] = field(default_factory=list)
-
-    async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
-    ) -> tuple[int, bytes]:
-        assert (method, content_type) == ("PATCH", STRATEGIC_MERGE_PATCH)
-        assert body is not None
-        self.requests.append((seconds(), path, json.loads(body)))
-        if self.takes_s:
-            await asyncio.sleep(self.takes_s)
-        status = self.answers.pop(0) if self.answers else 200
-        if status is None:
-            raise NoAnswer("connection reset")
-        # the answer of a server for another UID
-        immutable = b'{"message": "metadata.uid: Invalid value: field is immutable"}'
-        return status, immutable if status == 422 else b"{}"
+    refusal = b'{"message": "metadata.uid: Invalid value: field is immutable"}'
 
     @property
     def pods(self) -> list[str]:
-        return [path.rsplit("/", 2)[1] for _, path, _ in self.requests]
+        return [each[2].rsplit("/", 2)[1] for each in self.requests]
 
     @property
     def conditions(self) -> list[dict[str, str]]:
-        return [body["status"]["conditions"][0] for _, _, body in self.requests]
+        return [each["status"]["conditions"][0] for each in self.bodies]
 
     @property
     def messages(self) -> list[str]:
         return [each["message"] for each in self.conditions]
-
-    @property
-    def times(self) -> list[float]:
-        return [round(each[0], 2) for each in self.requests]
 
 
 @asynccontextmanager
@@ -111,7 +88,8 @@ def played(server: Server, *steps: SetCondition | str | float, **more: Any) -> C
 def test_k156_the_patch_names_the_condition_and_nothing_else() -> None:
     server = Server()
     writer = played(server, waits(), 1)
-    ((_, path, body),) = server.requests
+    ((_, method, path, body, kind),) = server.requests
+    assert (method, kind) == ("PATCH", STRATEGIC_MERGE_PATCH)
     assert path == "/api/v1/namespaces/team/pods/web-1/status"
     assert body == {
         "metadata": {"uid": "uid-1"},

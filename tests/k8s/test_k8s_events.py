@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from quadriga.k8s.api.event_writer import EventWriter
-from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer
+from quadriga.k8s.api.requester import JSON, MERGE_PATCH
 from quadriga.k8s.shim.actions import Record
-from tests.k8s.virtual_time import clock, run, seconds, virtual, wall
+from tests.k8s.virtual_time import ScriptedServer, clock, run, seconds, virtual, wall
 
 QUEUED = Record(
     kind="Pod",
@@ -29,37 +27,12 @@ QUEUED = Record(
 )
 
 
-@dataclass
-class Server:
-    """Answers with the statuses that it was given, in their order, then with success."""
-
-    answers: list[int | None] = field(default_factory=list)
-    requests: list[tuple[float, str, str, dict[str, Any], str]] = field(default_factory=list)
-    takes_s: float = 0.0
-
-    async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
-    ) -> tuple[int, bytes]:
-        assert body is not None
-        self.requests.append((seconds(), method, path, json.loads(body), content_type))
-        if self.takes_s:
-            await asyncio.sleep(self.takes_s)
-        status = self.answers.pop(0) if self.answers else (201 if method == "POST" else 200)
-        if status is None:
-            raise NoAnswer("connection reset")
-        return status, b"{}"
-
-    @property
-    def times(self) -> list[float]:
-        return [each[0] for each in self.requests]
+class Server(ScriptedServer):
+    """Writes events."""
 
     @property
     def methods(self) -> list[str]:
         return [each[1] for each in self.requests]
-
-    @property
-    def bodies(self) -> list[dict[str, Any]]:
-        return [each[3] for each in self.requests]
 
     @property
     def names(self) -> list[str]:

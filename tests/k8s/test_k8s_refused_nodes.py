@@ -3,7 +3,6 @@ about each node (K137)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -25,6 +24,7 @@ from quadriga.si.known_refusals import KnownRefusals
 from quadriga.sim.script import resource
 
 RM = "rm"
+CREATE = si.NodeInfo.CREATE
 CONFIG = """
 partitions:
   - name: default
@@ -50,6 +50,32 @@ class Predicates:
         return self.cache.refused_nodes(uid, nodes)
 
 
+def registration(policy: str) -> si.RegisterResourceManagerRequest:
+    return si.RegisterResourceManagerRequest(rmID=RM, config=CONFIG.format(policy=policy))
+
+
+def application() -> si.ApplicationRequest:
+    request = si.ApplicationRequest(rmID=RM)
+    user = si.UserGroupInformation(user="user")
+    request.new.add(applicationID="app", queueName="root.a", ugi=user)
+    return request
+
+
+def nodes_of(size: int, action: si.NodeInfo.ActionFromRM, *names: str) -> si.NodeRequest:
+    """So many cores each."""
+    size_of = resource({"vcore": 1_000 * size})
+    infos = [si.NodeInfo(nodeID=n, action=action, schedulableResource=size_of) for n in names]
+    return si.NodeRequest(rmID=RM, nodes=infos)
+
+
+def ask_of(uid: str, cores: int = 1) -> si.AllocationRequest:
+    request = si.AllocationRequest(rmID=RM)
+    amount = resource({"vcore": 1_000 * cores})
+    where = {"applicationID": "app", "partitionName": "default"}
+    request.asks.add(allocationKey=uid, resourceAsk=amount, maxAllocations=1, **where)
+    return request
+
+
 class World:
     """A core with predicates, and all that it has said. Allocations are assumed when they are made."""
 
@@ -60,19 +86,12 @@ class World:
         self.scheduler = Scheduler(Options())
         self.said: list[str] = []
         self.running: dict[str, str] = {}
-        self.hear(
-            self.scheduler.apply(
-                si.RegisterResourceManagerRequest(rmID=RM, config=CONFIG.format(policy=policy)), 0
-            )
-        )
-        chosen: Callable[[str, str, bool], str | None] = (
-            self.predicates if knows else self.predicates.__call__
-        )
-        self.scheduler.set_predicate(RM, chosen)
-        request = si.ApplicationRequest(rmID=RM)
-        user = si.UserGroupInformation(user="user")
-        request.new.add(applicationID="app", queueName="root.a", ugi=user)
-        self.hear(self.scheduler.apply(request, 0))
+        self.tell(registration(policy))
+        self.scheduler.set_predicate(RM, self.predicates if knows else self.predicates.__call__)
+        self.tell(application())
+
+    def tell(self, request: Any) -> None:
+        self.hear(self.scheduler.apply(request, self.cluster.now))
 
     def hear(self, outputs: list[Output]) -> None:
         for _, message in outputs:
@@ -85,45 +104,25 @@ class World:
 
     def node(self, node: Node, size: int, action: si.NodeInfo.ActionFromRM) -> None:
         self.cache.set_node(node)
-        request = si.NodeRequest(rmID=RM)
-        request.nodes.add(
-            nodeID=node.name,
-            action=action,
-            schedulableResource=resource({"vcore": 1_000 * size}),
-        )
-        self.hear(self.scheduler.apply(request, self.cluster.now))
+        self.tell(nodes_of(size, action, node.name))
 
     def add_node(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> None:
         self.cluster.node(name, labels, **spec)
-        self.node(self._known(self.cache.node(name)), 10, si.NodeInfo.CREATE)
+        self.tell(nodes_of(10, CREATE, name))
 
     def add_pod(self, name: str, **more: Any) -> None:
         self.cluster.pod(name, labels={"app": "web"}, **more)
-        self.ask(self._known(self.cache.pod(name)), 1)
-
-    @staticmethod
-    def _known(found: Any) -> Any:
-        assert found is not None
-        return found
+        self.tell(ask_of(name))
 
     def remove_node(self, name: str) -> None:
         for uid in self.cache.remove_node(name):
             self.running.pop(uid, None)
-        request = si.NodeRequest(rmID=RM)
-        request.nodes.add(nodeID=name, action=si.NodeInfo.DECOMISSION)
-        self.hear(self.scheduler.apply(request, self.cluster.now))
+        gone = si.NodeInfo(nodeID=name, action=si.NodeInfo.DECOMISSION)
+        self.tell(si.NodeRequest(rmID=RM, nodes=[gone]))
 
     def ask(self, pod: Pod, cores: int) -> None:
         self.cache.set_pod(pod)
-        request = si.AllocationRequest(rmID=RM)
-        request.asks.add(
-            allocationKey=pod.uid,
-            applicationID="app",
-            partitionName="default",
-            resourceAsk=resource({"vcore": 1_000 * cores}),
-            maxAllocations=1,
-        )
-        self.hear(self.scheduler.apply(request, self.cluster.now))
+        self.tell(ask_of(pod.uid, cores))
 
     def end(self, uid: str) -> None:
         self.cache.remove_pod(uid)
@@ -135,7 +134,7 @@ class World:
             allocationKey=uid,
             terminationType=si.TerminationType.STOPPED_BY_RM,
         )
-        self.hear(self.scheduler.apply(request, self.cluster.now))
+        self.tell(request)
 
     def decide(self, seconds: int) -> None:
         self.cluster.now += seconds * SECOND
@@ -290,32 +289,14 @@ def test_k137_the_service_asks_the_shims_callback_for_the_refused_nodes() -> Non
 
     callback = Counting(cluster.cache, heard.append, lambda: "{}")
     service = SchedulerService(manual=True, clock=lambda: 0)
-    service.register_resource_manager(
-        si.RegisterResourceManagerRequest(rmID=RM, config=CONFIG.format(policy="fair")), callback
-    )
-    request = si.NodeRequest(rmID=RM)
-    for number in range(20):
-        cluster.node(f"n{number:02}", {"rack": "last" if number == 19 else "other"})
-        request.nodes.add(
-            nodeID=f"n{number:02}",
-            action=si.NodeInfo.CREATE,
-            schedulableResource=resource({"vcore": 10_000}),
-        )
-    service.update_node(request)
-    applications = si.ApplicationRequest(rmID=RM)
-    user = si.UserGroupInformation(user="user")
-    applications.new.add(applicationID="app", queueName="root.a", ugi=user)
-    service.update_application(applications)
+    service.register_resource_manager(registration("fair"), callback)
+    names = [f"n{number:02}" for number in range(20)]
+    for name in names:
+        cluster.node(name, {"rack": "last" if name == "n19" else "other"})
+    service.update_node(nodes_of(10, CREATE, *names))
+    service.update_application(application())
     cluster.pod("p", nodeSelector={"rack": "last"})
-    asks = si.AllocationRequest(rmID=RM)
-    asks.asks.add(
-        allocationKey="p",
-        applicationID="app",
-        partitionName="default",
-        resourceAsk=resource({"vcore": 1_000}),
-        maxAllocations=1,
-    )
-    service.update_allocation(asks)
+    service.update_allocation(ask_of("p"))
     service.step(1)
     assert cluster.cache.assumed("p") == "n19"
     assert callback.questions == 2

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import selectors
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from quadriga.k8s.api.requester import JSON, NoAnswer
 
 T = TypeVar("T")
 
@@ -75,3 +79,34 @@ def freeze(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     loop.freeze(seconds)
+
+
+@dataclass
+class ScriptedServer:
+    """Answers with the statuses that it was given, in their order, then with success; ``None`` is no answer.
+    ``requests`` are the time (s), the method, the path, the body and its type."""
+
+    answers: list[int | None] = field(default_factory=list)
+    takes_s: float = 0.0
+    requests: list[tuple[float, str, str, dict[str, Any], str]] = field(default_factory=list)
+    refusal = b"{}"
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> tuple[int, bytes]:
+        assert body is not None
+        self.requests.append((seconds(), method, path, json.loads(body), content_type))
+        if self.takes_s:
+            await asyncio.sleep(self.takes_s)
+        status = self.answers.pop(0) if self.answers else (201 if method == "POST" else 200)
+        if status is None:
+            raise NoAnswer("connection reset")
+        return status, self.refusal if status == 422 else b"{}"
+
+    @property
+    def times(self) -> list[float]:
+        return [round(each[0], 2) for each in self.requests]
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [each[3] for each in self.requests]
