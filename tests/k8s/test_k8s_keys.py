@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import pytest
-
 from quadriga.k8s.conversion import keys
 
-DOMAIN = "yunikorn.apache.org/"
+#: the name here and the key, in the domain of YuniKorn
+OF_YUNIKORN = """
+    APP_ID app-id  QUEUE queue  TASK_GROUP_NAME task-group-name  TASK_GROUPS task-groups
+    POLICY_PARAMETERS schedulingPolicyParameters  USER_INFO user.info  ALLOW_PREEMPTION allow-preemption
+    OLD_PLACEHOLDER placeholder  PARENT_QUEUE parentqueue  NAMESPACE_QUOTA namespace.quota
+    NAMESPACE_GUARANTEED namespace.guaranteed  NAMESPACE_MAX_APPS namespace.maxApps
+    NAMESPACE_MAX_CPU namespace.max.cpu  NAMESPACE_MAX_MEMORY namespace.max.memory
+    NAMESPACE_ENABLE namespace.enableYuniKorn  NAMESPACE_GENERATE_APP_ID namespace.generateAppId
+""".split()
+#: and as a whole
+OTHERS = """
+    OLD_APP_ID applicationId  SPARK_APP_ID spark-app-selector  OLD_QUEUE queue
+    OLD_PLACEHOLDER_LABEL placeholder  PLACEHOLDER internal.yunikorn.apache.org/placeholder
+    GANG_RESUMED internal.yunikorn.apache.org/gang-resumed
+""".split()
 
 
-@pytest.mark.parametrize(
-    ("ours", "written"),
-    [
-        (keys.APP_ID, DOMAIN + "app-id"),
-        (keys.OLD_APP_ID, "applicationId"),
-        (keys.SPARK_APP_ID, "spark-app-selector"),
-        (keys.QUEUE, DOMAIN + "queue"),
-        (keys.OLD_QUEUE, "queue"),
-        (keys.TASK_GROUP_NAME, DOMAIN + "task-group-name"),
-        (keys.TASK_GROUPS, DOMAIN + "task-groups"),
-        (keys.POLICY_PARAMETERS, DOMAIN + "schedulingPolicyParameters"),
-        (keys.USER_INFO, DOMAIN + "user.info"),
-        (keys.ALLOW_PREEMPTION, DOMAIN + "allow-preemption"),
-        (keys.PLACEHOLDER, "internal.yunikorn.apache.org/placeholder"),
-        (keys.OLD_PLACEHOLDER, DOMAIN + "placeholder"),
-        (keys.OLD_PLACEHOLDER_LABEL, "placeholder"),
-        (keys.GANG_RESUMED, "internal.yunikorn.apache.org/gang-resumed"),
-        (keys.NAMESPACE_QUOTA, DOMAIN + "namespace.quota"),
-        (keys.NAMESPACE_GUARANTEED, DOMAIN + "namespace.guaranteed"),
-        (keys.NAMESPACE_MAX_APPS, DOMAIN + "namespace.maxApps"),
-        (keys.PARENT_QUEUE, DOMAIN + "parentqueue"),
-        (keys.NAMESPACE_MAX_CPU, DOMAIN + "namespace.max.cpu"),
-        (keys.NAMESPACE_MAX_MEMORY, DOMAIN + "namespace.max.memory"),
-        (keys.NAMESPACE_ENABLE, DOMAIN + "namespace.enableYuniKorn"),
-        (keys.NAMESPACE_GENERATE_APP_ID, DOMAIN + "namespace.generateAppId"),
-    ],
-)
-def test_k40_to_k42_the_keys(ours: str, written: str) -> None:
-    assert ours == written
-
-
-def test_every_key_is_exported_once() -> None:
+def test_k40_to_k42_the_keys_are_those_and_each_is_exported_once() -> None:
+    written = dict(zip(OTHERS[::2], OTHERS[1::2], strict=True))
+    for name, key in zip(OF_YUNIKORN[::2], OF_YUNIKORN[1::2], strict=True):
+        written[name] = f"yunikorn.apache.org/{key}"
+    found = {name: key for name, key in vars(keys).items() if name in written}
+    assert found == written
     public = [name for name in vars(keys) if name.isupper() and not name.startswith("_")]
     assert public == keys.__all__
