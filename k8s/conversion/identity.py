@@ -17,6 +17,7 @@ __all__ = [
     "User",
     "ambiguity",
     "application_id",
+    "application_named",
     "is_being_deleted_unplaced",
     "is_ours",
     "is_placeholder",
@@ -48,7 +49,19 @@ def is_ours(pod: Pod, settings: Settings) -> bool:
 
 
 def application_id(pod: Pod, settings: Settings) -> str:
-    """The application of a pod of ours, empty for a foreign pod (K52 to K54)."""
+    """The application of a pod of ours, empty for a foreign pod (K52 to K54).
+
+    With ``ids_per_namespace`` the namespace stands before it, as in ``team-a.spark-1``. A namespace has no
+    dot in its name, so that no two of them make the same ID.
+    """
+    named = application_named(pod, settings)
+    if named and settings.ids_per_namespace:
+        return f"{pod.metadata.namespace or 'default'}.{named}"
+    return named
+
+
+def application_named(pod: Pod, settings: Settings) -> str:
+    """The ID as the pod names it, or a generated one (K52 to K54)."""
     if pod.spec.scheduler_name not in settings.scheduler_names:
         return ""
     meta = pod.metadata

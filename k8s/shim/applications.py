@@ -113,6 +113,7 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
     _tell(kernel, pod, identity.ambiguity(pod))
     if pod is not app.originator:
         _tell(kernel, pod, metadata_of.deviation(pod, app.metadata))
+        _tell(kernel, pod, metadata_of.sharing(pod, app.metadata))
     if task.group:
         group = app.groups.get(task.group)
         if group is None:

@@ -120,7 +120,7 @@ def test_the_deployment_selects_its_own_pods() -> None:
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
     assert the("Service")["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "admission leaves it alone"
+    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
     assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
@@ -179,7 +179,7 @@ def test_k158_the_webhook_is_where_its_registration_says() -> None:
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
     assert the("Service", ADMISSION)["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "it leaves itself alone"
+    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
 
 
 def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
