@@ -21,6 +21,7 @@ __all__ = [
     "is_being_deleted_unplaced",
     "is_ours",
     "is_placeholder",
+    "is_replaced",
     "is_resumed",
     "is_static",
     "may_be_preempted",
@@ -217,6 +218,13 @@ def task_group_name(pod: Pod, settings: Settings) -> str:
 def is_static(pod: Pod) -> bool:
     """Whether the pod belongs to its node: the mirror of a static pod (K46)."""
     return any(owner.kind == "Node" for owner in pod.metadata.owner_references)
+
+
+def is_replaced(pod: Pod) -> bool:
+    """Whether a controller makes another pod as soon as this one fails: its containers are to run for ever, as
+    those of a ReplicaSet, so that its failure means nothing to its controller (K60)."""
+    owners = pod.metadata.owner_references
+    return pod.spec.restart_policy == "Always" and any(owner.controller for owner in owners)
 
 
 def is_being_deleted_unplaced(pod: Pod) -> bool:
