@@ -192,6 +192,7 @@ class PodSpec(_Struct):
     image_pull_secrets: tuple[NamedReference, ...] = ()
     scheduling_gates: tuple[NamedReference, ...] = ()
     resource_claims: tuple[NamedReference, ...] = ()
+    restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
 
 

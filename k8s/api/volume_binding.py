@@ -25,6 +25,7 @@ from quadriga.k8s.api.claims import (
 from quadriga.k8s.api.refusals import refusal_of
 from quadriga.k8s.api.requester import MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.api.retries import bind_waits, is_again
+from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolumeClaim
 
@@ -85,7 +86,7 @@ class VolumeBinding:
         if not names:
             return None
         if not self._claims.synced:
-            return "the claims of the cluster are not known yet"
+            return CLAIMS_UNREAD
         deadline = asyncio.ensure_future(self._sleep(self._timeout / SECOND))
         binding = asyncio.ensure_future(self._bind(pod.metadata.namespace, names, node))
         try:

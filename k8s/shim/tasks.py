@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quadriga.k8s.conversion import messages, resources
+from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import node as node_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
@@ -115,7 +116,8 @@ def _ask(kernel: Kernel, task: Task) -> None:
     if obstacle and obstacle == task.obstacle:
         return
     task.obstacle = obstacle
-    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle)
+    unread = obstacle == CLAIMS_UNREAD
+    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle, unread=unread)
 
 
 def is_known(kernel: Kernel, node: str) -> bool:

@@ -429,6 +429,7 @@ async def test_k16_alive_and_ready() -> None:
 
     assert not_ready(turned_at=0) == (False, ("its loop has not turned for 20 s",))
     assert not_ready(leads=False) == (True, ("another process leads",))
+    assert not_ready(leads=False, rival="one") == (True, ("one leads",))
     assert not_ready(unsynced=("pods",)) == (True, ("not listed yet: pods",))
     assert not_ready(serves=False) == (True, ("the core is being told what runs",))
     assert not_ready(stopped="lost")[0] is False

@@ -36,13 +36,20 @@ def test_k16_a_process_that_schedules_is_alive_and_ready() -> None:
     ]
 
 
-def test_k16_a_process_that_stands_by_is_alive_and_not_ready() -> None:
-    server = HealthServer(
-        alive=lambda: "", ready=lambda: "other-1 holds the lease", metrics=scraped
-    )
+def test_k16_a_process_that_is_starting_is_alive_and_not_ready() -> None:
+    server = HealthServer(alive=lambda: "", ready=lambda: "not listed yet: pods", metrics=scraped)
     assert asyncio.run(fetched(server, "/healthz", "/readyz")) == [
         (200, "ok\n"),
-        (503, "other-1 holds the lease\n"),
+        (503, "not listed yet: pods\n"),
+    ]
+
+
+def test_k16_a_process_that_stands_by_is_ready_and_says_for_whom() -> None:
+    says = "other-1 leads, this process stands by"
+    server = HealthServer(alive=lambda: "", ready=lambda: "", metrics=scraped, standby=lambda: says)
+    assert asyncio.run(fetched(server, "/healthz", "/readyz")) == [
+        (200, "ok\n"),
+        (200, f"{says}\n"),
     ]
 
 
