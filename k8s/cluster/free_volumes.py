@@ -217,7 +217,7 @@ class FreeVolumes:
 
     def chosen(self, uid: str) -> dict[ClaimName, str]:
         """What the pod waits for."""
-        return dict(self._chosen.get(uid, ()))
+        return dict(self._chosen.get(uid, {}))
 
 
 def _from(
