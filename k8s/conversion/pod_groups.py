@@ -1,4 +1,4 @@
-"""The groups of the Workload API, which pods may name and which are not supported yet (K204, K206).
+"""The groups of the Workload API, which pods may name and which are not supported yet (K133).
 
 A member of a gang must never be scheduled alone, and only its PodGroup says whether it is one. So a pod that
 names a group is held, with an event.

@@ -1,5 +1,5 @@
-"""Fields of newer servers that are known: groups of the Workload API are named and not supported (K204, K206),
-and a resize of the pod as a whole counts (K85, K209)."""
+"""Fields of newer servers that are known: groups of the Workload API are named and not supported (K133),
+and a resize of the pod as a whole counts (K85)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def world() -> World:
         (WORKLOAD, "spec.workloadRef (Workload 'training', group 'workers')"),
     ],
 )
-def test_k204_a_pod_that_names_a_group_is_held_and_says_so_once(
+def test_k133_a_pod_that_names_a_group_is_held_and_says_so_once(
     field: dict[str, Any], named: str
 ) -> None:
     made = world()
@@ -53,7 +53,7 @@ def test_k204_a_pod_that_names_a_group_is_held_and_says_so_once(
     assert event.note.startswith(f"{named} is not supported yet")
 
 
-def test_k206_task_groups_count_and_an_event_says_so() -> None:
+def test_k133_task_groups_count_and_an_event_says_so() -> None:
     made = world()
     driver = made.add_gang(2, members=2, **GROUP)
     made.run(60)
@@ -64,7 +64,7 @@ def test_k206_task_groups_count_and_an_event_says_so() -> None:
     assert "FailedScheduling/Scheduling" not in made.reasons(driver.uid)
 
 
-def test_k206_a_task_group_that_the_application_does_not_have_counts_for_nothing() -> None:
+def test_k133_a_task_group_that_the_application_does_not_have_counts_for_nothing() -> None:
     made = world()
     made.add_pod("driver", "app", group="w", groups=[gang("w", 1)])
     made.add_pod("member", "app", group="x", **GROUP)
@@ -72,7 +72,7 @@ def test_k206_a_task_group_that_the_application_does_not_have_counts_for_nothing
     assert made.phases("member") == {"Pending": 1}
 
 
-def test_k204_a_pod_of_a_group_that_runs_counts() -> None:
+def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
     made = world()
     made.add_pod("member", "app", cpu="7", node="n1", **GROUP)
     made.add_pod("other", "more", cpu="2")
@@ -123,7 +123,7 @@ def test_k85_a_resize_of_the_pod_that_the_node_can_never_do_is_not_counted() -> 
 
 
 @pytest.mark.parametrize("foreign", [False, True])
-def test_k209_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
+def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
     """One that shrinks frees its room when it is in force, and one that turns out to be infeasible at once."""
     made = world()
     owner = {"scheduler": "default-scheduler"} if foreign else {}
@@ -157,7 +157,7 @@ def test_k209_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
     assert used() == 1000
 
 
-def test_k209_a_condition_that_says_nothing_of_sizes_is_no_change() -> None:
+def test_k85_a_condition_that_says_nothing_of_sizes_is_no_change() -> None:
     before = decoded_pod(spec={"containers": [container(cpu="1")]})
     ready = PodCondition("Ready", "True")
     after = replace(before, status=replace(before.status, conditions=(ready,)))
