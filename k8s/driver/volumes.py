@@ -88,6 +88,7 @@ class Volumes:
             client,
             self._claims,
             misplaced=self._misplaced,
+            chosen=cache.chosen_volumes,
             timeout=settings.volume_bind_timeout,
             write_timeout=settings.bind_timeout,
         )

@@ -6,7 +6,7 @@ from collections import deque
 
 from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
-from quadriga.k8s.conversion import identity, keys, messages, task_groups
+from quadriga.k8s.conversion import identity, keys, messages, pod_groups, task_groups
 from quadriga.k8s.conversion.problems import Problem
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
@@ -139,6 +139,8 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
             _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
         else:
             _tell(kernel, pod, task_groups.differences(pod, group.spec))
+            if pod_groups.names_group(pod):
+                _tell(kernel, pod, pod_groups.overruled(pod))
 
 
 def submit_if_ready(kernel: Kernel, app: Application) -> None:
