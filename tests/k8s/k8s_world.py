@@ -645,7 +645,6 @@ class World:
         for pod in self.pods.values():
             if pod.spec.node_name and not pod.ended:
                 requests = pod.spec.containers[0].resources
-                assert requests is not None
                 used[pod.spec.node_name] += amount("cpu", requests.requests["cpu"])
         for name, node in self.nodes.items():
             assert used[name] <= amount("cpu", node.status.allocatable["cpu"]), name
