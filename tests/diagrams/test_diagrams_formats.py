@@ -96,11 +96,6 @@ def test_awkward_names_are_drawn_without_breaking_lines(awkward: Lifecycle, form
         assert not re.search(r"^@enduml.*\n(?=.)", drawn, re.MULTILINE)
 
 
-def test_an_unknown_format_is_refused_and_the_known_ones_are_named() -> None:
-    with pytest.raises(DiagramError, match="unknown format 'gif'; there are dot, mermaid"):
-        render(NODE, "gif")
-
-
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_text_is_the_same_in_another_process(seed: str) -> None:
     code = (
@@ -119,30 +114,23 @@ def test_text_is_the_same_in_another_process(seed: str) -> None:
 # -- dot -------------------------------------------------------------------------------------------
 
 
-def test_dot_marks_the_initial_and_the_final_states() -> None:
+def test_dot_marks_the_ends_and_draws_rows_between_two_states_as_one_arrow() -> None:
     drawn = text(ALLOCATION, "dot").splitlines()
     assert "  start -> Planned" in drawn
     doubled = {line.split()[0] for line in drawn if "peripheries=2" in line}
     assert doubled == set(ALLOCATION.final)
-
-
-def test_dot_draws_rows_between_two_states_as_one_arrow() -> None:
     drawn = text(ALLOCATION, "dot")
     (arrow,) = (line for line in drawn.splitlines() if line.startswith("  Planned -> Allocated "))
     assert "allocate [has run limit]" in arrow
     assert arrow.count("allocate") == 2
 
 
-def test_dot_joins_a_row_with_many_sources() -> None:
+def test_dot_joins_a_row_with_many_sources_and_lists_what_stays_inside_the_state() -> None:
     drawn = text(APPLICATION, "dot")
     (line,) = {row.line for row in APPLICATION.rows if row.trigger == "kill" and row.target}
     assert drawn.count(f" -> line{line} ") == 6
     # for the kill of six states, and for the timeout of a Hard gang
     assert drawn.count("give\N{NO-BREAK SPACE}back\N{NO-BREAK SPACE}everything") == 2
-
-
-def test_dot_lists_what_stays_inside_the_state() -> None:
-    drawn = text(APPLICATION, "dot")
     (state,) = (line for line in drawn.splitlines() if line.startswith("  Killing ["))
     assert "killed [anything left]" in state
     assert "it is dying already" in state
@@ -245,7 +233,7 @@ def test_a_dark_diagram_has_no_colour_of_a_light_one(format: str) -> None:
             assert colour[1:] not in drawn
 
 
-def test_a_table_has_neither_a_direction_nor_colours() -> None:
+def test_formats_are_known_and_show_a_direction_and_colours_or_say_that_they_cannot() -> None:
     for format in ("scxml", "markdown", "json"):
         with pytest.raises(
             DiagramError, match=f"{format} cannot show dark colours; these can: dot"
@@ -253,6 +241,8 @@ def test_a_table_has_neither_a_direction_nor_colours() -> None:
             render(NODE, format, dark=True)
         with pytest.raises(DiagramError, match=f"{format} cannot show a direction"):
             render(NODE, format, left_to_right=True)
+    with pytest.raises(DiagramError, match="unknown format 'gif'; there are dot, mermaid"):
+        render(NODE, "gif")
 
 
 def test_awkward_names_become_entities(awkward: Lifecycle) -> None:

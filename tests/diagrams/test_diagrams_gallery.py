@@ -44,7 +44,7 @@ def drawn(needs_dot: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_committed_images_say_the_same(
+def test_committed_images_say_the_same(
     drawn: Path, words: Callable[[bytes | str], set[str]]
 ) -> None:
     # graphviz lays out differently from version to version; the words must be the same

@@ -88,9 +88,7 @@ def test_the_command_writes_the_layouts(tmp_path: Path) -> None:
     assert (tmp_path / "l.json").read_text(encoding="utf-8") == layout_document()
 
 
-def test_without_graphviz_the_file_stays_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_graphviz_the_file_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "layouts.json"
     file.write_text("before", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "graphviz", None)

@@ -66,13 +66,10 @@ def test_members_are_drawn_as_their_texts(format: str) -> None:
     assert render(table(Word, Move.PAY, Move.SEND), format) == render(PLAIN, format)
 
 
-def test_a_path_of_members_is_drawn_as_their_texts() -> None:
+def test_members_are_drawn_as_their_texts_in_a_path_and_with_coverage() -> None:
     members = [(5, Move.PAY, Status.OPEN, Status.PAID)]
     texts = [(5, "PAY", "OPEN", "PAID")]
     assert render_path(ENUM, members, 9, "dot") == render_path(PLAIN, texts, 9, "dot")  # type: ignore[arg-type]
-
-
-def test_coverage_of_members_is_drawn() -> None:
     coverage = Coverage()
     coverage.add(ENUM)
     ENUM.fire(SimpleNamespace(key="A-1", state=Status.OPEN), Move.PAY)
@@ -82,7 +79,7 @@ def test_coverage_of_members_is_drawn() -> None:
     assert "(1×)" in str(render(ENUM, "dot", coverage=report))
 
 
-def test_what_a_state_does_is_drawn_with_the_state() -> None:
+def test_what_a_state_does_is_drawn_with_the_state_and_a_row_has_its_own_effects_only() -> None:
     assert "entry / arm, thank" in str(render(PLAIN, "dot"))
     assert "exit / arm" in str(render(PLAIN, "dot"))
     assert "    PAID : entry / arm, thank\n    PAID : exit / arm\n" in str(render(PLAIN, "mermaid"))
@@ -93,9 +90,6 @@ def test_what_a_state_does_is_drawn_with_the_state() -> None:
     states = json.loads(str(render(PLAIN, "json")))["states"]
     assert states[0] == {"name": "OPEN", "lasts": {"within": 5, "then": "PAY", "backoff_to": None}}
     assert (states[1]["on_enter"], states[1]["on_exit"]) == (["arm", "thank"], ["arm"])
-
-
-def test_a_row_is_drawn_with_its_own_effects_only() -> None:
     rows = json.loads(str(render(PLAIN, "json")))["rows"]
     assert [each["emit"] for each in rows] == [["thank"], []]
     assert "OPEN --> PAID : PAY / thank\n" in str(render(PLAIN, "mermaid"))

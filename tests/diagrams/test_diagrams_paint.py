@@ -45,12 +45,9 @@ def test_taken_rows_are_green_with_their_count_and_others_red_and_dashed() -> No
     assert "(0×)" in reject
 
 
-def test_taken_and_missed_rows_between_the_same_states_do_not_share_an_arrow() -> None:
+def test_taken_and_missed_rows_do_not_share_an_arrow_and_those_that_stay_are_in_the_state() -> None:
     parked = lines(render(ASK, "dot", coverage=coverage(ASK, unpark=1)), "Parked -> Pending")
     assert [GREEN in line for line in parked] == [False, True]
-
-
-def test_rows_that_stay_are_painted_inside_the_state() -> None:
     (state,) = lines(render(ASK, "dot", coverage=coverage(ASK, update=3)), "Parked [")
     assert f'<FONT COLOR="{GREEN}">update <B>(3×)</B></FONT>' in state
 
@@ -144,10 +141,13 @@ def test_a_path_shows_times_order_and_the_current_state() -> None:
     assert "wait <B>(4, 6)</B>" in wait
 
 
-def test_without_a_birth_the_time_in_the_first_state_is_not_known() -> None:
+def test_a_path_without_a_birth_and_one_without_steps() -> None:
     (new,) = lines(render_path(APPLICATION, LIFE, NOW, "dot"), "New [")
     assert "penwidth" not in new
     assert "12 <B>" not in new
+    (new,) = lines(render_path(APPLICATION, [], 3 * SECOND, "dot", born=0), "New [")
+    assert "penwidth=3" in new
+    assert "<B>3 s</B>" in new
 
 
 # fmt: off
@@ -172,19 +172,10 @@ def test_a_path_in_other_formats(format: str) -> None:
         assert part in drawn
 
 
-def test_an_entity_without_steps_is_in_the_initial_state() -> None:
-    (new,) = lines(render_path(APPLICATION, [], 3 * SECOND, "dot", born=0), "New [")
-    assert "penwidth=3" in new
-    assert "<B>3 s</B>" in new
-
-
-def test_alternatives_that_the_steps_cannot_tell_apart_are_both_numbered() -> None:
+def test_alternatives_that_look_the_same_and_rows_back_into_a_state_are_numbered() -> None:
     drawn = render_path(ALLOCATION, [(0, "allocate", "Planned", "Allocated")], 1, "dot")
     (arrow,) = lines(drawn, "Planned -> Allocated")
     assert arrow.count("<B>(1)</B>") == 2
-
-
-def test_a_row_back_into_its_own_state_is_a_step() -> None:
     steps = [(0, "register", "Init", "Running"), (5, "register", "Running", "Running")]
     (loop,) = lines(render_path(RESOURCE_MANAGER, steps, 9, "dot"), "Running -> Running")
     assert "(2)" in loop

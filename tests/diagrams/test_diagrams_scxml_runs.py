@@ -165,9 +165,7 @@ def test_an_interpreter_runs_a_nested_lifecycle(package: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("package", INTERPRETERS)
 @pytest.mark.parametrize("name", all_lifecycles())
-def test_an_interpreter_takes_the_rows_of_the_table(
-    name: str, package: str, tmp_path: Path
-) -> None:
+def test_an_interpreter_takes_the_tables_rows(name: str, package: str, tmp_path: Path) -> None:
     require(package)
     lifecycle = all_lifecycles()[name]
     walks, states = walks_of(lifecycle)

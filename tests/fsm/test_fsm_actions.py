@@ -173,12 +173,18 @@ NESTED_STEPS = [
 ]
 
 
-def test_states_inside_are_left_first_and_entered_last() -> None:
+def test_states_inside_are_left_first_and_entered_last_wherever_declared() -> None:
     table = heater()
     it = born("Off")
     for trigger, state, said in NESTED_STEPS:
         effects = table.fire(it, trigger)
         assert (it.state, [text.split(" of ")[0] for text in texts(effects)]) == (state, said)
+    inside = {"On": heater().inside["On"]}
+    made = partial(switch, "heater", "Off", "start", "On", "stop", inside=inside)
+    table = made(on_enter={"On_Cold": says("here")})
+    assert texts(table.fire(born("Off"), "start")) == ["here of Off in Off"]
+    with pytest.raises(DefinitionError, match=r"on_enter: unknown state 'On_Clod'; did you mean"):
+        made(on_enter={"On_Clod": says("here")})
 
 
 def test_a_hierarchical_machine_calls_the_same() -> None:
@@ -191,15 +197,6 @@ def test_a_hierarchical_machine_calls_the_same() -> None:
         getattr(model, trigger)()
         assert (model.state, [text.split(" of ")[0] for text in heard.pop()]) == (state, said)
     assert heard == []
-
-
-def test_actions_of_a_state_inside_may_be_declared_outside() -> None:
-    inside = {"On": heater().inside["On"]}
-    made = partial(switch, "heater", "Off", "start", "On", "stop", inside=inside)
-    table = made(on_enter={"On_Cold": says("here")})
-    assert texts(table.fire(born("Off"), "start")) == ["here of Off in Off"]
-    with pytest.raises(DefinitionError, match=r"on_enter: unknown state 'On_Clod'; did you mean"):
-        made(on_enter={"On_Clod": says("here")})
 
 
 def test_members_of_an_enum_cannot_be_nested() -> None:

@@ -96,9 +96,7 @@ LAMP = Lifecycle(
 
 
 @pytest.mark.parametrize("options", [{"queued": "model"}, {}])
-def test_no_effect_is_lost_where_triggers_of_a_model_wait_for_each_other(
-    options: dict[str, Any],
-) -> None:
+def test_no_effect_is_lost_where_triggers_wait_for_each_other(options: dict[str, Any]) -> None:
     dice = random.Random(3)
     heard: list[Effect] = []
 

@@ -175,7 +175,7 @@ def test_a_transition_that_fails_is_not_counted(machine_cls: Any) -> None:
     assert (door.state, counts(coverage)) == ("Closed", [0])
 
 
-def test_a_row_is_counted_although_its_effects_cannot_be_delivered() -> None:
+def test_a_row_counts_although_its_effects_are_lost_and_what_is_added_is_left_alone() -> None:
     def fails(model: Any, effects: Any) -> None:
         raise OSError("the line is dead")
 
@@ -186,9 +186,6 @@ def test_a_row_is_counted_although_its_effects_cannot_be_delivered() -> None:
         drive(door, "open")
     assert door.state == "Open"
     assert counts(coverage) == [0, 1, 0, 0, 0]
-
-
-def test_what_is_added_to_a_machine_is_left_alone() -> None:
     table, coverage, door = make_door(), Coverage(), Door()
     machine = table.make_machine(door)
     coverage.add(table)
@@ -233,7 +230,7 @@ def test_states_that_are_lifecycles_are_counted_by_the_state_inside() -> None:
 # -- nothing else changes --------------------------------------------------------------------------
 
 
-def test_markup_does_not_show_the_observation() -> None:
+def test_the_observation_shows_in_no_markup_and_keeps_no_machine() -> None:
     table = make_door()
     machine: Any = table.make_machine(None, MarkupMachine)
     plain = json.dumps(machine.markup, default=str)
@@ -241,6 +238,11 @@ def test_markup_does_not_show_the_observation() -> None:
     coverage.add(table)
     machine._needs_update = True
     assert json.dumps(machine.markup, default=str) == plain
+    table, coverage = make_door(), Coverage()
+    coverage.add(table)
+    machine = ref(table.make_machine(Door()))
+    gc.collect()
+    assert machine() is None
 
 
 @pytest.mark.parametrize("machine_cls", [Machine, FastMachine])
@@ -255,14 +257,6 @@ def test_copies_of_an_observed_machine_work_and_are_not_observed(machine_cls: An
     assert counts(coverage) == [0, 0, 0, 0, 0]
     drive(door, "open")
     assert counts(coverage) == [0, 1, 0, 0, 0]
-
-
-def test_a_machine_that_is_gone_is_not_kept() -> None:
-    table, coverage = make_door(), Coverage()
-    coverage.add(table)
-    machine = ref(table.make_machine(Door()))
-    gc.collect()
-    assert machine() is None
 
 
 # -- effects ---------------------------------------------------------------------------------------

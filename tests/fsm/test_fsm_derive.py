@@ -107,13 +107,19 @@ def test_a_state_may_become_final_and_an_action_may_go() -> None:
     assert (ending.on_enter, ending.rows[1].emit) == ({}, (tell,))
 
 
-def test_the_result_of_an_extension_is_checked() -> None:
+def test_the_result_of_an_extension_is_checked_and_only_what_is_there_is_replaced() -> None:
     with pytest.raises(DefinitionError, match="row 6: Open --pay--> Paid: an earlier row always"):
         ORDER.extend(rows=(row("pay", "Open", "Paid"),))
     with pytest.raises(DefinitionError, match=r"unknown state 'Piad'; did you mean 'Paid'\?"):
         ORDER.extend(rows=(row("refund", "Piad", "Open"),))
     with pytest.raises(DefinitionError, match=r"^order: rows\[0\] is not a line"):
         ORDER.extend(rows=row("refund", "Paid", "Open"))  # type: ignore[arg-type]
+    with pytest.raises(DefinitionError) as error:
+        ORDER.replace(row("cancle", "Open", "Cancelled"))
+    assert str(error.value) == (
+        "order: there is no row 'cancle' from Open to replace; did you mean 'cancel'?; "
+        "extend() adds rows"
+    )
 
 
 # -- less, and other rows ----------------------------------------------------------------------------
@@ -150,15 +156,12 @@ def test_the_lines_of_a_derived_table(what: str) -> None:
     assert lines(derive()) == expected
 
 
-def test_the_actions_of_a_state_go_with_it_and_the_emitters_of_a_row() -> None:
+def test_a_limit_whose_trigger_is_gone_is_given_anew_and_the_actions_of_a_state_go() -> None:
     table = ORDER.without(states=["Paid", "Delivered"], triggers=["pay"])
     assert table.states == ("Open", "Cancelled")
     assert (table.on_enter, list(table.on_exit)) == ({}, ["Open"])
     table = ORDER.replace(row("look", "*", STAYS, why="nothing to see"))
     assert table.rows_from("Open", "look")[0].emit == ()
-
-
-def test_a_limit_whose_trigger_is_gone_is_given_anew() -> None:
     with pytest.raises(DefinitionError, match="fires 'cancel', which is not legal there"):
         ORDER.without(triggers=["cancel"], states=["Cancelled"])
     anew = {"Open": unbounded("pay")}
@@ -181,15 +184,6 @@ def test_what_is_not_there_cannot_go(less: Any, message: str) -> None:
     with pytest.raises(DefinitionError) as error:
         ORDER.without(**less)
     assert str(error.value) == f"order: {message}"
-
-
-def test_only_what_is_there_can_be_replaced() -> None:
-    with pytest.raises(DefinitionError) as error:
-        ORDER.replace(row("cancle", "Open", "Cancelled"))
-    assert str(error.value) == (
-        "order: there is no row 'cancle' from Open to replace; did you mean 'cancel'?; "
-        "extend() adds rows"
-    )
 
 
 # -- those of the scheduler, of enumerations, with composites ------------------------------------------

@@ -197,7 +197,7 @@ MISTAKES: list[tuple[Any, dict[Any, Any], tuple[Any, ...], str]] = [
 
 
 @pytest.mark.parametrize(("final", "lasts", "rows", "message"), MISTAKES)
-def test_names_that_are_misspelled_or_the_same_are_refused(
+def test_misspelled_and_equal_names_are_refused(
     final: Any, lasts: Any, rows: Any, message: str
 ) -> None:
     with pytest.raises(DefinitionError, match=message):

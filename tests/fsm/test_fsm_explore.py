@@ -30,9 +30,14 @@ def drive(lifecycle: Lifecycle, walk: tuple[Row, ...], born: Any, steer: Any) ->
         assert it.state == (row.target or row.source)
 
 
-def test_the_shortest_way() -> None:
+def test_the_shortest_way_and_what_can_follow() -> None:
     assert [row.trigger for row in path_to(APPLICATION, "Killed")] == ["kill", "killed"]
     assert [row.trigger for row in path_to(NODE, "Draining", "Schedulable")] == ["drain"]
+    assert reachable(NODE) == ("New", "Draining", "Schedulable", "Rejected", "Removed")
+    assert reachable(NODE, "Draining") == ("Draining", "Schedulable", "Removed")
+    assert reachable(NODE, "Removed") == ("Removed",)
+    with pytest.raises(ValueError, match="^node cannot get from Draining to New$"):
+        path_to(NODE, "New", "Draining")
 
 
 def test_every_state_can_be_reached_by_its_way(lifecycle: Lifecycle, born: Any, steer: Any) -> None:
@@ -42,33 +47,19 @@ def test_every_state_can_be_reached_by_its_way(lifecycle: Lifecycle, born: Any, 
         assert (way[-1].target if way else lifecycle.initial) == state
 
 
-def test_no_way_is_longer_than_it_must_be(lifecycle: Lifecycle) -> None:
-    """A way of n rows: no row leads there from a state that is nearer than n - 1."""
-    far = {state: len(path_to(lifecycle, state)) for state in lifecycle.states}
-    for row in lifecycle.rows:
-        if row.target is not None:
-            assert far[row.target] <= far[row.source] + 1
-
-
-def test_there_is_no_way_back() -> None:
-    with pytest.raises(ValueError, match="^node cannot get from Draining to New$"):
-        path_to(NODE, "New", "Draining")
-
-
 @pytest.mark.parametrize("ask", [path_to, reachable])
 def test_a_state_that_is_not_there(ask: Any) -> None:
     with pytest.raises(ValueError, match="^queue has no state 'Ghost'$"):
         ask(QUEUE, "Ghost")
 
 
-def test_what_can_follow() -> None:
-    assert reachable(NODE) == ("New", "Draining", "Schedulable", "Rejected", "Removed")
-    assert reachable(NODE, "Draining") == ("Draining", "Schedulable", "Removed")
-    assert reachable(NODE, "Removed") == ("Removed",)
-
-
-def test_everything_can_follow_the_beginning(lifecycle: Lifecycle) -> None:
+def test_everything_can_follow_the_beginning_by_a_shortest_way(lifecycle: Lifecycle) -> None:
     assert set(reachable(lifecycle)) == set(lifecycle.states)
+    # a way of n rows: no row leads there from a state that is nearer than n - 1
+    far = {state: len(path_to(lifecycle, state)) for state in lifecycle.states}
+    for row in lifecycle.rows:
+        if row.target is not None:
+            assert far[row.target] <= far[row.source] + 1
 
 
 def test_answers_are_the_same_every_time(lifecycle: Lifecycle, twin: Any) -> None:
@@ -77,17 +68,14 @@ def test_answers_are_the_same_every_time(lifecycle: Lifecycle, twin: Any) -> Non
     assert reachable(again) == reachable(lifecycle)
 
 
-def test_a_tour_covers_every_row_and_starts_at_the_beginning(lifecycle: Lifecycle) -> None:
+def test_a_tour_covers_every_row_and_no_walk_of_it_is_idle(lifecycle: Lifecycle) -> None:
     walks = tour(lifecycle)
     assert {row for walk in walks for row in walk} == set(lifecycle.rows)
     for walk in walks:
         assert walk[0].source == lifecycle.initial
         for row, following in pairwise(walk):
             assert following.source == (row.target or row.source)
-
-
-def test_no_walk_of_a_tour_is_idle(lifecycle: Lifecycle) -> None:
-    """Each ends with a row that no walk before it took."""
+    # each ends with a row that no walk before it took
     taken: set[Row] = set()
     for walk in tour(lifecycle):
         assert walk[-1] not in taken

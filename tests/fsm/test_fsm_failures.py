@@ -140,9 +140,7 @@ def test_a_misspelled_trigger_is_told_which_one_it_resembles() -> None:
         NODE.fire(node, "drian")  # type: ignore[arg-type]
 
 
-def test_a_refusal_is_the_librarys_and_hides_how_the_engine_found_out(
-    refusal: InvalidTransition,
-) -> None:
+def test_a_refusal_is_the_librarys_and_hides_its_cause(refusal: InvalidTransition) -> None:
     assert isinstance(refusal, MachineError)
     assert refusal.__cause__ is None
     assert refusal.__context__ is None or refusal.__suppress_context__

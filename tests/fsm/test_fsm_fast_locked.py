@@ -34,7 +34,7 @@ def make(model: Any, **options: Any) -> FastLockedMachine:
     )
 
 
-def test_it_is_the_librarys_machine_and_takes_the_fast_way() -> None:
+def test_it_is_the_librarys_machine_takes_the_fast_way_and_can_be_pickled() -> None:
     model = Model()
     machine = make(model)
     assert isinstance(machine, LockedMachine)
@@ -45,6 +45,15 @@ def test_it_is_the_librarys_machine_and_takes_the_fast_way() -> None:
     assert step is None  # nothing but to set the next name
     assert model.go()
     assert model.state == "A"
+    model: Any = Model()
+    machine = make(model)
+    model.go()
+    other: Any = pickle.loads(pickle.dumps(machine))
+    assert type(other) is FastLockedMachine
+    (loaded,) = other.models
+    assert loaded.state == "B"
+    assert loaded.go()
+    assert (loaded.state, model.state) == ("A", "B")
 
 
 def test_what_is_added_to_a_machine_that_has_run_takes_effect() -> None:
@@ -156,15 +165,3 @@ def test_the_lock_of_the_machine_is_held_during_a_trigger() -> None:
     assert held == [(True, True)]
     look()
     assert held[1] == (False, False)
-
-
-def test_a_pickled_machine_goes_on() -> None:
-    model: Any = Model()
-    machine = make(model)
-    model.go()
-    other: Any = pickle.loads(pickle.dumps(machine))
-    assert type(other) is FastLockedMachine
-    (loaded,) = other.models
-    assert loaded.state == "B"
-    assert loaded.go()
-    assert (loaded.state, model.state) == ("A", "B")

@@ -109,7 +109,7 @@ def test_a_shallow_copy_has_callbacks_of_its_own() -> None:
         other.trigger_event(heater, "work")
 
 
-def test_states_with_features_are_called_themselves() -> None:
+def test_states_and_machines_with_features_are_called_themselves() -> None:
     entered = []
 
     class Loud(Tags):
@@ -124,9 +124,6 @@ def test_states_with_features_are_called_themselves() -> None:
     heater, _ = made(Machine)
     heater.work(), heater.rest(), heater.work(), heater.rest()
     assert entered == ["busy", "idle", "idle_warm", "idle_warm_up"] * 2
-
-
-def test_a_machine_that_replaces_a_step_is_called_itself() -> None:
     set_to = []
 
     class Machine(FastHierarchicalMachine):

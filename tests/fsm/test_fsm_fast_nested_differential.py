@@ -126,9 +126,7 @@ ROUND = "go to_A to_A stop stop to_A turn turn go go to_A/1/b go to_D turn to_A 
 
 
 @pytest.mark.parametrize(("change", "options"), CASES, ids=lambda each: "-".join(map(str, each)))
-def test_what_is_known_follows_every_change(
-    change: tuple[Any, ...], options: dict[str, Any]
-) -> None:
+def test_plans_follow_every_change(change: tuple[Any, ...], options: dict[str, Any]) -> None:
     first, other = ([("fire_by_name", n, trigger) for trigger in ROUND] for n in (0, 3))
     warm = [("transition", "go", "*", "B/x", None, None, None), *START[1:], *first, *first, *other]
     compare(options, [*warm, change, *first, *other, ("own_list", 1, "note"), *first])

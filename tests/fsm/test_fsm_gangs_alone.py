@@ -110,9 +110,7 @@ def broken_rules(record: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_x47_a_program_that_fires_anything_at_any_time_breaks_no_rule(
-    own_rm: ModuleType, seed: int
-) -> None:
+def test_x47_a_program_that_fires_anything_breaks_no_rule(own_rm: ModuleType, seed: int) -> None:
     random = Random(seed)
     manager = own_rm.SlotManager(slots=random.randint(1, 6))
     moves = refused = 0

@@ -258,13 +258,17 @@ def test_a_model_without_a_key_is_named_by_its_class() -> None:
         ORDER.make_machine(model)
 
 
-def test_the_state_may_have_another_name_and_the_machine_more_states() -> None:
+def test_the_machine_may_be_its_own_model_and_have_more_states() -> None:
     machine = ORDER.make_machine(model_attribute="phase")
     machine.add_states("Asleep")
     model: Any = Model(state="anything")
     model.phase = "Asleep"
     machine.add_model(model)
     assert (model.state, model.phase) == ("anything", "Asleep")
+    machine: Any = ORDER.make_machine()
+    machine.add_model("self")
+    assert machine.state == "Open"
+    assert machine.pay()
 
 
 def test_the_shared_machine_keeps_states_too() -> None:
@@ -274,13 +278,6 @@ def test_the_shared_machine_keeps_states_too() -> None:
         shared.machine.add_model(models)
         assert [model.state for model in models] == ["On", "Off", "On"]
         assert models[2].off()
-
-
-def test_the_machine_may_be_its_own_model() -> None:
-    machine: Any = ORDER.make_machine()
-    machine.add_model("self")
-    assert machine.state == "Open"
-    assert machine.pay()
 
 
 def test_a_machine_can_be_copied_and_pickled(machine_cls: type[Machine]) -> None:

@@ -65,7 +65,7 @@ def test_a_graph_machine() -> None:
     assert "created_draining" in source
 
 
-def test_effects_go_where_deliver_says() -> None:
+def test_effects_go_where_deliver_says_and_the_library_has_its_options() -> None:
     told: list[Any] = []
 
     def tell(model: Any, effects: Any) -> None:
@@ -76,9 +76,6 @@ def test_effects_go_where_deliver_says() -> None:
     server.accept()
     assert told == [("n-1", "Schedulable", (OpenNode(),))]
     assert server.heard == []
-
-
-def test_several_models_and_options_of_the_library() -> None:
     machine = NODE.make_machine(model_attribute="phase", queued=True)
     servers: list[Any] = [Server("n-1"), Server("n-2")]
     for server in servers:

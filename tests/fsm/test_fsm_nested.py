@@ -98,7 +98,7 @@ def walk(device: Device, *triggers: str, **info: Any) -> str:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def test_the_states_inside_are_states_of_the_whole() -> None:
+def test_the_states_inside_are_states_of_the_whole_with_their_limits() -> None:
     inside = ("On_Idle", "On_Hot_Low", "On_Hot_High", "On_Burnt")
     assert OVEN.states == ("Off", *inside, "Held", "Scrapped")
     assert OVEN.children == ("Off", "On", "Held", "Scrapped")
@@ -107,13 +107,23 @@ def test_the_states_inside_are_states_of_the_whole() -> None:
     assert OVEN.around("On_Hot_Low") == ("On", "On_Hot")
     assert OVEN.around("Off") == ()
     assert HEATER.states == ("Idle", "Hot_Low", "Hot_High", "Burnt")
+    assert OVEN.lasts["On_Hot_Low"] == unbounded("more")
+    assert OVEN.composites["On"].lasts == within(500, then="stop")
+    assert OVEN.composites["On_Hot"].lasts == within(60, then="cool")
+    assert set(OVEN.timed) == {"On", "On_Hot"}
+    # a state that ends the heater has the row that leads on from it
+    assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
 
 
-def test_a_row_from_a_composite_applies_in_every_state_inside() -> None:
+def test_a_row_from_a_composite_applies_in_every_state_inside_and_one_for_a_state_in_no_other() -> (
+    None
+):
     for state in OVEN.composites["On"].leaves:
         device = Device(state=state)
         assert OVEN.fire(device, "stop") == (Note(f"stop: {state} to Off"),)
         assert device.state == "Off"
+    with pytest.raises(InvalidTransition, match="cannot 'scrap' in state On_Idle"):
+        walk(Device(state="On_Idle"), "scrap")
 
 
 # fmt: off
@@ -139,11 +149,6 @@ def test_rows_inside_are_tried_before_those_around(
     assert walk(Device(state=state), *triggers.split(), **info) == reached
 
 
-def test_a_row_of_the_whole_for_one_state_inside_is_no_row_of_the_others() -> None:
-    with pytest.raises(InvalidTransition, match="cannot 'scrap' in state On_Idle"):
-        walk(Device(state="On_Idle"), "scrap")
-
-
 def test_every_state_of_a_table_are_its_own_and_its_composites() -> None:
     more = OVEN.extend(
         rows=(row("panic", "*", "Held"), row("boost", "*", "On")),
@@ -162,23 +167,11 @@ def test_a_composite_can_be_asked_for() -> None:
         OVEN.is_in(device, "Onn")
 
 
-def test_limits_of_states_inside_and_of_composites() -> None:
-    assert OVEN.lasts["On_Hot_Low"] == unbounded("more")
-    assert OVEN.composites["On"].lasts == within(500, then="stop")
-    assert OVEN.composites["On_Hot"].lasts == within(60, then="cool")
-    assert set(OVEN.timed) == {"On", "On_Hot"}
-    # a state that ends the heater has the row that leads on from it
-    assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
-
-
-def test_lines_are_those_of_the_table_and_then_of_those_inside() -> None:
+def test_lines_and_paths_lead_through_the_states_inside() -> None:
     assert {r.line for r in OVEN.rows if r.trigger == "reset"} == {5}
     assert {(r.line, r.source) for r in OVEN.rows if r.trigger == "more"} == {(16, "On_Hot_Low")}
     once = [r for r in OVEN.nested_rows if r.trigger == "stop"]
     assert [(r.line, r.source, r.target) for r in once] == [(1, "On", "Off")]
-
-
-def test_paths_lead_through_the_states_inside() -> None:
     assert [r.trigger for r in path_to(OVEN, "On_Hot_High")] == ["start", "warm"]
     assert [r.trigger for r in path_to(OVEN, "On_Hot")] == ["start", "heat"]
     assert path_to(OVEN, "On", start="On_Burnt") == ()
@@ -189,36 +182,30 @@ def test_paths_lead_through_the_states_inside() -> None:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def test_deep_history_returns_to_the_very_state_and_shallow_to_the_one_directly_inside() -> None:
+def test_history_leads_to_the_state_that_was_left_or_to_the_initial_one() -> None:
     for info, reached in (({}, "On_Hot_High"), ({"hot": True}, "On_Hot_Low")):
         device = Device()
         walk(device, "start", "heat", "more", "hold")
         assert device.history == {"On": "On_Hot_High"}
         assert walk(device, "resume", **info) == reached
-
-
-def test_without_history_the_initial_state_is_entered() -> None:
     for info in ({}, {"hot": True}):
         for stored in ({}, {"On": "On_Renamed"}):
             assert walk(Device(state="Held", history=stored), "resume", **info) == "On_Idle"
 
 
-def test_history_is_written_only_when_the_composite_is_left() -> None:
+def test_history_is_written_only_when_the_composite_is_left_without_an_error() -> None:
     device = Device()
     walk(device, "start", "heat", "more", "cool")
     assert device.history == {}
     walk(device, "warm", "reset")
     assert device.history == {"On": "On_Hot_High"}
-
-
-def test_a_row_that_fails_does_not_write_history() -> None:
     device = Device(state="On_Hot_Low")
     with pytest.raises(RuntimeError, match="an emitter fails"):
         OVEN.fire(device, "jam")
     assert (device.state, device.history) == ("On_Hot_Low", {})
 
 
-def test_an_entity_of_a_plain_class_gets_its_history() -> None:
+def test_an_entity_of_a_plain_class_gets_its_history_and_without_history_needs_none() -> None:
     class Plain:
         key = "plain"
         state = "Off"
@@ -227,8 +214,6 @@ def test_an_entity_of_a_plain_class_gets_its_history() -> None:
     assert walk(it, "start", "heat", "hold", "resume") == "On_Hot_Low"
     assert it.history == {"On": "On_Hot_Low"}
 
-
-def test_a_lifecycle_without_history_needs_no_attribute() -> None:
     @dataclass(slots=True)
     class Slim:
         key: str

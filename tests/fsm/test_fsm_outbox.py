@@ -71,18 +71,14 @@ def test_what_could_not_be_delivered_is_delivered_later_in_order(start: Start) -
     assert post.sent == ALL
 
 
-def test_what_was_not_delivered_when_the_program_ended_is_delivered_by_the_next(
-    start: Start,
-) -> None:
+def test_what_a_program_did_not_deliver_is_delivered_by_the_next(start: Start) -> None:
     cancelled(start(Post()))
     post = Post()
     start(post).deliver()
     assert post.sent == ALL
 
 
-def test_what_was_delivered_when_the_program_ended_comes_again_with_its_number(
-    start: Start,
-) -> None:
+def test_what_was_delivered_at_the_end_comes_again_with_its_number(start: Start) -> None:
     sent: list[int] = []
 
     def end(number: int, key: str, effect: Any) -> None:

@@ -217,9 +217,12 @@ def test_only_some_lifecycles(run: Run) -> None:
     assert "no lifecycle is named 'dor'; hand yours to track()" in result.lines
 
 
-def test_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:
+def test_collecting_fails_nothing_and_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:
     (tmp_path / "test_bad.py").write_text("def test_bad(): assert False\n")
     assert run("--fsm-coverage").code == FAILED
+    result = run("--collect-only", "--fsm-coverage-min=100")
+    assert result.code == PASSED
+    assert "of all rows" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -270,12 +273,6 @@ def test_settings_say_the_same_as_options(run: Run, tmp_path: Path) -> None:
     assert run().code == PASSED
 
 
-def test_collecting_alone_fails_nothing(run: Run) -> None:
-    result = run("--collect-only", "--fsm-coverage-min=100")
-    assert result.code == PASSED
-    assert "of all rows" not in result.stdout
-
-
 # -- without a run -----------------------------------------------------------------------------
 
 
@@ -315,12 +312,7 @@ def test_guards_answer_by_the_rows_that_are_taken(twin: Any) -> None:
     assert coverage.guards_percent == 100
 
 
-def test_nothing_to_take_is_all_taken() -> None:
-    assert Coverage().percent == 100
-    assert Coverage().guards_percent == 100
-
-
-def test_a_model_of_the_shared_machine_counts(twin: Any) -> None:
+def test_coverage_counts_a_model_of_the_shared_machine_and_nothing_is_all(twin: Any) -> None:
     node, coverage = twin(NODE), Coverage()
     coverage.add(node)
     model: Any = SimpleNamespace()
@@ -328,11 +320,11 @@ def test_a_model_of_the_shared_machine_counts(twin: Any) -> None:
     model.reject()
     coverage.stop()
     assert coverage.count("node", node.rows[2]) == 1
+    assert Coverage().percent == 100
+    assert Coverage().guards_percent == 100
 
 
-def test_observers_do_not_disturb_each_other_and_after_the_last_the_fast_way_is_back(
-    twin: Any,
-) -> None:
+def test_observers_do_not_disturb_each_other_and_the_fast_way_comes_back(twin: Any) -> None:
     node, untouched = twin(NODE), twin(NODE)
     taken: list[Any] = []
     first, second = node.observe(taken.append), node.observe(taken.append)
@@ -351,9 +343,7 @@ def test_observers_do_not_disturb_each_other_and_after_the_last_the_fast_way_is_
     assert node._cells == untouched._cells
 
 
-def test_observing_changes_no_outcome(
-    lifecycle: Lifecycle, born: Any, steer: Any, twin: Any
-) -> None:
+def test_observing_changes_nothing(lifecycle: Lifecycle, born: Any, steer: Any, twin: Any) -> None:
     observed = twin(lifecycle)
     observed.observe(lambda taken: None)
     for row in lifecycle.rows:

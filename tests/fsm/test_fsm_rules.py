@@ -54,34 +54,19 @@ def fired(born: Any, state: str, trigger: str, /, **facts: Any) -> tuple[Any, tu
     return it, APPLICATION.fire(it, trigger, **info)
 
 
-def test_g20_the_first_ask_accepts_the_application(born: Any) -> None:
+def test_g20_g21_the_first_ask_accepts_and_an_accepted_one_leaves_when_told(born: Any) -> None:
     it, caused = fired(born, "New", "ask")
     assert (it.state, caused) == ("Accepted", (Update("Accepted", "ask"),))
-
-
-def test_g21_an_accepted_application_leaves_only_when_told_to() -> None:
-    """Placeholder allocations fire nothing; further asks change nothing."""
+    # placeholder allocations fire nothing, further asks change nothing
     assert not any(r.target for r in APPLICATION.rows_from("Accepted", "ask"))
     triggers = ("ask", "run", "wait", "kill", "placeholder_timeout")
     assert APPLICATION.triggers("Accepted") == triggers
 
 
-def test_g40_waiting_is_entered_from_every_state_that_was_served() -> None:
-    assert {r.source for r in APPLICATION.rows if r.target == "Waiting"} == application_fsm.SERVED
-
-
-def test_g41_g54_waiting_times_out_into_completed_which_leaves_the_queue(born: Any) -> None:
+def test_g41_g43_g54_x26_waiting_times_out_into_completed_after_its_placeholders(born: Any) -> None:
     assert APPLICATION.lasts["Waiting"] == Within(30 * SECOND, then="complete")
     it, caused = fired(born, "Waiting", "complete")
     assert (it.state, caused) == ("Completed", (LeaveQueue(), Update("Completed", "complete")))
-
-
-def test_g42_a_new_ask_calls_a_waiting_application_back(born: Any) -> None:
-    it, caused = fired(born, "Waiting", "ask", started=True, run_limit=5)
-    assert (it.state, caused) == ("Running", (StartedRunning(), Update("Running", "ask")))
-
-
-def test_g43_x26_completion_gives_leftover_placeholders_back_and_waits_for_them(born: Any) -> None:
     it, released = fired(born, "Waiting", "complete", has_placeholders=True)
     assert it.state == "Waiting"
     assert [type(effect) for effect in released] == [ReleasePlaceholders]
@@ -90,9 +75,13 @@ def test_g43_x26_completion_gives_leftover_placeholders_back_and_waits_for_them(
     assert it.state == "Completed"
 
 
-def test_g46_a_kill_tells_the_manager_of_asks_then_allocations_then_the_application(
-    born: Any,
-) -> None:
+def test_g40_g42_waiting_follows_every_served_state_and_ends_by_a_new_ask(born: Any) -> None:
+    it, caused = fired(born, "Waiting", "ask", started=True, run_limit=5)
+    assert (it.state, caused) == ("Running", (StartedRunning(), Update("Running", "ask")))
+    assert {r.source for r in APPLICATION.rows if r.target == "Waiting"} == application_fsm.SERVED
+
+
+def test_g46_a_kill_tells_of_asks_then_allocations_then_the_application(born: Any) -> None:
     reason = "ResourceReservationTimeout"
     _, caused = fired(born, "Accepted", "kill", has_placeholders=True, reason=reason)
     assert [type(effect) for effect in caused] == [ReleaseAsks, ReleaseAllocations, Update, Fire]
@@ -101,9 +90,7 @@ def test_g46_a_kill_tells_the_manager_of_asks_then_allocations_then_the_applicat
 
 
 @pytest.mark.parametrize("left", ["has_placeholders", "has_allocations"])
-def test_g48_g50_killed_depends_on_removals_alone_and_leaves_the_queue(
-    born: Any, left: str
-) -> None:
+def test_g48_g50_killed_depends_on_removals_and_leaves_the_queue(born: Any, left: str) -> None:
     it, caused = fired(born, "Killing", "killed", **{left: True})
     assert (it.state, caused) == ("Killing", ())
     setattr(it, left, False)
@@ -111,11 +98,13 @@ def test_g48_g50_killed_depends_on_removals_alone_and_leaves_the_queue(
     assert it.state == "Killed"
 
 
-def test_g55_an_ended_application_is_forgotten_in_the_end(born: Any) -> None:
+def test_g55_v8_an_ended_application_is_forgotten_and_never_comes_back(born: Any) -> None:
     for state in ("Completed", "Killed", "Rejected"):
         assert APPLICATION.lasts[state] == Within(72 * HOUR, then="expire")
         assert fired(born, state, "expire")[1] == (Forget(), Update("Expired", "expire"))
         assert reachable(APPLICATION, state) == (state, "Expired")
+    for state in application_fsm.ENDED:
+        assert set(reachable(APPLICATION, state)) <= application_fsm.ENDED
 
 
 @pytest.mark.parametrize(
@@ -136,7 +125,7 @@ def test_i21_x2_a_soft_timeout_resumes_and_a_hard_one_kills(
     assert ahead == ("Killing", "Killed", "Expired") if hard else "Accepted" in ahead
 
 
-def test_x15_starting_only_in_stateaware_queues(born: Any) -> None:
+def test_x15_starting_only_in_stateaware_queues_and_until_a_second_member_runs(born: Any) -> None:
     aware = born("Accepted", starts_aware=True, has_allocations=True)
     other = born("Accepted", has_allocations=True)
     APPLICATION.fire(aware, "run")
@@ -146,15 +135,16 @@ def test_x15_starting_only_in_stateaware_queues(born: Any) -> None:
     assert [(r.source, r.guard) for r in into] == [
         ("Accepted", application_fsm.in_stateaware_queue)
     ]
-
-
-def test_x15_a_gang_is_starting_until_a_second_member_runs(born: Any) -> None:
     it = born("Starting", has_allocations=True)
     assert APPLICATION.fire(it, "run", first_replacement=True) == ()
     assert it.state == "Starting"
     APPLICATION.fire(it, "run")
     assert it.state == "Running"
     assert APPLICATION.lasts["Starting"] == Within(5 * MINUTE, then="run")
+    it, caused = fired(born, "Starting", "run", gang_complete=True)
+    assert (it.state, caused) == ("Starting", ())
+    APPLICATION.fire(it, "run", timer=True)
+    assert it.state == "Running"
 
 
 def test_x17_the_run_limit_counts_from_the_first_start_only(born: Any) -> None:
@@ -171,11 +161,14 @@ def test_x17_the_run_limit_counts_from_the_first_start_only(born: Any) -> None:
     assert it.state == "Running" and not of_kind(caused, StartTimer)
 
 
-def test_x29_a_soft_timeout_takes_back_only_what_is_the_gangs(born: Any) -> None:
+def test_x29_s3_a_soft_timeout_takes_only_the_gangs_and_a_queue_limits_the_wait(born: Any) -> None:
     caused = APPLICATION.fire(born("Accepted"), "placeholder_timeout")
     assert [effect.placeholders_only for effect in of_kind(caused, ReleaseAsks)] == [True]
     assert of_kind(caused, ReleasePlaceholders)
     assert not of_kind(caused, ReleaseAllocations)
+    caused = APPLICATION.fire(born("New", gang_wait_limit=9), "ask")
+    assert of_kind(caused, StartTimer) == [StartTimer(application_fsm.GANG_WAIT, 9)]
+    assert not of_kind(APPLICATION.fire(born("New"), "ask"), StartTimer)
 
 
 def test_x34_new_and_rejected_are_never_sent(lifecycle: Lifecycle, born: Any, steer: Any) -> None:
@@ -190,18 +183,6 @@ def test_x34_the_message_is_the_reason_else_the_trigger(born: Any) -> None:
     assert APPLICATION.fire(born("Running"), "wait")[-1] == Update("Waiting", "wait")
     told = APPLICATION.fire(born("Running"), "wait", reason="idle")
     assert told[-1] == Update("Waiting", "idle")
-
-
-@pytest.mark.parametrize("left", ["has_asks", "has_allocations"])
-@pytest.mark.parametrize("state", sorted(application_fsm.SERVED))
-def test_x47_wait_does_nothing_while_an_ask_or_an_allocation_is_left(
-    born: Any, state: str, left: str
-) -> None:
-    it, caused = fired(born, state, "wait", **{left: True})
-    assert (it.state, caused) == (state, ())
-    setattr(it, left, False)
-    APPLICATION.fire(it, "wait")
-    assert it.state == "Waiting"
 
 
 @pytest.mark.parametrize(
@@ -220,13 +201,6 @@ def test_x47_run_does_nothing_before_there_is_what_it_needs(
     assert (it.state, caused) == (state, ())
     setattr(it, needed, True)
     APPLICATION.fire(it, "run")
-    assert it.state == "Running"
-
-
-def test_x47_starting_lasts_until_a_member_runs_or_its_time_is_over(born: Any) -> None:
-    it, caused = fired(born, "Starting", "run", gang_complete=True)
-    assert (it.state, caused) == ("Starting", ())
-    APPLICATION.fire(it, "run", timer=True)
     assert it.state == "Running"
 
 
@@ -264,30 +238,12 @@ def test_v5_running_is_counted_up_once_and_down_once(born: Any, steer: Any) -> N
         assert len(of_kind(caused, StoppedRunning)) == (before and not after), row
 
 
-def test_v8_nothing_comes_back_from_the_end() -> None:
-    for state in application_fsm.ENDED:
-        assert set(reachable(APPLICATION, state)) <= application_fsm.ENDED
-
-
-def test_s3_a_queue_may_limit_how_long_a_gang_waits(born: Any) -> None:
-    caused = APPLICATION.fire(born("New", gang_wait_limit=9), "ask")
-    assert of_kind(caused, StartTimer) == [StartTimer(application_fsm.GANG_WAIT, 9)]
-    assert not of_kind(APPLICATION.fire(born("New"), "ask"), StartTimer)
-
-
 def test_s4_every_living_application_can_be_killed() -> None:
     living = set(APPLICATION.states) - application_fsm.ENDED
     assert all(APPLICATION.allows(state, "kill") for state in living)
 
 
 # -- asks ----------------------------------------------------------------------------------------
-
-
-def test_i14_ask_states() -> None:
-    assert [r.trigger for r in path_to(ASK, "Allocated")] == ["submit", "allocate"]
-    assert [r.trigger for r in path_to(ASK, "Rejected")] == ["reject"]
-    rejected = {r.source for r in ASK.rows if r.target == "Rejected"}
-    assert rejected == {"Initial", "Pending", "Parked"}
 
 
 # fmt: off
@@ -316,14 +272,15 @@ def test_x20_an_action_on_a_rejected_node_is_an_error(born: Any) -> None:
             NODE.fire(born("Rejected"), trigger)
 
 
-def test_i17_the_same_key_updates_an_ask_until_it_is_allocated(born: Any) -> None:
+def test_i14_i17_x13_ask_states_and_updates_until_all_repeats_are_allocated(born: Any) -> None:
     for state in ("Pending", "Parked"):
         it = born(state)
         assert ASK.fire(it, "update") == ()
         assert it.state == state
-
-
-def test_x13_an_ask_is_pending_while_repeats_remain(born: Any) -> None:
+    assert [r.trigger for r in path_to(ASK, "Allocated")] == ["submit", "allocate"]
+    assert [r.trigger for r in path_to(ASK, "Rejected")] == ["reject"]
+    rejected = {r.source for r in ASK.rows if r.target == "Rejected"}
+    assert rejected == {"Initial", "Pending", "Parked"}
     it = born("Pending", pending=2)
     ASK.fire(it, "allocate")
     assert it.state == "Pending"
@@ -338,7 +295,7 @@ def test_x13_an_ask_is_pending_while_repeats_remain(born: Any) -> None:
 # -- allocations -----------------------------------------------------------------------------------
 
 
-def test_i15_allocation_states(born: Any) -> None:
+def test_i15_x32_allocation_states(born: Any) -> None:
     stopped = born("Allocated")
     ALLOCATION.fire(stopped, "complete")
     assert stopped.state == "Completed"
@@ -347,16 +304,16 @@ def test_i15_allocation_states(born: Any) -> None:
         ALLOCATION.fire(it, "release")
         ALLOCATION.fire(it, "confirm")
         assert it.state == end
+    it = born("Releasing", reason=PREEMPTION)
+    ALLOCATION.fire(it, "complete")
+    assert it.state == "Completed"
 
 
-def test_r5_a_release_in_flight_is_not_sent_a_second_time(born: Any) -> None:
+def test_r5_s4_a_release_in_flight_is_sent_again_only_in_time(born: Any) -> None:
     it = born("Allocated")
     assert ALLOCATION.fire(it, "release") == (RequestRelease(),)
     assert ALLOCATION.fire(it, "release") == ()
     assert it.state == "Releasing"
-
-
-def test_s4_an_unconfirmed_release_is_sent_again(born: Any) -> None:
     limit = ALLOCATION.lasts["Releasing"]
     assert limit == Within(MINUTE, then="release", backoff_to=10 * MINUTE)
     it = born("Releasing")
@@ -364,14 +321,11 @@ def test_s4_an_unconfirmed_release_is_sent_again(born: Any) -> None:
     assert it.state == "Releasing"
 
 
-def test_x17_an_allocation_with_a_run_limit_starts_its_timer(born: Any) -> None:
+def test_x17_x18_x28_a_planned_allocation_starts_its_timer_or_is_taken_back(born: Any) -> None:
     assert ALLOCATION.fire(born("Planned", run_limit=9), "allocate") == (
         StartTimer("run_limit", 9),
     )
     assert ALLOCATION.fire(born("Planned"), "allocate") == ()
-
-
-def test_x18_a_planned_allocation_waits_and_x28_can_be_taken_back(born: Any) -> None:
     assert ALLOCATION.initial == "Planned"
     assert ALLOCATION.triggers("Planned") == ("allocate", "discard")
     it = born("Planned")
@@ -379,16 +333,10 @@ def test_x18_a_planned_allocation_waits_and_x28_can_be_taken_back(born: Any) -> 
     assert it.state == "Discarded"
 
 
-def test_x32_the_manager_may_stop_what_is_being_released(born: Any) -> None:
-    it = born("Releasing", reason=PREEMPTION)
-    ALLOCATION.fire(it, "complete")
-    assert it.state == "Completed"
-
-
 # -- nodes -------------------------------------------------------------------------------------------
 
 
-def test_i29_node_states(born: Any) -> None:
+def test_i29_i32_node_states_draining_keeps_what_runs(born: Any) -> None:
     it = born("New")
     assert NODE.fire(it, "accept") == (OpenNode(),)
     assert NODE.fire(it, "drain") == (CloseNode(),)
@@ -401,9 +349,6 @@ def test_i29_node_states(born: Any) -> None:
     assert it.state == "Draining"
     NODE.fire(it, "decommission")
     assert it.state == "Removed"
-
-
-def test_i32_draining_keeps_what_runs_and_decommissioning_does_not(born: Any) -> None:
     assert NODE.fire(born("Schedulable"), "drain") == (CloseNode(),)
     assert NODE.fire(born("Schedulable"), "decommission") == (CloseNode(), EmptyNode())
 
@@ -421,9 +366,7 @@ def test_i6_resource_manager_states(born: Any) -> None:
     assert RESOURCE_MANAGER.lasts["Paused"] == Within(300 * SECOND, then="timeout")
 
 
-def test_i7_registering_again_drops_what_was_known_and_so_does_what_stops_a_manager(
-    born: Any,
-) -> None:
+def test_i7_registering_again_and_stopping_drop_what_was_known(born: Any) -> None:
     for row in RESOURCE_MANAGER.rows:
         if row.trigger == "register" or row.target == "Stopped":
             it = born(row.source)

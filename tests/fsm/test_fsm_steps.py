@@ -21,16 +21,11 @@ def test_all_that_go_a_way_share_one_step_which_names_it(born: Any, twin: Any) -
     assert table.take(born(ask_fsm.INITIAL), ask_fsm.SUBMIT, {}) is step
 
 
-def test_a_row_that_stays_does_not_move(born: Any, twin: Any) -> None:
+def test_a_step_that_stays_has_effects_or_enters_a_limit(born: Any, twin: Any) -> None:
     app = born(application_fsm.RUNNING)
     step = twin(APPLICATION).take(app, application_fsm.ASK, {})
     assert (step.entered, step.quiet) == (False, True)
     assert step.edge.source == step.edge.target == app.state == application_fsm.RUNNING
-
-
-def test_a_step_with_effects_or_into_a_state_with_a_limit_is_not_quiet(
-    born: Any, twin: Any
-) -> None:
     step = twin(ALLOCATION).take(born(allocation_fsm.ALLOCATED), allocation_fsm.RELEASE, {})
     assert step.effects == (RequestRelease(),) and not step.quiet
     parked = twin(ASK).take(born(ask_fsm.PENDING), ask_fsm.PARK, {})

@@ -86,7 +86,7 @@ def test_an_application_lives_or_has_ended() -> None:
     assert living == set(application_fsm.LIVING)
 
 
-def test_the_triggers_to_its_end_lead_there() -> None:
+def test_the_triggers_to_an_end_lead_there_and_those_after_a_removal_are_legal() -> None:
     for state, way in application_fsm.TO_ITS_END.items():
         here = {state}
         for trigger in way:
@@ -95,20 +95,14 @@ def test_the_triggers_to_its_end_lead_there() -> None:
             here = {row.target for row in rows if row.target is not None}
         # an application that is killed with nothing left goes on to Killed by itself
         assert here & (application_fsm.ENDED | {application_fsm.KILLING}), state
-
-
-def test_a_trigger_after_a_removal_is_legal() -> None:
     for state, trigger in application_fsm.AFTER_REMOVAL.items():
         assert trigger is None or APPLICATION.allows(state, trigger)
 
 
-def test_an_allocation_was_held_or_never() -> None:
+def test_the_states_of_allocations_and_nodes_are_divided() -> None:
     held, never = allocation_fsm.ONCE_HELD, allocation_fsm.NEVER_HELD
     assert sorted((*held, *never)) == sorted(ALLOCATION.states)
     assert set(held) >= allocation_fsm.HELD
-
-
-def test_a_node_is_new_open_closed_or_gone() -> None:
     sets = (node_fsm.OPEN, node_fsm.CLOSED, node_fsm.GONE)
     assert sorted(state for each in sets for state in each) == sorted(
         set(node_fsm.NODE.states) - {node_fsm.NODE.initial}

@@ -105,12 +105,9 @@ def test_a_table_is_refused_for(what: str) -> None:
     assert str(error.value) == f"door: {message}"
 
 
-def test_what_a_refused_table_lacked_makes_it_legal() -> None:
+def test_what_a_refused_table_lacked_makes_it_legal_and_a_limit_may_be_a_timedelta() -> None:
     assert build(*GOOD, LOOK).allows("Open", "open")
     assert build(*GOOD, GUARDED, ignored("push", "Closed", why="it is locked"))
-
-
-def test_a_limit_may_be_a_timedelta() -> None:
     later = datetime.timedelta(minutes=5, microseconds=1)
     limit = build(*GOOD, opens=within(later, then="close", backoff_to=2 * later)).timed["Open"]
     assert (limit.ns, limit.backoff_to) == (300_000_001_000, 600_000_002_000)

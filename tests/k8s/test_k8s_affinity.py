@@ -22,30 +22,26 @@ def ask(cluster: SmallCluster, affinity: dict[str, Any], **more: Any) -> str:
     return cluster.allows("p")
 
 
-def test_k126_the_pod_goes_where_others_are(cluster: SmallCluster) -> None:
+def test_k126_the_pod_goes_where_others_are_also_those_being_deleted(cluster: SmallCluster) -> None:
     cluster.pod("web", "a1", labels=WEB)
     assert ask(cluster, near(term())) == "a1"
     assert ask(cluster, near(term(ZONE))) == "a1 a2"
+    cluster.pod("web", "a1", labels=WEB, deleted=True)
+    assert ask(cluster, near(term())) == "a1"
+    assert ask(cluster, apart(term())) == "a2 b1 none"
 
 
-def test_k126_nobody_there(cluster: SmallCluster) -> None:
+def test_k126_the_first_of_its_kind_may_go_anywhere_and_others_nowhere(
+    cluster: SmallCluster,
+) -> None:
     assert ask(cluster, near(term(ZONE))) == ""
     assert cluster.asks("p", "none") == "InterPodAffinity: the node has no label zone"
     assert cluster.asks("p", "a1") == (
         "InterPodAffinity: no pod in the node's topology domain matches the pod's affinity"
     )
-
-
-def test_k126_the_first_of_its_kind_may_go_anywhere_with_the_key(cluster: SmallCluster) -> None:
     assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2 b1"
     cluster.pod("web", "a1", labels=WEB)
     assert ask(cluster, near(term(ZONE)), labels=WEB) == "a1 a2"
-
-
-def test_k126_a_pod_being_deleted_still_counts(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB, deleted=True)
-    assert ask(cluster, near(term())) == "a1"
-    assert ask(cluster, apart(term())) == "a2 b1 none"
 
 
 @pytest.mark.parametrize(
@@ -100,9 +96,7 @@ def test_k126_namespaces_of_a_term(
         (expression("app", "Exists", "web"), False),
     ],
 )
-def test_k126_requirements_of_a_selector(
-    cluster: SmallCluster, requirement: dict[str, Any], counts: bool
-) -> None:
+def test_k126_a_selector(cluster: SmallCluster, requirement: dict[str, Any], counts: bool) -> None:
     cluster.pod("web", "a1", labels=WEB)
     selector = {"matchExpressions": [requirement]}
     assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")

@@ -9,22 +9,17 @@ import pytest
 from k8s_queues import HARD, SOFT, STRICT, WHOLE, queues
 from k8s_world import World, cluster, gang
 
+from quadriga import si
 from quadriga.k8s.objects import NamedReference, Pod
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
 from quadriga.k8s.shim.inputs import ConfigurationChanged, CoreAnswered
-from quadriga.si import (
-    AddApplicationRequest,
-    AllocationRequest,
-    ApplicationRequest,
-    ApplicationResponse,
-    UpdateContainerSchedulingStateRequest,
-    UpdatedApplication,
-)
 
 
-def added(world: World) -> list[AddApplicationRequest]:
-    return [new for each in world.sent if isinstance(each, ApplicationRequest) for new in each.new]
+def added(world: World) -> list[si.AddApplicationRequest]:
+    return [
+        new for each in world.sent if isinstance(each, si.ApplicationRequest) for new in each.new
+    ]
 
 
 def test_k58_the_first_pod_says_what_the_application_is() -> None:
@@ -159,14 +154,12 @@ def placed_by_another(world: World, uid: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["Completed", "Failed", "Killed", "Failing"])
-def test_k96_a_pod_that_another_scheduler_binds_counts_at_once_whatever_its_application_is(
-    state: str,
-) -> None:
+def test_k96_a_pod_that_another_scheduler_binds_counts_for_any_application(state: str) -> None:
     world = cluster()
     first = world.add_pod("a", "app")
     world.run(1)
-    ended = UpdatedApplication(applicationID="app", state=state)
-    world.inputs.append(CoreAnswered(ApplicationResponse(updated=[ended])))
+    ended = si.UpdatedApplication(applicationID="app", state=state)
+    world.inputs.append(CoreAnswered(si.ApplicationResponse(updated=[ended])))
     world.settle()
     waiting = world.add_pod("b", "app")
     world.settle()
@@ -219,9 +212,7 @@ def test_k96_a_pod_without_an_application_counts_when_its_node_comes() -> None:
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["answered", "unanswered"])
-def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
-    answered: bool,
-) -> None:
+def test_k178_an_application_whose_asks_are_all_rejected_goes_with_its_pods(answered: bool) -> None:
     world = cluster()
     world.run(1)
     pods = [world.add_pod(name, "app", cpu="-1") for name in ("a", "b")]
@@ -229,7 +220,7 @@ def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
         world.run(1)
         assert "TaskRejected/Scheduling" in world.reasons(pods[0].uid)
     else:  # the answers come when the pods are gone already
-        while not any(isinstance(each, AllocationRequest) for each in world.sent):
+        while not any(isinstance(each, si.AllocationRequest) for each in world.sent):
             world.half_step()
     assert world.app_state("app") == "Running"
     for pod in pods:
@@ -259,7 +250,7 @@ def test_k178_one_pod_that_the_core_has_taken_lets_the_core_complete_the_applica
     assert world.core_app("app") == "Completed"
 
 
-def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
+def test_k33_a_pod_that_vanishes_early_leaves_nothing_and_its_answer_is_not_for_the_next() -> None:
     world = cluster()
     world.run(1)
     pod = world.add_pod("a", "app")
@@ -273,9 +264,6 @@ def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
     pod = world.add_pod("b", "app")
     world.run(2)
     assert world.pods[pod.uid].status.phase == "Running"
-
-
-def test_k33_the_answer_for_a_removed_application_is_not_taken_for_the_next_one() -> None:
     world = cluster(queues=STRICT)
     world.run(1)
     first = world.add_pod("a", "app", queue="root.nowhere")
@@ -302,19 +290,24 @@ def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
     assert world.phases() == {"Running": 2}
 
 
-def test_k156_what_users_read_cites_no_rules() -> None:
+def test_k156_k17_what_users_read_cites_no_rules_and_the_dump_names_what_waits() -> None:
     world = cluster()
     pod = world.add_pod("a", "app", cpu="16")
     world.run(1)
-    told = UpdateContainerSchedulingStateRequest(
+    told = si.UpdateContainerSchedulingStateRequest(
         applicartionID="app",
         allocationKey=pod.uid,
-        state=UpdateContainerSchedulingStateRequest.SKIPPED,
+        state=si.UpdateContainerSchedulingStateRequest.SKIPPED,
         reason="queue root.default is Draining (X33)",
     )
     world.inputs.append(CoreAnswered(told))
     world.settle()
     assert world.conditions[pod.uid] == ("SchedulingSkipped", "queue root.default is Draining")
+    dump = world.shim.dump()
+    assert dump["state"] == "Serving"
+    (app,) = dump["applications"]
+    assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
+    assert json.loads(json.dumps(dump)) == dump
 
 
 PARENTS = queues(
@@ -333,7 +326,7 @@ def blue(**limit: str) -> World:
     return world
 
 
-def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
+def test_t17_quota_parent_queue_and_max_applications_of_a_namespace() -> None:
     world = blue(quota='{"cpu": "2"}')
     for n in range(3):
         world.add_pod(f"p-{n}", "app", namespace="blue")
@@ -343,9 +336,6 @@ def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
     assert world.conditions[waiting.uid][0] == "SchedulingSkipped"
     (app,) = added(world)
     assert app.tags["namespace.parentqueue"] == "root.teams"
-
-
-def test_t17_max_applications_of_a_namespace() -> None:
     world = blue(maxApps="1")
     world.add_pod("a", "first", namespace="blue", duration=20)
     world.add_pod("b", "second", namespace="blue", duration=20)
@@ -416,17 +406,6 @@ def test_k81_the_condition_of_a_placeholder_goes_when_it_has_a_node() -> None:
     world.add_node("n2", cpu="1")
     world.run(1)
     assert waiting.uid not in world.conditions
-
-
-def test_k17_the_dump_names_what_waits_and_no_secret() -> None:
-    world = cluster()
-    world.add_pod("a", "app", cpu="100")
-    world.run(2)
-    dump = world.shim.dump()
-    assert dump["state"] == "Serving"
-    (app,) = dump["applications"]
-    assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
-    assert json.loads(json.dumps(dump)) == dump
 
 
 def test_k60_a_placeholder_that_comes_after_the_end_of_its_application_ends_quietly() -> None:

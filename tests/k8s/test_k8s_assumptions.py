@@ -37,9 +37,7 @@ def test_k98_a_pod_that_somebody_else_has_bound_counts_there(pair: SmallCluster)
     assert (pair.cache.assumed("p"), pair.allows("q")) == (None, "n1")
 
 
-def test_k99_a_yes_counts_at_once_and_a_question_about_a_reservation_does_not(
-    pair: SmallCluster,
-) -> None:
+def test_k99_a_yes_counts_at_once_and_that_for_a_reservation_does_not(pair: SmallCluster) -> None:
     assert pair.cache.predicates("p", "n1", False) is None
     assert pair.allows("q") == "n1 n2"
     assert pair.cache.predicates("p", "n1", True) is None
@@ -136,7 +134,7 @@ def test_k108_what_is_forgotten_counts_nowhere(pair: SmallCluster, how: str) -> 
         assert (pair.cache.assumed("p"), pair.allows("q")) == (None, "n1 n2")
 
 
-def test_k109_a_forgotten_pod_may_go_to_another_node(pair: SmallCluster) -> None:
+def test_k109_k110_a_refusal_goes_with_the_pod_or_to_another_node(pair: SmallCluster) -> None:
     pair.cache.assume("p", "n1")
     pair.pod("p", labels=WEB, affinity=apart(term()))
     pair.cache.forget("p")
@@ -145,11 +143,14 @@ def test_k109_a_forgotten_pod_may_go_to_another_node(pair: SmallCluster) -> None
     assert pair.allows("p") == "n2"
     assert pair.cache.predicates("p", "n2", True) is None
     assert pair.cache.assume("p", "n2") is None
+    pair.cache.refuse("p", "n1")
+    pair.cache.remove_pod("p")
+    pair.pod("p", labels=WEB)
+    assert pair.allows("p") == "n1 n2"
+    pair.cache.refuse("unknown", "n1")
 
 
-def test_k110_a_node_that_failed_is_refused_for_a_while_up_to_five_minutes(
-    pair: SmallCluster,
-) -> None:
+def test_k110_a_node_that_failed_is_refused_for_up_to_five_minutes(pair: SmallCluster) -> None:
     for seconds in (30, 60, 120, 240, 300, 300):
         pair.cache.refuse("p", "n1")
         assert pair.asks("p", "n1") == (
@@ -171,9 +172,7 @@ def test_k110_each_node_has_a_time_of_its_own(pair: SmallCluster) -> None:
     assert pair.allows("p") == "n1"
 
 
-def test_k110_a_change_of_the_node_ends_it_and_the_same_node_again_is_none(
-    pair: SmallCluster,
-) -> None:
+def test_k110_a_change_of_the_node_ends_it_and_the_same_node_does_not(pair: SmallCluster) -> None:
     def labels() -> None:
         pair.node("n1", {"new": "label"})
 
@@ -195,14 +194,6 @@ def test_k110_a_change_of_the_node_ends_it_and_the_same_node_again_is_none(
     assert pair.allows("p") == "n1 n2"
 
 
-def test_k110_it_goes_with_the_pod(pair: SmallCluster) -> None:
-    pair.cache.refuse("p", "n1")
-    pair.cache.remove_pod("p")
-    pair.pod("p", labels=WEB)
-    assert pair.allows("p") == "n1 n2"
-    pair.cache.refuse("unknown", "n1")
-
-
 def test_k97_pods_assumed_on_a_node_that_is_gone_have_none(pair: SmallCluster) -> None:
     pair.cache.assume("p", "n1")
     pair.pod("bound", "n1", labels=WEB)
@@ -220,7 +211,7 @@ def test_k97_pods_assumed_on_a_node_that_is_gone_have_none(pair: SmallCluster) -
     assert pair.cache.dump()["pods"]["p"] == {"namespace": "team", "name": "p", **nowhere, **flags}
 
 
-def test_k17_the_dump_tells_nodes_and_pods(pair: SmallCluster) -> None:
+def test_k17_the_dump_tells_nodes_and_pods_in_their_newest_versions(pair: SmallCluster) -> None:
     pair.node("n2", unschedulable=True)
     pair.cache.assume("p", "n1")
     pair.pod("lost", "n9")
@@ -230,9 +221,6 @@ def test_k17_the_dump_tells_nodes_and_pods(pair: SmallCluster) -> None:
     assert dump["pods"]["p"]["assumed"] == "n1"
     assert dump["pods"]["lost"]["node"] == "n9"
     assert dump["pods"]["lost"]["orphan"] is True
-
-
-def test_the_newest_versions_are_there(pair: SmallCluster) -> None:
     pair.pod("p", labels={"app": "db"})
     assert pair.cache.pod("p").metadata.labels == {"app": "db"}
     assert pair.cache.node("n1").name == "n1"

@@ -11,6 +11,7 @@ import pytest
 from k8s_world import World, cluster
 from msgspec.structs import replace
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.driver.auditing import Auditor
@@ -27,15 +28,6 @@ from quadriga.k8s.shim.inputs import (
     CoreShows,
     Input,
     WatchShows,
-)
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    NodeInfo,
-    NodeRequest,
-    Quantity,
-    Resource,
-    UserGroupInformation,
 )
 
 Break = Callable[[World], None]
@@ -63,8 +55,8 @@ def allocations(world: World, **parts: Any) -> None:
     world.core.update_allocation(messages.allocations(world.settings, **parts))
 
 
-def nodes(world: World, *items: NodeInfo) -> None:
-    world.core.update_node(NodeRequest(rmID=world.settings.cluster_id, nodes=items))
+def nodes(world: World, *items: si.NodeInfo) -> None:
+    world.core.update_node(si.NodeRequest(rmID=world.settings.cluster_id, nodes=items))
 
 
 def resized(world: World, name: str, cpu: str) -> Pod:
@@ -141,10 +133,10 @@ def keep_ask(world: World) -> None:
 
 @unheard
 def keep_application(world: World) -> None:
-    new = AddApplicationRequest(
-        applicationID="long-gone", queueName="root.default", ugi=UserGroupInformation(user="u")
+    new = si.AddApplicationRequest(
+        applicationID="long-gone", queueName="root.default", ugi=si.UserGroupInformation(user="u")
     )
-    world.core.update_application(ApplicationRequest(rmID=world.settings.cluster_id, new=[new]))
+    world.core.update_application(si.ApplicationRequest(rmID=world.settings.cluster_id, new=[new]))
 
 
 @unheard
@@ -158,8 +150,8 @@ def close_node(world: World) -> None:
 
 
 def shrink_node(world: World) -> None:
-    small = Resource(resources={"vcore": Quantity(value=1)})
-    nodes(world, NodeInfo(nodeID="n2", action=NodeInfo.UPDATE, schedulableResource=small))
+    small = si.Resource(resources={"vcore": si.Quantity(value=1)})
+    nodes(world, si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=small))
 
 
 @unheard

@@ -52,7 +52,7 @@ def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
     assert world.phases() == {"Succeeded": 6}
 
 
-def test_t11_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None:
+def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None:
     world = two_nodes()
 
     def elsewhere(bind: Bind) -> BindEnded:
@@ -66,9 +66,6 @@ def test_t11_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None:
     world.check()
     world.run(60)
     world.check_over("app")
-
-
-def test_k91_a_pod_that_is_bound_by_hand_while_it_waits() -> None:
     world = two_nodes()
     pod = world.add_pod("a", "app", cpu="100")
     world.run(2)

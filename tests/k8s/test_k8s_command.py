@@ -138,9 +138,7 @@ def test_k18_an_account_with_all_rights_passes_the_check(check: Callable[..., Do
     assert done.out.startswith("http://127.0.0.1:")
 
 
-def test_k18_what_is_missing_is_a_table_with_what_it_is_for(
-    check: Callable[..., Done], api: Api
-) -> None:
+def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done], api: Api) -> None:
     api.refuses = {("pods", "create"), ("nodes", "watch"), ("leases", "update")}
     done = check("--namespace", "q")
     assert done.code == 1
@@ -239,9 +237,7 @@ def test_every_option_of_its_own_is_told_and_no_other() -> None:
     assert named <= own | options(parser(serve, "serve")) | others | below | kubectl
 
 
-def test_the_deployment_gives_options_that_exist(
-    monkeypatch: pytest.MonkeyPatch, kubeconfig: Path
-) -> None:
+def test_the_options_of_the_deployment(monkeypatch: pytest.MonkeyPatch, kubeconfig: Path) -> None:
     text = (REPOSITORY / "deploy" / "kubernetes" / "deployment.yaml").read_text(encoding="utf-8")
     spec = yaml.safe_load(text)["spec"]["template"]["spec"]
     (container,) = spec["containers"]
@@ -322,9 +318,7 @@ def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Done]) -> 
     assert "admissionregistration.k8s.io/v1beta1" in done.out
 
 
-def test_settings_that_cannot_be_used_give_no_policies(
-    quadriga: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_wrong_settings_give_no_policies(quadriga: Callable[..., Done], tmp_path: Path) -> None:
     file = tmp_path / "map.yaml"
     for text, said in (
         ("kind: ConfigMap\nmetadata: {name: other}\n", "no ConfigMap yunikorn-defaults or"),

@@ -130,26 +130,20 @@ def test_k156_the_patch_names_the_condition_and_nothing_else() -> None:
     assert writer.counts == {"written": 1, "failed": 0, "explained": 0}
 
 
-def test_k155_the_same_status_and_reason_are_not_written_again() -> None:
-    played(server := Server(), *[waits(), 100] * 5)
-    assert len(server.requests) == 1
-
-
-def test_k155_k156_another_reason_is_written_at_once_and_is_no_transition() -> None:
+def test_k155_k156_only_another_reason_is_written_at_once_and_it_is_no_transition() -> None:
     played(server := Server(), waits(), 5, waits(reason=SKIPPED, message="quota"), 5)
     assert server.times == [0, 5]
     assert server.conditions[1]["reason"] == "SchedulingSkipped"
     assert ["lastTransitionTime" in each for each in server.conditions] == [True, False]
+    played(server := Server(), *[waits(), 100] * 5)
+    assert len(server.requests) == 1
 
 
-def test_k156_a_message_is_renewed_at_most_once_a_minute() -> None:
+def test_k156_a_message_is_renewed_at_most_once_a_minute_unless_it_is_as_written() -> None:
     changes = [step for second in range(100) for step in (waits(message=f"{second} nodes"), 1)]
     played(server := Server(), *changes, 200)
     assert server.times == [0, 60, 120]
     assert server.messages == ["0 nodes", "59 nodes", "99 nodes"]
-
-
-def test_k156_a_message_that_is_again_as_written_is_left_alone() -> None:
     server = Server()
     writer = played(server, waits(message="a"), 1, waits(message="b"), 1, waits(message="a"), 200)
     assert writer.waiting == 0
@@ -196,12 +190,9 @@ async def test_k157_a_bind_can_wait_for_the_patch_that_is_under_way() -> None:
     assert len(server.requests) == 1
 
 
-def test_a_change_during_a_patch_is_written_after_it() -> None:
+def test_a_change_during_a_patch_is_written_after_it_unless_it_is_taken_back() -> None:
     played(server := Server(takes_s=5), waits(), 1, waits(reason=SKIPPED), 60)
     assert server.times == [0, 5]
-
-
-def test_a_change_that_is_taken_back_in_time_is_not_written() -> None:
     played(server := Server(), waits(), 1, waits(reason=SKIPPED), waits(), 300)
     assert len(server.requests) == 1
 
@@ -249,12 +240,16 @@ class Explainer:
         return f"explained at {now // self.step_s * self.step_s}"
 
 
-def test_k156_the_message_is_the_explanation_and_is_renewed_each_minute() -> None:
+def test_k156_the_explanation_is_renewed_each_minute_and_an_old_one_in_its_turn() -> None:
     played(server := Server(), waits(), 130, explain=Explainer())
     assert server.messages == ["explained at 0", "explained at 60", "explained at 120"]
+    current = {"uid-1": PodCondition("PodScheduled", "False", UNSCHEDULABLE, "explained before")}
+    played(server := Server(), waits(), 70, explain=Explainer(), current=current)
+    assert server.times == [60]
+    assert server.messages == ["explained at 60"]
 
 
-def test_k153_each_message_that_is_written_is_an_event_too() -> None:
+def test_k153_each_message_that_is_written_is_an_event_too_unless_the_pod_is_gone() -> None:
     server, records = Server([None, 403]), list[Record]()
     played(server, waits(), 70, explain=Explainer(), record=records.append)
     assert [each.note for each in records] == ["explained at 1", "explained at 61"]
@@ -262,9 +257,6 @@ def test_k153_each_message_that_is_written_is_an_event_too() -> None:
     (first, _) = records
     assert (first.kind, first.namespace, first.name, first.uid) == ("Pod", "team", "web-1", "uid-1")
     assert (first.type, first.reason, first.action) == ("Normal", "PodUnschedulable", "Scheduling")
-
-
-def test_k153_a_pod_that_is_gone_gets_no_event() -> None:
     records: list[Record] = []
     played(Server([404]), waits(), 70, explain=Explainer(), record=records.append)
     assert records == []
@@ -288,12 +280,12 @@ def test_k199_explanations_take_half_a_percent_of_the_time_whatever_waits() -> N
     assert len(set(looked_at)) == len(looked_at), "each in its turn"
 
 
-def test_k156_a_pod_that_is_bound_while_it_is_explained_is_not_written() -> None:
+def test_k156_a_pod_that_is_bound_meanwhile_gets_nothing_and_one_unexplained_the_words_of_the_shim() -> (
+    None
+):
     played(server := Server(), waits(), 0.5, "uid-1", 100, explain=Explainer(takes_s=1))
     assert server.requests == []
 
-
-def test_k156_a_pod_that_cannot_be_explained_gets_the_words_of_the_shim() -> None:
     async def nothing(pod: PodRef) -> str | None:
         return None
 
@@ -301,10 +293,3 @@ def test_k156_a_pod_that_cannot_be_explained_gets_the_words_of_the_shim() -> Non
     ((message),) = server.messages
     assert len(message.encode()) <= 1024
     assert message.endswith("é...")
-
-
-def test_after_a_restart_an_old_explanation_is_renewed_in_its_turn() -> None:
-    current = {"uid-1": PodCondition("PodScheduled", "False", UNSCHEDULABLE, "explained before")}
-    played(server := Server(), waits(), 70, explain=Explainer(), current=current)
-    assert server.times == [60]
-    assert server.messages == ["explained at 60"]

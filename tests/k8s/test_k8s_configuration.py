@@ -7,15 +7,7 @@ from collections import deque
 from k8s_queues import DEFAULT, SMALL, queues
 from k8s_world import World, cluster
 
-from quadriga.k8s.shim.inputs import (
-    ConfigurationChanged,
-    CoreAnswered,
-    CoreForgot,
-    CoreRefused,
-    LeaseHeld,
-    LeaseLost,
-    Synced,
-)
+from quadriga.k8s.shim import inputs
 from quadriga.si import NodeResponse, UpdateConfigurationRequest
 
 MORE = queues(DEFAULT, SMALL, "{name: third}")
@@ -26,7 +18,7 @@ def updates(world: World) -> list[UpdateConfigurationRequest]:
 
 
 def change(world: World, values: dict[str, str]) -> None:
-    world.inputs.append(ConfigurationChanged(values))
+    world.inputs.append(inputs.ConfigurationChanged(values))
     world.run(1)
 
 
@@ -60,7 +52,7 @@ def test_k49_one_wrong_value_rejects_the_whole_change() -> None:
     world.run(1)
     bad = {"service.enableConfigHotRefresh": "perhaps", "kubernetes.qps": "0"}
     change(world, {"queues.yaml": MORE, **bad})
-    world.inputs.append(ConfigurationChanged({}, ["queues.yaml.gz: the archive is broken"]))
+    world.inputs.append(inputs.ConfigurationChanged({}, ["queues.yaml.gz: the archive is broken"]))
     world.run(1)
     assert updates(world) == []
     notes = [each.note for each in world.records if each.reason == "ConfigurationRejected"]
@@ -90,19 +82,19 @@ def test_k144_a_restart_with_other_queues_puts_running_pods_into_the_recovery_qu
     assert world.books() == {}
 
 
-def test_k11_without_the_lease_nothing_is_sent() -> None:
+def test_k11_k24_nothing_is_sent_before_both_the_lease_and_the_lists() -> None:
     world = World()
     world.inputs.clear()
     world.add_node("n1")
     world.add_pod("a", "app")
-    world.inputs.append(Synced())
+    world.inputs.append(inputs.Synced())
     world.run(5)
     assert world.log == []
     assert world.shim.state == "Waiting"
-    world.inputs.append(LeaseHeld())
+    world.inputs.append(inputs.LeaseHeld())
     world.run(1)
     assert world.phases() == {"Running": 1}
-    world.inputs.append(LeaseLost("the server did not answer"))
+    world.inputs.append(inputs.LeaseLost("the server did not answer"))
     world.run(1)
     assert world.stopped.code == 1
     before = list(world.log)
@@ -110,17 +102,14 @@ def test_k11_without_the_lease_nothing_is_sent() -> None:
     world.add_pod("b", "app")
     world.run(5)
     assert world.log == before
-
-
-def test_k24_the_lease_before_the_lists() -> None:
     world = World()
     world.inputs.clear()
-    world.inputs.append(LeaseHeld())
+    world.inputs.append(inputs.LeaseHeld())
     world.add_node("n1")
     world.add_pod("a", "app")
     world.run(1)
     assert (world.shim.state, world.log) == ("Syncing", [])
-    world.inputs.append(Synced())
+    world.inputs.append(inputs.Synced())
     world.run(1)
     assert world.shim.state == "Serving"
 
@@ -133,7 +122,9 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
         """Answers about nodes are lost."""
 
         def append(self, input: object) -> None:
-            if not (isinstance(input, CoreAnswered) and isinstance(input.message, NodeResponse)):
+            if not (
+                isinstance(input, inputs.CoreAnswered) and isinstance(input.message, NodeResponse)
+            ):
                 super().append(input)
 
     world.inputs = Deaf(world.inputs)  # type: ignore[assignment]
@@ -147,9 +138,11 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
 def test_a_refused_registration_ends_the_process() -> None:
     world = World()
     world.inputs.clear()
-    world.inputs.append(Synced())
-    world.inputs.append(LeaseHeld())
-    world.inputs.append(CoreRefused("RegisterResourceManagerRequest", "the queues are wrong"))
+    world.inputs.append(inputs.Synced())
+    world.inputs.append(inputs.LeaseHeld())
+    world.inputs.append(
+        inputs.CoreRefused("RegisterResourceManagerRequest", "the queues are wrong")
+    )
     world.run(1)
     assert "the queues are wrong" in world.stopped.reason
 
@@ -169,7 +162,7 @@ def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:
     assert world.shim.state == "Serving"
     assert world.conditions[waiting.uid][0] == "Unschedulable"
     world.check()
-    world.inputs.append(CoreForgot())
+    world.inputs.append(inputs.CoreForgot())
     world.run(5)
     world.check()
     world.run(300)

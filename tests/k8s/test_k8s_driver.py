@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.api.lease import LeaseTimes
 from quadriga.k8s.api.login import Login
@@ -30,34 +31,7 @@ from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
 from quadriga.k8s.objects import ConfigMap, Metadata, Pod, PodSpec
-from quadriga.k8s.shim.inputs import (
-    Changed,
-    ConfigurationChanged,
-    CoreAnswered,
-    CoreForgot,
-    CoreRefused,
-    LeaseHeld,
-    Synced,
-)
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    ApplicationResponse,
-    NodeInfo,
-    NodeRequest,
-    NodeResponse,
-    NullCallback,
-    PredicatesArgs,
-    PreemptionPredicatesArgs,
-    RegisterResourceManagerRequest,
-    RegisterResourceManagerResponse,
-    RequestError,
-    ResourceManagerCallback,
-    UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
-)
+from quadriga.k8s.shim import inputs
 from quadriga.si.client import FORGOTTEN, RegisterAgain
 from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, status
 
@@ -72,7 +46,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_k3_the_queue_keeps_the_order_of_all_threads() -> None:
     inbox = Inbox()
-    numbers = [CoreRefused("x", str(number)) for number in range(1000)]
+    numbers = [inputs.CoreRefused("x", str(number)) for number in range(1000)]
 
     def put() -> None:
         for each in numbers:
@@ -92,21 +66,21 @@ async def test_k3_a_wait_ends_when_something_comes_and_after_its_time() -> None:
     inbox = Inbox()
     await inbox.wait(0.001)
     assert inbox.take(10) == []
-    asyncio.get_running_loop().call_soon(inbox.put, Synced())
+    asyncio.get_running_loop().call_soon(inbox.put, inputs.Synced())
     await inbox.wait(BOUND)
-    assert inbox.take(10) == [Synced()]
-    inbox.put(Synced())
-    inbox.put(LeaseHeld())
-    assert inbox.take(1) == [Synced()]
+    assert inbox.take(10) == [inputs.Synced()]
+    inbox.put(inputs.Synced())
+    inbox.put(inputs.LeaseHeld())
+    assert inbox.take(1) == [inputs.Synced()]
     await inbox.wait(BOUND)
-    assert inbox.take(1) == [LeaseHeld()]
+    assert inbox.take(1) == [inputs.LeaseHeld()]
 
 
 async def test_k15_sources_wait_while_too_much_is_in_the_queue() -> None:
     inbox = Inbox(most=2)
     await inbox.room()
     for _ in range(4):
-        inbox.put(Synced())
+        inbox.put(inputs.Synced())
     waiting = asyncio.create_task(inbox.room())
     await asyncio.sleep(0)
     inbox.take(1)
@@ -121,7 +95,7 @@ async def test_what_comes_after_the_end_is_not_heard() -> None:
         return Inbox()
 
     inbox = await asyncio.to_thread(asyncio.run, make())
-    inbox.put_from_thread(Synced())
+    inbox.put_from_thread(inputs.Synced())
 
 
 # -- the core's callback -------------------------------------------------------------------------
@@ -146,28 +120,27 @@ class FewNodes:
         return None if node == "bad" else 1
 
 
-def callback(cache: Any) -> tuple[CoreCallback, list[CoreAnswered]]:
-    heard: list[CoreAnswered] = []
+def callback(cache: Any) -> tuple[CoreCallback, list[inputs.CoreAnswered]]:
+    heard: list[inputs.CoreAnswered] = []
     return CoreCallback(cache, heard.append, lambda: "{}"), heard
 
 
-async def test_k5_new_allocations_are_assumed_before_the_core_goes_on() -> None:
+async def test_k5_new_allocations_are_assumed_before_the_core_goes_on_and_messages_keep_their_order() -> (
+    None
+):
     cache = FewNodes()
     made, heard = callback(cache)
-    assert isinstance(made, ResourceManagerCallback)
-    new = [Allocation(allocationKey=key, nodeID="n1") for key in ("a", "bad")]
-    response = AllocationResponse(new=new)
+    assert isinstance(made, si.ResourceManagerCallback)
+    new = [si.Allocation(allocationKey=key, nodeID="n1") for key in ("a", "bad")]
+    response = si.AllocationResponse(new=new)
     made.update_allocation(response)
     assert cache.calls == [("assume", "a", "n1"), ("assume", "bad", "n1")]
-    assert heard == [CoreAnswered(response, {"bad": "no room"})]
-
-
-async def test_k5_messages_are_put_into_the_queue_in_their_order() -> None:
+    assert heard == [inputs.CoreAnswered(response, {"bad": "no room"})]
     made, heard = callback(FewNodes())
-    made.update_node(NodeResponse())
-    made.update_application(ApplicationResponse())
+    made.update_node(si.NodeResponse())
+    made.update_application(si.ApplicationResponse())
     made.send_event([])
-    made.update_container_scheduling_state(UpdateContainerSchedulingStateRequest())
+    made.update_container_scheduling_state(si.UpdateContainerSchedulingStateRequest())
     kinds = [type(each.message).__name__ for each in heard]
     others = ["NodeResponse", "ApplicationResponse", "list"]
     assert kinds == [*others, "UpdateContainerSchedulingStateRequest"]
@@ -176,9 +149,9 @@ async def test_k5_messages_are_put_into_the_queue_in_their_order() -> None:
 async def test_k115_k117_predicates_are_answered_from_the_cache() -> None:
     cache = FewNodes()
     made, heard = callback(cache)
-    assert made.predicates(PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
-    assert made.predicates(PredicatesArgs(allocationKey="a", nodeID="bad")) == "no"
-    args = PreemptionPredicatesArgs(
+    assert made.predicates(si.PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
+    assert made.predicates(si.PredicatesArgs(allocationKey="a", nodeID="bad")) == "no"
+    args = si.PreemptionPredicatesArgs(
         allocationKey="a", nodeID="n", preemptAllocationKeys=["v"], startIndex=2
     )
     answer = made.preemption_predicates(args)
@@ -208,7 +181,7 @@ class Core:
         answer = self.answers.pop(0) if self.answers else None
         if answer is not None:
             raise answer
-        return RegisterResourceManagerResponse()
+        return si.RegisterResourceManagerResponse()
 
     register_resource_manager = _take
     update_allocation = _take
@@ -241,7 +214,7 @@ def sender(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Core], tuple[C
 
     def start(core: Core) -> tuple[CoreSender, Ear]:
         ear = Ear()
-        made = CoreSender(core, NullCallback(), ear)  # type: ignore[arg-type]
+        made = CoreSender(core, si.NullCallback(), ear)  # type: ignore[arg-type]
         made.start()
         started.append(made)
         return made, ear
@@ -251,21 +224,21 @@ def sender(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Core], tuple[C
         made.stop()
 
 
-REGISTER = RegisterResourceManagerRequest(rmID="rm")
-REGISTERED = CoreAnswered(RegisterResourceManagerResponse())
+REGISTER = si.RegisterResourceManagerRequest(rmID="rm")
+REGISTERED = inputs.CoreAnswered(si.RegisterResourceManagerResponse())
 REQUESTS = [
-    *(AllocationRequest(rmID="rm"), ApplicationRequest(), NodeRequest()),
-    UpdateConfigurationRequest(),
+    *(si.AllocationRequest(rmID="rm"), si.ApplicationRequest(), si.NodeRequest()),
+    si.UpdateConfigurationRequest(),
 ]
 
 
 async def test_k2_messages_go_in_their_order_and_a_refused_one_is_heard(sender: Any) -> None:
-    core = Core(RequestError("AllocationRequest", "rmID", "unknown"), ZeroDivisionError("a bug"))
+    core = Core(si.RequestError("AllocationRequest", "rmID", "unknown"), ZeroDivisionError("a bug"))
     made, ear = sender(core)
     for each in (*REQUESTS, REGISTER):
         made.send(each)
     refused, broken, registered = ear.until(3)
-    assert refused == CoreRefused("AllocationRequest", "AllocationRequest.rmID: unknown")
+    assert refused == inputs.CoreRefused("AllocationRequest", "AllocationRequest.rmID: unknown")
     assert broken.request == "ApplicationRequest"
     assert registered == REGISTERED
     assert core.requests == [*REQUESTS, REGISTER]
@@ -280,9 +253,7 @@ async def test_k151_a_core_that_is_away_is_tried_again(sender: Any) -> None:
 
 
 @pytest.mark.parametrize("waits_already", [False, True])
-async def test_k151_a_core_that_forgot_is_told_nothing_old(
-    sender: Any, waits_already: bool
-) -> None:
+async def test_k151_a_core_that_forgot_hears_nothing_old(sender: Any, waits_already: bool) -> None:
     """A registration that waits already is enough."""
     core = Core(RegisterAgain("restarted"))
     core.waits = threading.Event()
@@ -290,7 +261,7 @@ async def test_k151_a_core_that_forgot_is_told_nothing_old(
     for each in (*REQUESTS, *([REGISTER, REQUESTS[0]] if waits_already else [])):
         made.send(each)
     core.waits.set()
-    assert ear.until(1) == [REGISTERED if waits_already else CoreForgot()]
+    assert ear.until(1) == [REGISTERED if waits_already else inputs.CoreForgot()]
     made.send(REGISTER)
     assert ear.until(2)[1] == REGISTERED
     again = [REGISTER, REQUESTS[0], REGISTER] if waits_already else [REGISTER]
@@ -322,7 +293,7 @@ async def test_k151_what_a_remote_client_notices_comes_to_the_shim() -> None:
     watcher.shim = Told()
     watcher.changed("Away", "cut")
     watcher.changed(FORGOTTEN, "restarted")
-    watcher.refused(None, RequestError("NodeRequest", "nodes", "what?"))
+    watcher.refused(None, si.RequestError("NodeRequest", "nodes", "what?"))
     assert heard == ["forgot", ("NodeRequest", "NodeRequest.nodes: what?")]
 
 
@@ -360,7 +331,7 @@ async def test_k47_without_maps_the_defaults_hold() -> None:
 
 
 async def test_k47_k49_each_change_of_the_texts_is_heard_once() -> None:
-    heard: list[ConfigurationChanged] = []
+    heard: list[inputs.ConfigurationChanged] = []
     maps = ConfigMaps("quadriga", heard.append)
     for change, name, level in (
         ("ADDED", "yunikorn-defaults", "INFO"),
@@ -512,7 +483,7 @@ class Flooded(Inbox):
             meta = Metadata(
                 name="noise", namespace="ns", uid="noise", resource_version=str(self.taken)
             )
-            found.append(Changed("MODIFIED", Pod(meta, PodSpec(node_name="node-1"))))
+            found.append(inputs.Changed("MODIFIED", Pod(meta, PodSpec(node_name="node-1"))))
         found += super().take(1)
         self.ring()
         return found
@@ -630,12 +601,12 @@ async def test_k151_a_core_that_was_restarted_is_told_everything_again() -> None
     told: list[str] = []
 
     class Told(SchedulerService):
-        def register_resource_manager(self, *request: Any) -> RegisterResourceManagerResponse:
+        def register_resource_manager(self, *request: Any) -> si.RegisterResourceManagerResponse:
             told.append("registration")
             return super().register_resource_manager(*request)
 
-        def update_node(self, request: NodeRequest) -> None:
-            told.extend(NodeInfo.ActionFromRM.Name(each.action) for each in request.nodes)
+        def update_node(self, request: si.NodeRequest) -> None:
+            told.extend(si.NodeInfo.ActionFromRM.Name(each.action) for each in request.nodes)
             super().update_node(request)
 
     everything = ["registration", "CREATE_DRAIN", "DRAIN_TO_SCHEDULABLE"]
@@ -648,12 +619,9 @@ async def test_k151_a_core_that_was_restarted_is_told_everything_again() -> None
         assert len(found.api.made("POST", "/one/binding")) <= 2
 
 
-async def test_k12_a_shim_that_never_ran_can_be_stopped() -> None:
+async def test_k12_a_shim_that_never_ran_can_be_stopped_and_its_clock_never_goes_back() -> None:
     shim = KubernetesShim(Core(), Login("http://127.0.0.1:1"))  # type: ignore[arg-type]
     shim.stop()
     assert shim.wait(0) is None
     assert not shim.health().ready
-
-
-async def test_the_cache_of_a_shim_uses_a_clock_that_never_goes_back() -> None:
     assert ClusterCache(time.monotonic_ns).dump()

@@ -148,11 +148,15 @@ def test_k153_servers_before_1_21_want_events_of_nodes_in_another_namespace() ->
     assert namespaces == ["default", "kube-system", "kube-system", "team"]
 
 
-def test_an_event_that_the_server_finds_wrong_is_given_up() -> None:
+def test_an_event_that_is_found_wrong_or_was_tried_six_times_is_given_up() -> None:
     server = Server([422] * 10)
     writer = played(server, of_node(), QUEUED, 100)
     assert len(server.requests) == 3
     assert writer.counts["failed"] == 2
+    server = Server([None] * 20)
+    writer = played(server, QUEUED, 600)
+    assert len(server.requests) == 6
+    assert writer.counts["failed"] == 1
 
 
 def test_k153_a_note_is_cut_to_what_the_server_takes() -> None:
@@ -186,14 +190,20 @@ def test_k153_another_object_reason_action_or_text_is_another_event(differs: str
     assert len(set(server.names)) == 2
 
 
-def test_k153_after_ten_minutes_it_is_a_new_event() -> None:
+def test_k153_after_ten_minutes_it_is_a_new_event_and_so_is_one_that_expired() -> None:
     played(server := Server(), QUEUED, 600.5, QUEUED, 1)
     assert server.methods == ["POST", "POST"]
+    played(server := Server([201, 404]), QUEUED, 30, QUEUED, QUEUED, 30)
+    assert server.methods == ["POST", "PATCH", "POST"]
+    assert server.bodies[2]["series"]["count"] == 2
+    assert server.bodies[2]["eventTime"] == "2026-11-23T00:00:30.000000Z"
 
 
-def test_k153_occurrences_before_the_first_write_are_in_it() -> None:
+def test_k153_occurrences_before_the_first_write_are_in_it_and_during_it_not_lost() -> None:
     played(server := Server(), *[QUEUED] * 7, 30)
     assert [each["series"]["count"] for each in server.bodies] == [7]
+    played(server := Server(takes_s=1), QUEUED, 0.5, QUEUED, 20)
+    assert [each.get("series", {}).get("count") for each in server.bodies] == [None, 2]
 
 
 @virtual
@@ -250,16 +260,16 @@ async def test_k153_a_slow_server_gets_eight_requests_at_a_time() -> None:
     assert len(server.requests) == 20
 
 
-def test_an_occurrence_during_the_write_is_not_lost() -> None:
-    played(server := Server(takes_s=1), QUEUED, 0.5, QUEUED, 20)
-    assert [each.get("series", {}).get("count") for each in server.bodies] == [None, 2]
-
-
-def test_a_name_that_is_taken_is_replaced() -> None:
+def test_a_name_that_is_taken_is_replaced_but_not_after_a_lost_answer() -> None:
     server = Server([409])
     writer = played(server, QUEUED, 1)
     assert len(set(server.names)) == 2
     assert writer.counts["written"] == 1
+    server = Server([None, 409])
+    writer = played(server, QUEUED, 60)
+    first, second = server.names
+    assert first == second
+    assert writer.waiting == 0
 
 
 def test_an_event_of_an_earlier_process_is_not_written_again() -> None:
@@ -279,21 +289,6 @@ def test_an_event_of_an_earlier_process_that_happens_again_is_counted_there() ->
     assert path.endswith(f"/events/{created['metadata']['name']}")
 
 
-def test_a_write_whose_answer_was_lost_is_not_repeated_under_another_name() -> None:
-    server = Server([None, 409])
-    writer = played(server, QUEUED, 60)
-    first, second = server.names
-    assert first == second
-    assert writer.waiting == 0
-
-
-def test_an_expired_event_is_made_anew_with_what_is_new() -> None:
-    played(server := Server([201, 404]), QUEUED, 30, QUEUED, QUEUED, 30)
-    assert server.methods == ["POST", "PATCH", "POST"]
-    assert server.bodies[2]["series"]["count"] == 2
-    assert server.bodies[2]["eventTime"] == "2026-11-23T00:00:30.000000Z"
-
-
 def test_k22_a_server_that_is_down_is_asked_less_and_less_often() -> None:
     server = Server([None, 503, 429, None])
     writer = played(server, QUEUED, 100)
@@ -301,9 +296,7 @@ def test_k22_a_server_that_is_down_is_asked_less_and_less_often() -> None:
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 0}
 
 
-def test_an_event_that_cannot_be_written_is_given_up_and_counted(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_event_that_is_refused_is_given_up_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([403, 403, 201])
     # the last one is not a series: it was never written
     writer = played(server, QUEUED, replace(QUEUED, note="another"), 1, QUEUED, 1)
@@ -311,13 +304,6 @@ def test_an_event_that_cannot_be_written_is_given_up_and_counted(
     assert server.methods == ["POST"] * 3
     (line,) = caplog.messages
     assert line.startswith("event Scheduling about web-1 could not be written: 403")
-
-
-def test_after_six_tries_an_event_is_given_up() -> None:
-    server = Server([None] * 20)
-    writer = played(server, QUEUED, 600)
-    assert len(server.requests) == 6
-    assert writer.counts["failed"] == 1
 
 
 @virtual

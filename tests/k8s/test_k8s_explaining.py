@@ -139,9 +139,7 @@ def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService, core_of
     assert text == f"0 of 3 nodes: {lacks}; 2 {tainted}; 1 {other}. {change}"
 
 
-def test_k156_a_pod_that_is_larger_than_every_node(
-    service: SchedulerService, core_of: Cores
-) -> None:
+def test_k156_a_pod_larger_than_every_node(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "wide", vcore=100, memory=9 * GIB)
     text = explained(core_of(service), "app-wide")
     assert text.startswith("0 of 3 nodes: no node is large enough for")
@@ -158,9 +156,7 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     )
 
 
-def test_k156_a_pod_that_waits_no_more_has_no_explanation(
-    service: SchedulerService, core_of: Cores
-) -> None:
+def test_k156_a_pod_that_waits_no_more_has_none(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "wide", vcore=100, memory=GIB)  # allocated at once
     assert explained(core_of(service), "app-wide") is None
     assert explained(core_of(service), "app-wide", uid="unknown") is None
@@ -168,15 +164,12 @@ def test_k156_a_pod_that_waits_no_more_has_no_explanation(
     assert explained(core_of(service), None) is None
 
 
-def test_k156_texts_cite_no_rules() -> None:
+def test_k156_texts_cite_no_rules_and_tell_only_the_largest_groups() -> None:
     says = CoreSays(
         "It is held (X9).", ("2 nodes: the resource manager refused it (I36, 5.7)",), "x (Q2)"
     )
     text = text_of(says, 2, Counter())
     assert text == "0 of 2 nodes: 2 the resource manager refused it. Smallest change: x."
-
-
-def test_k156_only_the_largest_groups_are_told() -> None:
     refused = Counter({f"reason {letter}": n for n, letter in enumerate("abcdefgh", 1)})
     text = text_of(CoreSays("Nothing."), 36, refused)
     assert text == (

@@ -41,9 +41,7 @@ def with_keys(places: tuple[tuple[bool, str], ...], *values: str) -> Pod:
         *(pytest.param(QUEUE_KEYS, n, id=f"K55 queue, {n}") for n in range(3)),
     ],
 )
-def test_the_first_key_that_is_not_empty_counts(
-    keys: tuple[tuple[bool, str], ...], first: int
-) -> None:
+def test_k52_k55_the_first_key_with_a_value(keys: tuple[tuple[bool, str], ...], first: int) -> None:
     one = with_keys(keys, *("" if n < first else f"v{n}" for n in range(len(keys))))
     found = queue_of(one) if keys is QUEUE_KEYS else application_id(one, SETTINGS)
     assert found == f"v{first}"
@@ -58,11 +56,14 @@ def test_k7_k52_a_foreign_pod_has_no_application() -> None:
     assert not identity.is_ours(pod(), settings)
 
 
-def test_k53_the_suffix_of_admission_becomes_the_uid() -> None:
+def test_k53_k54_the_suffix_of_admission_becomes_the_uid_which_it_does_not_know_yet() -> None:
     one = pod(labels={APP_ID: "team-uniqueautogen"}, uid="1234")
     assert application_id(one, SETTINGS) == "team-1234"
     inside = pod(labels={APP_ID: "a-uniqueautogen-b"})
     assert application_id(inside, SETTINGS) == "a-uniqueautogen-b"
+    generated = identity.unnamed_application_id("team", "", UNIQUE)
+    assert generated == "team-uniqueautogen"
+    assert application_id(pod(labels={APP_ID: generated}, uid="7"), UNIQUE) == "team-7"
 
 
 def test_k54_pods_without_a_name_share_the_application_of_their_namespace_or_have_one_each() -> (
@@ -78,19 +79,7 @@ def test_k54_pods_without_a_name_share_the_application_of_their_namespace_or_hav
     assert application_id(pod(namespace="n" * 63), SETTINGS) == "yunikorn-" + "n" * 54
 
 
-def test_k54_admission_has_no_uid_yet() -> None:
-    generated = identity.unnamed_application_id("team", "", UNIQUE)
-    assert generated == "team-uniqueautogen"
-    assert application_id(pod(labels={APP_ID: generated}, uid="7"), UNIQUE) == "team-7"
-
-
-def test_k56_keys_with_the_same_value_are_not_ambiguous() -> None:
-    assert identity.ambiguity(with_keys(APPLICATION_KEYS, "a", "a", "a", "")) is None
-    assert identity.ambiguity(pod()) is None
-    assert queue_of(pod()) == "", "there is no default queue"
-
-
-def test_k56_the_losers_are_named() -> None:
+def test_k56_the_losers_of_several_keys_are_named() -> None:
     labels = {APP_ID: "a", "applicationId": "b", "spark-app-selector": "a", "queue": "root.x"}
     problem = identity.ambiguity(pod(labels=labels, annotations={QUEUE: "root.y", APP_ID: "c"}))
     assert (problem.reason, problem.action) == ("Scheduling", "Scheduling")
@@ -100,6 +89,9 @@ def test_k56_the_losers_are_named() -> None:
         f"the pod has several queues: 'root.y' of annotation {QUEUE} is used, "
         "ignored: 'root.x' of label queue"
     )
+    assert identity.ambiguity(with_keys(APPLICATION_KEYS, "a", "a", "a", "")) is None
+    assert identity.ambiguity(pod()) is None
+    assert queue_of(pod()) == "", "there is no default queue"
 
 
 # -- user ------------------------------------------------------------------------------------------
@@ -139,7 +131,7 @@ def test_k57_what_cannot_be_read_is_nobody_with_a_warning(text: str) -> None:
     assert len(found.problem.note) < 600
 
 
-def test_k57_the_old_label_names_the_user_where_the_annotation_does_not() -> None:
+def test_k57_k168_the_old_label_names_the_user_where_the_annotation_does_not() -> None:
     old = {DOMAIN + "username": "finance.test"}
     found = user_of(pod(labels=old))
     assert (found.user, found.problem) == (User("finance.test"), None)
@@ -147,11 +139,7 @@ def test_k57_the_old_label_names_the_user_where_the_annotation_does_not() -> Non
     assert user_of(both).user == User("ann")
     unreadable = user_of(pod(labels=old, annotations={USER_INFO: "ann"}))
     assert unreadable.user == User("nobody"), "a claim that admission has not seen"
-
-
-def test_k168_admission_leaves_pods_of_the_scheduler_alone_so_their_old_label_says_nothing() -> (
-    None
-):
+    # admission leaves pods of the scheduler alone, so their old label says nothing
     labels = {DOMAIN + "username": "root", "app": "yunikorn"}
     assert user_of(pod(labels=labels)).user == User("nobody")
 
@@ -181,10 +169,18 @@ def test_k40_the_placeholder_flag_by_its_new_and_its_old_names(
     assert identity.is_placeholder(pod(labels=labels, annotations=annotations)) is is_one
 
 
-def test_k41_a_resumed_gang() -> None:
+def test_k41_k46_k90_a_resumed_gang_a_static_pod_and_one_that_is_deleted_unplaced() -> None:
     assert identity.is_resumed(pod(annotations={RESUMED: "true"}))
     assert not identity.is_resumed(pod(annotations={RESUMED: "false"}))
     assert not identity.is_resumed(pod())
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}
+    assert identity.is_static(pod(ownerReferences=[owner]))
+    assert not identity.is_static(pod(ownerReferences=[{**owner, "kind": "ReplicaSet"}]))
+    assert not identity.is_static(pod())
+    deleted = {"deletionTimestamp": "2026-01-02T03:04:06Z"}
+    assert identity.is_being_deleted_unplaced(pod(**deleted))
+    assert not identity.is_being_deleted_unplaced(pod(spec={"nodeName": "n1"}, **deleted))
+    assert not identity.is_being_deleted_unplaced(pod())
 
 
 def test_k66_without_gang_scheduling_a_pod_has_no_group_but_its_flag() -> None:
@@ -194,20 +190,6 @@ def test_k66_without_gang_scheduling_a_pod_has_no_group_but_its_flag() -> None:
     assert identity.task_group_name(one, off) == ""
     assert identity.task_group_name(pod(), SETTINGS) == ""
     assert identity.is_placeholder(one)
-
-
-def test_k46_a_pod_of_its_node_is_static() -> None:
-    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}
-    assert identity.is_static(pod(ownerReferences=[owner]))
-    assert not identity.is_static(pod(ownerReferences=[{**owner, "kind": "ReplicaSet"}]))
-    assert not identity.is_static(pod())
-
-
-def test_k90_a_pod_that_is_deleted_without_a_node_needs_none() -> None:
-    deleted = {"deletionTimestamp": "2026-01-02T03:04:06Z"}
-    assert identity.is_being_deleted_unplaced(pod(**deleted))
-    assert not identity.is_being_deleted_unplaced(pod(spec={"nodeName": "n1"}, **deleted))
-    assert not identity.is_being_deleted_unplaced(pod())
 
 
 # -- preemption ------------------------------------------------------------------------------------

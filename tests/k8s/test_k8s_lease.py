@@ -98,7 +98,7 @@ async def test_k11_the_first_candidate_makes_the_lease() -> None:
 
 
 @virtual
-async def test_k11_a_leader_renews_every_two_seconds() -> None:
+async def test_k11_a_leader_renews_every_two_seconds_and_survives_a_short_outage() -> None:
     server, lease = await leading()
     keeping = asyncio.create_task(lease.keep())
     await asyncio.sleep(60)
@@ -107,6 +107,15 @@ async def test_k11_a_leader_renews_every_two_seconds() -> None:
     assert [at for at, _, _ in server.writes] == [float(at) for at in range(0, 60, 2)]
     assert server.spec["acquireTime"] == "2026-11-23T00:00:00.000000Z"
     assert server.spec["renewTime"] == "2026-11-23T00:00:58.000000Z"
+    keeping.cancel()
+    server, lease = await leading()
+    keeping = asyncio.create_task(lease.keep())
+    server.down = True
+    await asyncio.sleep(7)
+    server.down = False
+    await asyncio.sleep(60)
+    assert not keeping.done()
+    assert lease.held
     keeping.cancel()
 
 
@@ -131,18 +140,15 @@ async def test_k11_a_follower_waits_as_long_as_the_leader_renews() -> None:
 
 
 @virtual
-async def test_k11_only_the_own_clock_counts() -> None:
+async def test_k11_the_clock_of_a_follower_and_the_duration_of_the_holder_count() -> None:
     """The lease's times may be hours off: they come from another machine."""
     for renewed in ("2020-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"):
         before = seconds()
         await candidate(Server(held_by("a", renewTime=renewed)), "b").acquire()
         assert 15 <= seconds() - before < 18, "it was watched for its whole duration"
-
-
-@virtual
-async def test_k11_the_holder_says_how_long_its_lease_lasts() -> None:
+    before = seconds()
     await candidate(Server(held_by("a", 40)), "b").acquire()
-    assert 40 <= seconds() < 43
+    assert 40 <= seconds() - before < 43
 
 
 @virtual
@@ -177,7 +183,7 @@ async def test_k11_a_conflict_while_taking_the_lease_is_no_success() -> None:
     ],
 )
 @virtual
-async def test_k11_a_leader_that_cannot_renew_for_ten_seconds_has_lost_the_lease(
+async def test_k11_after_ten_seconds_without_renewal_the_lease_is_lost(
     trouble: str, why: str
 ) -> None:
     server, lease = await leading()
@@ -186,19 +192,6 @@ async def test_k11_a_leader_that_cannot_renew_for_ten_seconds_has_lost_the_lease
     assert 10 <= seconds() < 13, "before another one may take it"
     assert reason == f"lease quadriga/quadriga not renewed for 10 s: {why}"
     assert not lease.held
-
-
-@virtual
-async def test_k11_a_short_outage_is_survived() -> None:
-    server, lease = await leading()
-    keeping = asyncio.create_task(lease.keep())
-    server.down = True
-    await asyncio.sleep(7)
-    server.down = False
-    await asyncio.sleep(60)
-    assert not keeping.done()
-    assert lease.held
-    keeping.cancel()
 
 
 @virtual
@@ -230,11 +223,14 @@ async def test_t22_a_write_that_a_thawed_leader_tries_again_is_not_sent() -> Non
 
 
 @virtual
-async def test_k11_a_leader_whose_lease_was_taken_says_by_whom() -> None:
+async def test_k11_a_leader_whose_lease_was_taken_says_by_whom_and_gives_nothing_back() -> None:
     server, leader = await leading()
     server.replace(held_by("b"))
     assert await leader.keep() == "b has taken the lease quadriga/quadriga"
     assert not leader.held
+    server = Server(held_by("b"))
+    await candidate(server, "a").release()
+    assert server.writes == []
 
 
 @virtual
@@ -273,14 +269,7 @@ async def test_k11_giving_back_never_holds_up_a_stop(trouble: str) -> None:
 
 
 @virtual
-async def test_k11_what_is_not_held_is_not_given_back() -> None:
-    server = Server(held_by("b"))
-    await candidate(server, "a").release()
-    assert server.writes == []
-
-
-@virtual
-async def test_k18_a_missing_right_is_said_once_and_waited_for(
+async def test_k18_a_missing_right_is_said_once_and_awaited(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Server(refuses=403)

@@ -23,42 +23,8 @@ from quadriga.k8s.lifecycles import (
     TASK,
 )
 from quadriga.k8s.lifecycles import application as application_fsm
-from quadriga.k8s.lifecycles import effects as all_effects
+from quadriga.k8s.lifecycles import effects as fx
 from quadriga.k8s.lifecycles import task as task_fsm
-from quadriga.k8s.lifecycles.effects import (
-    AbandonAssumption,
-    AddApplication,
-    AnnouncePlaceholder,
-    AskAgain,
-    AskForPods,
-    BindPod,
-    CancelBind,
-    ConfirmRelease,
-    CreateAgain,
-    CreateMissing,
-    CreatePod,
-    DeletePlaceholders,
-    DeletePod,
-    DropWaitingPlaceholders,
-    FailPods,
-    GiveBack,
-    HasEnded,
-    MarkResumed,
-    Reconsider,
-    Recover,
-    RefuseNode,
-    ReleaseAsk,
-    ReleaseForeign,
-    ReleasePod,
-    RemoveApplication,
-    ReportForeign,
-    ReportPod,
-    Say,
-    SendAsk,
-    Serve,
-    StopProcess,
-    Warn,
-)
 
 for lifecycle in LIFECYCLES.values():
     track(lifecycle)
@@ -174,7 +140,7 @@ def test_every_row_leads_where_it_says(lifecycle: Lifecycle, row: Row) -> None:
     assert lifecycle.choose(thing, row.trigger, info) is row
     effects = lifecycle.fire(thing, row.trigger, **info)
     assert thing.state == (row.target or row.source)
-    assert {type(each).__name__ for each in effects} <= set(all_effects.__all__)
+    assert {type(each).__name__ for each in effects} <= set(fx.__all__)
 
 
 @pytest.mark.parametrize(("lifecycle", "state", "trigger"), ILLEGAL, ids=str)
@@ -237,7 +203,7 @@ class like:
 
 
 def says(**attributes: Any) -> like:
-    return like(Say, **attributes)
+    return like(fx.Say, **attributes)
 
 
 def step(
@@ -248,7 +214,7 @@ def step(
 
 
 A, T = APPLICATION, TASK
-RESUMES = (MarkResumed(), DeletePlaceholders())
+RESUMES = (fx.MarkResumed(), fx.DeletePlaceholders())
 FIRST = {"node": "n1", "uuid": "u-0"}
 SECOND_ONE = {"node": "n2", "uuid": "u-1"}
 STOPPED, REPLACED = task_fsm.STOPPED_BY_RM, task_fsm.PLACEHOLDER_REPLACED
@@ -257,23 +223,23 @@ PREEMPTED, TIMED_OUT = task_fsm.PREEMPTED_BY_SCHEDULER, application_fsm.TIMED_OU
 # fmt: off
 STEPS = [
     # -- applications
-    step(A, Thing("New"), "submit", "Submitted", AddApplication(), id="K32 new"),
-    step(A, Thing("Submitted"), "accept", "Running", AskForPods(), id="K32 accepted"),
-    step(A, Thing("Running"), "complete", "Completed", DeletePlaceholders(), id="K32 complete"),
-    step(A, Thing("Submitted", is_gang=True), "accept", "Reserving", CreateMissing(), id="K32 a gang reserves"),
+    step(A, Thing("New"), "submit", "Submitted", fx.AddApplication(), id="K32 new"),
+    step(A, Thing("Submitted"), "accept", "Running", fx.AskForPods(), id="K32 accepted"),
+    step(A, Thing("Running"), "complete", "Completed", fx.DeletePlaceholders(), id="K32 complete"),
+    step(A, Thing("Submitted", is_gang=True), "accept", "Reserving", fx.CreateMissing(), id="K32 a gang reserves"),
     step(A, Thing("Reserving", is_gang=True), "placeholder_bound", "Reserving", says(action="PlaceholderAllocated"),
          id="K32 not yet full", name="tg-1", group="w", node="n1"),
     step(A, Thing("Reserving", is_gang=True, groups_full=True), "placeholder_bound", "Running",
-         says(action="PlaceholderAllocated"), says(action="GangReservationComplete"), AskForPods(),
+         says(action="PlaceholderAllocated"), says(action="GangReservationComplete"), fx.AskForPods(),
          id="K32 until every group is full", name="tg-2", group="w", node="n2"),
-    *(step(A, Thing(state, is_gang=True), "release", state, ReleasePod("pod-1", PREEMPTED),
+    *(step(A, Thing(state, is_gang=True), "release", state, fx.ReleasePod("pod-1", PREEMPTED),
            id="K27 a release never changes the state", key="pod-1", type=PREEMPTED)
       for state in ("Submitted", "Reserving", "Resuming")),
-    step(A, Thing("Reserving", is_gang=True), "member_placed", "Running", DropWaitingPlaceholders(), AskForPods(),
+    step(A, Thing("Reserving", is_gang=True), "member_placed", "Running", fx.DropWaitingPlaceholders(), fx.AskForPods(),
          id="K146 a member that somebody else placed starts the gang"),
     step(A, Thing("Submitted", is_gang=True, hard=True, timeout_over=True, has_started=True), "accept", "Running",
-         AskForPods(), id="K146 a gang with a placed member runs"),
-    *(step(A, Thing(state), "fail", "Failing", DeletePlaceholders(), FailPods("killed by hand"),
+         fx.AskForPods(), id="K146 a gang with a placed member runs"),
+    *(step(A, Thing(state), "fail", "Failing", fx.DeletePlaceholders(), fx.FailPods("killed by hand"),
            id="K28 a failure is legal before every end", reason="killed by hand")
       for state in ("New", "Submitted", "Reserving", "Resuming", "Running")),
     step(A, Thing("Failing"), "fail", "Failing", id="K29 failing is not failed", reason="again"),
@@ -283,119 +249,119 @@ STEPS = [
            id="K29 resuming is obeyed while reserving and while running", reason="ResourceReservationTimeout")
       for state in ("Reserving", "Running")),
     step(A, Thing("Resuming", is_gang=True, has_placeholders=True), "settled", "Resuming", id="K29 some are left"),
-    step(A, Thing("Resuming", is_gang=True), "settled", "Running", AskForPods(again=True), id="K29 none is left"),
+    step(A, Thing("Resuming", is_gang=True), "settled", "Running", fx.AskForPods(again=True), id="K29 none is left"),
     step(A, Thing("New", delay=4 * SECOND), "submit", "Held", id="K60 an id that was turned down is held"),
     step(A, Thing("Held", delay=4 * SECOND), "submit", "Held", id="K60 it stays so"),
-    step(A, Thing("Held", delay=4 * SECOND), "again", "Submitted", AddApplication(), id="K60 for a while"),
+    step(A, Thing("Held", delay=4 * SECOND), "again", "Submitted", fx.AddApplication(), id="K60 for a while"),
     *(step(A, Thing(state), "forget", state, id="K30 an ended application stays with its pods")
       for state in ("Rejected", "Completed", "Failed")),
     *(step(A, Thing(state, has_pods=False), "forget", "Removed", id="K30 and goes with the last one")
       for state in ("Rejected", "Completed", "Failed")),
-    step(A, Thing("New"), "idle", "Removed", DeletePlaceholders(), id="K33 the pods of a new one vanish"),
-    step(A, Thing("Submitted"), "idle", "Removed", RemoveApplication(), DeletePlaceholders(),
+    step(A, Thing("New"), "idle", "Removed", fx.DeletePlaceholders(), id="K33 the pods of a new one vanish"),
+    step(A, Thing("Submitted"), "idle", "Removed", fx.RemoveApplication(), fx.DeletePlaceholders(),
          id="K33 those of a submitted one vanish"),
-    step(A, Thing("Running", core_has_pods=False), "idle", "Removed", RemoveApplication(), DeletePlaceholders(),
+    step(A, Thing("Running", core_has_pods=False), "idle", "Removed", fx.RemoveApplication(), fx.DeletePlaceholders(),
          id="K178 the core has no pods of it"),
-    *(step(A, Thing(state), "idle", state, DeletePlaceholders(), id="K78 placeholders go with the last real pod")
+    *(step(A, Thing(state), "idle", state, fx.DeletePlaceholders(), id="K78 placeholders go with the last real pod")
       for state in ("Running", "Failing")),
-    step(A, Thing("Submitted"), "reject", "Rejected", DeletePlaceholders(),
-         FailPods("ApplicationRejected: queue: root.a: is full"),
+    step(A, Thing("Submitted"), "reject", "Rejected", fx.DeletePlaceholders(),
+         fx.FailPods("ApplicationRejected: queue: root.a: is full"),
          id="K34 a rejection names its reason as a whole", reason="queue: root.a: is full"),
     step(A, Thing("Reserving", is_gang=True, has_placeholders=True, core_waits=True), "placeholders_failed", "Resuming",
          says(action="PlaceholderCreateFailed", note="quota of the namespace"), *RESUMES,
          id="K72 a refused placeholder", reason="quota of the namespace"),
     # the core would hold the real pods back
     step(A, Thing("Resuming", is_gang=True, core_waits=True), "settled", "Submitted",
-         RemoveApplication(), AddApplication(gang=False), id="K72 the core is told anew"),
+         fx.RemoveApplication(), fx.AddApplication(gang=False), id="K72 the core is told anew"),
     step(A, Thing("Submitted", is_gang=True, hard=True, timeout_over=True), "accept", "Failing",
-         RemoveApplication(), DeletePlaceholders(), like(FailPods, reason=TIMED_OUT), HasEnded(),
+         fx.RemoveApplication(), fx.DeletePlaceholders(), like(fx.FailPods, reason=TIMED_OUT), fx.HasEnded(),
          id="K77 at a start after the timeout a hard gang fails"),
     step(A, Thing("Submitted", is_gang=True, timeout_over=True), "accept", "Running",
-         says(action="PlaceholderTimeout"), DeletePlaceholders(), AskForPods(),
+         says(action="PlaceholderTimeout"), fx.DeletePlaceholders(), fx.AskForPods(),
          id="K77 at a start after the timeout a soft gang runs"),
-    step(A, Thing("Reserving", is_gang=True), "placeholder_lost", "Reserving", CreateAgain("w"),
+    step(A, Thing("Reserving", is_gang=True), "placeholder_lost", "Reserving", fx.CreateAgain("w"),
          id="K80 a lost placeholder is created again", group="w"),
     step(A, Thing("Running", is_gang=True), "placeholder_lost", "Running", id="K80 while it is needed", group="w"),
-    step(A, Thing("Reserving", is_gang=True), "forgotten", "Submitted", AddApplication(),
+    step(A, Thing("Reserving", is_gang=True), "forgotten", "Submitted", fx.AddApplication(),
          id="K151 a forgotten application is submitted again"),
     step(A, Thing("Failing"), "forgotten", "Failed", id="K151 a failing one has failed"),
     # -- tasks
-    step(T, Thing("New"), "ask", "Asked", SendAsk(), says(reason="Scheduling"), id="K37 new"),
+    step(T, Thing("New"), "ask", "Asked", fx.SendAsk(), says(reason="Scheduling"), id="K37 new"),
     step(T, Thing("New", group="w"), "ask", "Asked",
-         SendAsk(), says(action="Scheduling"), says(action="TaskGroupMatch"), id="K37 a member of a gang says so"),
-    step(T, Thing("New", group="w", is_placeholder=True), "ask", "Asked", SendAsk(), says(action="Scheduling"),
+         fx.SendAsk(), says(action="Scheduling"), says(action="TaskGroupMatch"), id="K37 a member of a gang says so"),
+    step(T, Thing("New", group="w", is_placeholder=True), "ask", "Asked", fx.SendAsk(), says(action="Scheduling"),
          id="K37 a placeholder does not"),
-    step(T, Thing("Asked"), "allocated", "Binding", BindPod(), id="K37 allocated", **FIRST),
+    step(T, Thing("Asked"), "allocated", "Binding", fx.BindPod(), id="K37 allocated", **FIRST),
     step(T, Thing("Binding", **FIRST), "bound", "Bound", says(reason="Scheduled", note="n1"), id="K37 bound"),
-    step(T, Thing("Bound", **FIRST), "ended", "Ended", ConfirmRelease(STOPPED), id="K37 ended"),
-    step(T, Thing("Bound", **FIRST, is_placeholder=True), "release", "Releasing", DeletePod(),
+    step(T, Thing("Bound", **FIRST), "ended", "Ended", fx.ConfirmRelease(STOPPED), id="K37 ended"),
+    step(T, Thing("Bound", **FIRST, is_placeholder=True), "release", "Releasing", fx.DeletePod(),
          id="K39 a placeholder is replaced", type=REPLACED),
     step(T, Thing("Releasing", **FIRST, is_placeholder=True, release_type=REPLACED), "release", "Releasing",
          id="K39 it is deleted once", type=REPLACED),
     step(T, Thing("Releasing", **FIRST, is_placeholder=True, release_type=REPLACED), "ended", "Ended",
-         ConfirmRelease(REPLACED), id="K39 the end is told with the type of the release"),
-    step(T, Thing("Bound", **FIRST), "release", "Releasing", says(reason="Preempted"), DeletePod(preempted=True),
+         fx.ConfirmRelease(REPLACED), id="K39 the end is told with the type of the release"),
+    step(T, Thing("Bound", **FIRST), "release", "Releasing", says(reason="Preempted"), fx.DeletePod(preempted=True),
          id="K113 a victim of preemption hears why", type=PREEMPTED),
     step(T, Thing("Asked"), "allocated", "Asked", says(reason="AssumePodFailed", note="port 80 is taken"),
-         RefuseNode("n1"), AskAgain("u-0"),
+         fx.RefuseNode("n1"), fx.AskAgain("u-0"),
          id="K100 a refused assumption asks again without a write", refusal="port 80 is taken", **FIRST),
     step(T, Thing("Binding", **FIRST), "bind_failed", "Asked", says(reason="PodBindFailure"),
-         AbandonAssumption(), RefuseNode("n1"), AskAgain("u-0"),
+         fx.AbandonAssumption(), fx.RefuseNode("n1"), fx.AskAgain("u-0"),
          id="K108 a failed bind asks again", reason="500", step="bind"),
     step(T, Thing("Binding", **FIRST), "bind_failed", "Asked", says(reason="PodVolumesBindFailure"),
-         AbandonAssumption(), RefuseNode("n1"), AskAgain("u-0"),
+         fx.AbandonAssumption(), fx.RefuseNode("n1"), fx.AskAgain("u-0"),
          id="K108 so does a failed volume", reason="no disk", step="volumes"),
-    *(step(T, Thing(state), "allocated", state, AbandonAssumption(), GiveBack("u-0"),
+    *(step(T, Thing(state), "allocated", state, fx.AbandonAssumption(), fx.GiveBack("u-0"),
            id="K111 an allocation that comes too late is given back", **FIRST)
       for state in ("New", "Gated", "Failed", "Releasing")),
     step(T, Thing("Bound", **FIRST), "allocated", "Bound", id="K111 the same allocation again", **FIRST),
-    step(T, Thing("Bound", **FIRST), "allocated", "Bound", GiveBack("u-1"),
+    step(T, Thing("Bound", **FIRST), "allocated", "Bound", fx.GiveBack("u-1"),
          id="K111 a second allocation is given back and the first one stays", **SECOND_ONE),
-    step(T, Thing("Asked"), "elsewhere", "Recovering", ReportPod(), id="K37 somebody else bound it", node="n2"),
-    step(T, Thing("Binding", uuid="u-0"), "elsewhere", "Recovering", AbandonAssumption(), GiveBack("u-0"), ReportPod(),
-         id="K37 while it was bound here", node="n2"),
+    step(T, Thing("Asked"), "elsewhere", "Recovering", fx.ReportPod(), id="K37 somebody else bound it", node="n2"),
+    step(T, Thing("Binding", uuid="u-0"), "elsewhere", "Recovering",
+         fx.AbandonAssumption(), fx.GiveBack("u-0"), fx.ReportPod(), id="K37 while it was bound here", node="n2"),
     step(T, Thing("Recovering"), "allocated", "Bound", id="K37 it is reported there", **SECOND_ONE),
     step(T, Thing("Asked", is_placeholder=True), "ask_released", "Releasing",
-         says(action="PlaceholderTimeOut", originator=True), DeletePod(),
+         says(action="PlaceholderTimeOut", originator=True), fx.DeletePod(),
          id="K37 a released ask of a placeholder deletes it"),
     step(T, Thing("Asked"), "ask_released", "New", id="K37 a released ask of a real pod waits"),
     step(T, Thing("New"), "ask", "New", says(reason="FailedScheduling", warning=True),
          id="K88 an obstacle is named and nothing is asked", obstacle="claim data is missing"),
     step(T, Thing("New"), "gate", "Gated", says(note="quota/wait"), id="K89 gates hold a pod back", gates="quota/wait"),
-    step(T, Thing("Gated"), "ungate", "New", Reconsider(), id="K89 until they go"),
-    step(T, Thing("Asked"), "withdraw", "New", ReleaseAsk(), id="K90 the ask of a pod that is deleted is taken back"),
-    step(T, Thing("Binding", **FIRST), "node_lost", "Binding", CancelBind(), AbandonAssumption(),
+    step(T, Thing("Gated"), "ungate", "New", fx.Reconsider(), id="K89 until they go"),
+    step(T, Thing("Asked"), "withdraw", "New", fx.ReleaseAsk(), id="K90 the ask of a deleted pod is taken back"),
+    step(T, Thing("Binding", **FIRST), "node_lost", "Binding", fx.CancelBind(), fx.AbandonAssumption(),
          id="K97 a removed node undoes the assumption"),
-    step(T, Thing("Binding", node="n1"), "bind_failed", "Asked", says(), AbandonAssumption(), RefuseNode("n1"),
-         AskAgain(""), id="K97 the cancelled bind has failed", reason="the node is removed"),
+    step(T, Thing("Binding", node="n1"), "bind_failed", "Asked", says(), fx.AbandonAssumption(), fx.RefuseNode("n1"),
+         fx.AskAgain(""), id="K97 the cancelled bind has failed", reason="the node is removed"),
     # the write had arrived: the pod waits for the node to come back
-    step(T, Thing("Binding", node="n1"), "bound", "Recovering", ReportPod(), id="K97 or was there in time"),
-    step(T, Thing("Recovering", node="n1"), "rejected", "Failed", says(reason="TaskRejected"), ReportForeign(),
+    step(T, Thing("Binding", node="n1"), "bound", "Recovering", fx.ReportPod(), id="K97 or was there in time"),
+    step(T, Thing("Recovering", node="n1"), "rejected", "Failed", says(reason="TaskRejected"), fx.ReportForeign(),
          id="K143 a running pod that the core rejects counts as foreign", reason="no such queue"),
     step(T, Thing("Failed", node="n1"), "again", "Failed", id="K143 for good"),
-    step(T, Thing("Failed", node="n1", is_foreign=True), "ended", "Ended", ConfirmRelease(STOPPED), id="K143 it ends"),
-    *(step(T, Thing(state, app_has_ended=True), "recover", "Failed", says(reason="TaskRejected"), ReportForeign(),
+    step(T, Thing("Failed", node="n1", is_foreign=True), "ended", "Ended", fx.ConfirmRelease(STOPPED), id="K143 ended"),
+    *(step(T, Thing(state, app_has_ended=True), "recover", "Failed", says(reason="TaskRejected"), fx.ReportForeign(),
            id="K96 a pod that is placed after the end of its application counts as foreign")
       for state in ("New", "Gated", "Failed")),
-    step(T, Thing("Failed", is_foreign=True), "recover", "Recovering", ReportPod(), ReleaseForeign(),
+    step(T, Thing("Failed", is_foreign=True), "recover", "Recovering", fx.ReportPod(), fx.ReleaseForeign(),
          id="K96 until its application starts anew"),
-    step(T, Thing("Asked", is_placeholder=True), "discard", "Releasing", ReleaseAsk(), DeletePod(),
+    step(T, Thing("Asked", is_placeholder=True), "discard", "Releasing", fx.ReleaseAsk(), fx.DeletePod(),
          id="a discarded placeholder takes its ask back at once"),
     step(T, Thing("Releasing", is_placeholder=True), "ended", "Ended", id="and has ended without a word"),
-    step(T, Thing("Binding", **FIRST, is_placeholder=True), "bound", "Bound", says(), AnnouncePlaceholder(),
+    step(T, Thing("Binding", **FIRST, is_placeholder=True), "bound", "Bound", says(), fx.AnnouncePlaceholder(),
          id="a placeholder announces that it is bound"),
-    step(T, Thing("Recovering", node="n1", is_placeholder=True), "allocated", "Bound", AnnouncePlaceholder(),
+    step(T, Thing("Recovering", node="n1", is_placeholder=True), "allocated", "Bound", fx.AnnouncePlaceholder(),
          id="also one that was found", **FIRST),
     # -- the others
-    step(PLACEHOLDER, Thing("Waiting"), "create", "Creating", CreatePod(), id="K72 a placeholder is created"),
-    step(PLACEHOLDER, Thing("Creating"), "name_taken", "Creating", CreatePod(), id="K72 a name that is taken"),
-    step(REFLECTOR, Thing("Listing"), "failed", "Backoff", all_effects.Pause(), id="K22 a list that fails"),
-    step(REFLECTOR, Thing("Backoff"), "retry", "Listing", all_effects.List(), id="K22 is tried again"),
-    step(REFLECTOR, Thing("Backoff", has_version=True), "retry", "Watching", all_effects.Watch(),
+    step(PLACEHOLDER, Thing("Waiting"), "create", "Creating", fx.CreatePod(), id="K72 a placeholder is created"),
+    step(PLACEHOLDER, Thing("Creating"), "name_taken", "Creating", fx.CreatePod(), id="K72 a name that is taken"),
+    step(REFLECTOR, Thing("Listing"), "failed", "Backoff", fx.Pause(), id="K22 a list that fails"),
+    step(REFLECTOR, Thing("Backoff"), "retry", "Listing", fx.List(), id="K22 is tried again"),
+    step(REFLECTOR, Thing("Backoff", has_version=True), "retry", "Watching", fx.Watch(),
          id="K22 a watch goes on where it was"),
-    step(REFLECTOR, Thing("Watching", has_version=True), "expired", "Listing", all_effects.List(),
+    step(REFLECTOR, Thing("Watching", has_version=True), "expired", "Listing", fx.List(),
          id="K22 or lists when that is too long ago"),
-    step(SHIM, Thing("Serving"), "lose", "Stopped", StopProcess(1, "another one leads"),
+    step(SHIM, Thing("Serving"), "lose", "Stopped", fx.StopProcess(1, "another one leads"),
          id="K11 a lost lease stops the process", reason="another one leads"),
 ]
 # fmt: on
@@ -419,8 +385,8 @@ def test_k141_the_steps_of_a_recovery() -> None:
     for _ in range(4):
         steps.extend(SHIM.fire(shim, "done"))
     rooms = ("Registering", "Submitting", "Creating", "Reporting")
-    assert steps == [Recover(room) for room in rooms]
-    assert SHIM.fire(shim, "serve") == (Serve(),)
+    assert steps == [fx.Recover(room) for room in rooms]
+    assert SHIM.fire(shim, "serve") == (fx.Serve(),)
     assert shim.state == "Serving"
     assert [row.trigger for row in path_to(RECOVERY, "Recovered")] == ["done"] * 4
 
@@ -432,7 +398,7 @@ def test_the_time_limits_of_an_application_are_declared() -> None:
     assert timers.next_deadline() == 60 * SECOND
     (due,) = timers.due(60 * SECOND)
     (effect,) = timers.fire(APPLICATION, app, due.trigger, 60 * SECOND)
-    assert effect == Warn("application thing has been Submitted for longer than expected")
+    assert effect == fx.Warn("application thing has been Submitted for longer than expected")
     assert timers.next_deadline() == 3 * MINUTE
     assert set(APPLICATION.timed) == {"Held", "Submitted", "Reserving", "Resuming", "Failing"}
 
@@ -444,7 +410,7 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     assert timers.next_deadline() == 30 * SECOND
     task.may_try_again = True
     (due,) = timers.due(30 * SECOND)
-    assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (Reconsider(),)
+    assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconsider(),)
     assert task.state == "New"
 
 
@@ -457,5 +423,5 @@ def test_k142_a_recovery_without_progress_stops_the_process() -> None:
     assert timers.next_deadline() == 90 * SECOND
     (due,) = timers.due(90 * SECOND)
     assert timers.fire(SHIM, shim, due.trigger, 90 * SECOND, reason="node n1 has no answer") == (
-        StopProcess(1, "node n1 has no answer"),
+        fx.StopProcess(1, "node n1 has no answer"),
     )

@@ -54,20 +54,17 @@ async def header(found: Login) -> str | None:
     return await found.credentials.header()
 
 
-async def test_k191_a_token_of_the_kubeconfig(tmp_path: Path) -> None:
+async def test_k191_tokens_contexts_and_passwords_of_the_kubeconfig(tmp_path: Path) -> None:
     found = login(tmp_path, {"token": "abc"})
     assert (found.server, found.namespace, found.ssl) == ("http://127.0.0.1:1", "quadriga", None)
     assert await header(found) == "Bearer abc"
-
-
-async def test_k191_another_context_a_password_and_nothing(tmp_path: Path) -> None:
     found = login(tmp_path, {"username": "me", "password": "secret"}, "there")
     assert (found.server, found.namespace) == ("http://127.0.0.1:2", "default")
     assert await header(found) == "Basic " + base64.b64encode(b"me:secret").decode()
     assert await header(login(tmp_path, {})) is None
 
 
-async def test_k191_a_token_file_is_read_again_every_minute(tmp_path: Path) -> None:
+async def test_k191_a_token_file_is_read_every_minute_and_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     now = Now()
     found = log_in(kubeconfig(tmp_path, {"tokenFile": "token"}), clock=now, wall=now)
@@ -80,17 +77,12 @@ async def test_k191_a_token_file_is_read_again_every_minute(tmp_path: Path) -> N
     (tmp_path / "token").unlink()
     now.ns += MINUTE
     assert await header(found) == "Bearer two"
-
-
-async def test_k191_a_token_file_that_is_not_there(tmp_path: Path) -> None:
     found = TokenFile(tmp_path / "token", Now())
     with pytest.raises(LoginError, match="token file cannot be read"):
         await found.header()
 
 
-async def test_k191_the_service_account_of_a_pod(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_k191_a_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("abc")
     (tmp_path / "namespace").write_text("quadriga")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -133,12 +125,9 @@ async def test_a_wrong_kubeconfig_says_why(tmp_path: Path, text: str, why: str) 
         log_in(str(path), clock=Now(), wall=Now())
 
 
-async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_kubeconfig_that_is_not_there_or_has_an_auth_provider(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="not found"):
         log_in(str(tmp_path / "none"), clock=Now(), wall=Now())
-
-
-async def test_an_auth_provider_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="auth-provider"):
         login(tmp_path, {"auth-provider": {"name": "gcp"}})
 
@@ -198,13 +187,10 @@ async def test_an_exec_plugin_that_fails_says_why(tmp_path: Path, code: str, why
         await header(found)
 
 
-async def test_an_exec_plugin_that_is_not_there(tmp_path: Path) -> None:
+async def test_an_exec_plugin_that_is_missing_or_unknown_is_refused(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./none"}}
     with pytest.raises(LoginError, match=f"{tmp_path}/none cannot be started"):
         await header(login(tmp_path, user))
-
-
-async def test_an_exec_plugin_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="v9"):
         login(tmp_path, plugin(tmp_path, "", "client.authentication.k8s.io/v9"))
 

@@ -123,7 +123,7 @@ def test_the_deployment_selects_its_own_pods() -> None:
     assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
-def test_k16_the_probes_and_the_service_use_the_port_of_the_command() -> None:
+def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
     (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
     assert f"--health=0.0.0.0:{port['containerPort']}" in container["args"]
@@ -237,30 +237,21 @@ def test_k18_every_verb_is_asked_for_where_it_is_needed() -> None:
     reviews = Reviews(lambda attributes: True)
     assert asyncio.run(missing(reviews, "quadriga")) == []
     assert len(reviews.asked) == sum(len(right.verbs) for right in RIGHTS)
-    assert {
-        "group": "",
-        "resource": "pods",
-        "subresource": "binding",
-        "verb": "create",
-    } in reviews.asked
-    assert {
-        "group": "coordination.k8s.io",
-        "resource": "leases",
-        "verb": "update",
-        "namespace": "quadriga",
-    } in reviews.asked
+    binding = {"group": "", "resource": "pods", "subresource": "binding", "verb": "create"}
+    lease = {"group": "coordination.k8s.io", "resource": "leases", "verb": "update"}
+    assert binding in reviews.asked
+    assert {**lease, "namespace": "quadriga"} in reviews.asked
 
 
 def test_k18_what_is_missing_is_named_by_right_and_verb() -> None:
+    named = {right.resource: right for right in RIGHTS}
     reviews = Reviews(
-        lambda attributes: (
-            attributes["resource"] != "nodes" and attributes.get("subresource") != "binding"
-        )
+        lambda asked: asked["resource"] != "nodes" and asked.get("subresource") != "binding"
     )
-    found = asyncio.run(missing(reviews, "quadriga"))
-    nodes = next(right for right in RIGHTS if right.resource == "nodes")
-    binding = next(right for right in RIGHTS if right.resource == "pods/binding")
-    assert found == [Missing(binding, ("create",)), Missing(nodes, ("get", "list", "watch"))]
+    assert asyncio.run(missing(reviews, "quadriga")) == [
+        Missing(named["pods/binding"], ("create",)),
+        Missing(named["nodes"], ("get", "list", "watch")),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.k8s.conversion import applications, messages
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Namespace, Pod, PriorityClass
-from quadriga.si import (
-    AllocationResponse,
-    NodeInfo,
-    Resource,
-    TerminationType,
-)
 from tests.k8s.decoded import container, decoded, namespace, node, pod
 from tests.k8s.small_cluster import node_affinity
 
@@ -37,7 +32,7 @@ def application(
     return applications.read(one or pod(labels={APP_ID: "app-1"}), where, settings)
 
 
-def amounts(resource: Resource) -> dict[str, int]:
+def amounts(resource: si.Resource) -> dict[str, int]:
     return {name: quantity.value for name, quantity in resource.resources.items()}
 
 
@@ -147,12 +142,14 @@ def test_k67_k77_without_a_gang_and_once_it_has_resumed_there_is_no_run_limit() 
         assert request.executionTimeoutMilliSeconds == 0
 
 
-def test_k58_problems_come_with_the_application() -> None:
+def test_k58_k59_problems_come_with_the_application_that_real_pods_create() -> None:
     one = pod(annotations={DOMAIN + "user.info": "ann", DOMAIN + "task-groups": "none"})
     found = application(one, namespace(namespace_maxApps="many"))
     assert [each.reason for each in found.problems] == ["Scheduling", "GangScheduling"]
     assert len(found.namespace_problems) == 1
     assert found.groups == ()
+    assert applications.creator([pod(annotations=FLAG), pod(status={"phase": "Failed"})]) is None
+    assert applications.creator([]) is None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +171,7 @@ def test_k58_problems_come_with_the_application() -> None:
         ),
     ],
 )
-def test_k58_a_later_pod_that_says_otherwise(
+def test_k58_a_later_pod_differs(
     labels: dict[str, str], user: str | None, note: str | None
 ) -> None:
     info = DOMAIN + "user.info"
@@ -202,11 +199,6 @@ def test_k59_the_oldest_real_pod_creates_the_application() -> None:
     assert found is applications.creator(reversed(pods)) is pods[4]
     order = [each.metadata.name for each in sorted(pods, key=applications.creation_order)]
     assert order == ["placeholder", "ended", "a", "b", "a", "late"]
-
-
-def test_k59_placeholders_alone_create_nothing() -> None:
-    assert applications.creator([pod(annotations=FLAG), pod(status={"phase": "Failed"})]) is None
-    assert applications.creator([]) is None
 
 
 # -- asks ------------------------------------------------------------------------------------------
@@ -340,16 +332,13 @@ def test_k91_a_foreign_allocation_has_no_application(kind: str, value: str) -> N
     assert amounts(found.resourcePerAlloc) == {"vcore": 1000, "pods": 1}
 
 
-def test_k93_a_release_names_its_pod() -> None:
-    found = messages.release("uid-1", "app-1", TerminationType.TIMEOUT, "uid-1-0", "why")
+def test_k93_a_release_names_its_pod_and_of_an_ask_its_application() -> None:
+    found = messages.release("uid-1", "app-1", si.TerminationType.TIMEOUT, "uid-1-0", "why")
     assert (found.allocationKey, found.applicationID, found.UUID) == ("uid-1", "app-1", "uid-1-0")
-    assert (found.terminationType, found.message) == (TerminationType.TIMEOUT, "why")
-    assert messages.release("uid-1").terminationType == TerminationType.STOPPED_BY_RM
+    assert (found.terminationType, found.message) == (si.TerminationType.TIMEOUT, "why")
+    assert messages.release("uid-1").terminationType == si.TerminationType.STOPPED_BY_RM
     with pytest.raises(ValueError, match="names its pod"):
         messages.release("", "app-1")
-
-
-def test_k93_the_release_of_an_ask_names_pod_and_application() -> None:
     found = messages.release_ask("uid-1", "app-1")
     named = (found.allocationKey, found.applicationID, found.partitionName)
     assert named == ("uid-1", "app-1", "default")
@@ -366,11 +355,18 @@ def attributes(labels: dict[str, str], settings: Settings = SETTINGS, **more: An
     return messages.node_created(node(labels=labels, **more), settings).attributes
 
 
-def test_k94_a_new_node_is_closed() -> None:
+def test_k94_a_new_node_is_closed_and_what_happens_to_it() -> None:
     found = messages.node_created(node(), SETTINGS)
-    assert (found.nodeID, found.action) == ("n1", NodeInfo.CREATE_DRAIN)
+    assert (found.nodeID, found.action) == ("n1", si.NodeInfo.CREATE_DRAIN)
     assert amounts(found.schedulableResource) == {"vcore": 4000, "memory": 8 << 30, "pods": 110}
     assert not found.HasField("occupiedResource")
+    updated = messages.node_updated(node(allocatable={"cpu": "8"}), SETTINGS)
+    size = amounts(updated.schedulableResource)
+    assert (updated.action, size) == (si.NodeInfo.UPDATE, {"vcore": 8000})
+    assert updated.attributes["si/hostname"] == "n1"
+    assert messages.node_drained("n1").action == si.NodeInfo.DRAIN_NODE
+    assert messages.node_opened("n1").action == si.NodeInfo.DRAIN_TO_SCHEDULABLE
+    assert messages.node_removed("n1").action == si.NodeInfo.DECOMISSION
 
 
 def test_k94_k95_the_attributes_of_a_node() -> None:
@@ -399,16 +395,6 @@ def test_k94_k95_the_attributes_of_a_node() -> None:
     assert attributes({}, conditions=())["ready"] == "false"
 
 
-def test_k94_what_happens_to_a_node() -> None:
-    updated = messages.node_updated(node(allocatable={"cpu": "8"}), SETTINGS)
-    size = amounts(updated.schedulableResource)
-    assert (updated.action, size) == (NodeInfo.UPDATE, {"vcore": 8000})
-    assert updated.attributes["si/hostname"] == "n1"
-    assert messages.node_drained("n1").action == NodeInfo.DRAIN_NODE
-    assert messages.node_opened("n1").action == NodeInfo.DRAIN_TO_SCHEDULABLE
-    assert messages.node_removed("n1").action == NodeInfo.DECOMISSION
-
-
 # -- the core takes them ---------------------------------------------------------------------------
 
 
@@ -425,10 +411,10 @@ class Core:
         self.now += 1
         return [each for _, each in self.core.apply(message, self.now)]
 
-    def decides(self) -> AllocationResponse:
+    def decides(self) -> si.AllocationResponse:
         self.now += 1
         said = [each for _, each in self.core.schedule(self.now)]
-        return next(each for each in said if isinstance(each, AllocationResponse))
+        return next(each for each in said if isinstance(each, si.AllocationResponse))
 
 
 def parts(said: list[Any], of: str) -> list[Any]:
@@ -459,7 +445,7 @@ def test_the_core_takes_every_message() -> None:
     (found,) = core.decides().new
     assert (found.allocationKey, found.nodeID, found.placeholder) == ("uid-ph", "n1", True)
 
-    replaced = TerminationType.PLACEHOLDER_REPLACED
+    replaced = si.TerminationType.PLACEHOLDER_REPLACED
     ask = messages.ask(real, "app-1", SETTINGS)
     core.hears(messages.allocations(SETTINGS, asks=[ask]))
     (gone,) = core.decides().released

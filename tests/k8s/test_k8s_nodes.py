@@ -133,9 +133,7 @@ def test_k97_a_bind_that_had_arrived_makes_an_orphan(world: World) -> None:
     world.check()
 
 
-def test_k97_an_orphan_whose_application_has_completed_meanwhile_is_counted_again(
-    world: World,
-) -> None:
+def test_k97_an_orphan_whose_application_has_completed_is_counted_again(world: World) -> None:
     world.add_node("n2")
     pod = world.add_pod("a", "app", duration=200)
     world.run(1)

@@ -53,60 +53,56 @@ def test_k123_a_port_can_be_had_once(
     assert cluster.allows("p") == ("n1 n2" if allowed else "n2")
 
 
-def test_k123_the_reason_names_the_port() -> None:
-    cluster = SmallCluster(n1={})
-    cluster.pod("other", "n1", containers=containers(port(80)))
-    cluster.pod("p", containers=containers(port(80)))
+@pytest.fixture
+def cluster() -> SmallCluster:
+    """One node, and the pod ``p``, which asks for the port 80."""
+    found = SmallCluster(n1={})
+    found.pod("p", containers=PORT_80)
+    return found
+
+
+PORT_80 = containers(port(80))
+
+
+def test_k123_the_reason_names_the_port(cluster: SmallCluster) -> None:
+    cluster.pod("other", "n1", containers=PORT_80)
     assert cluster.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
 
 
-def test_k123_sidecars_have_ports_and_other_init_containers_do_not() -> None:
-    cluster = SmallCluster(n1={})
+def test_k123_sidecars_have_ports_and_other_init_containers_do_not(cluster: SmallCluster) -> None:
     sidecar = containers(port(80), restartPolicy="Always")
     cluster.pod("other", "n1", initContainers=sidecar + containers(port(81)))
-    cluster.pod("p", containers=containers(port(80)))
     cluster.pod("q", containers=containers(port(81)))
-    assert cluster.allows("p") == ""
-    assert cluster.allows("q") == "n1"
+    assert (cluster.allows("p"), cluster.allows("q")) == ("", "n1")
 
 
-def test_k123_on_the_hosts_network_each_port_is_a_host_port() -> None:
-    cluster = SmallCluster(n1={})
+def test_k123_on_the_hosts_network_each_port_is_a_host_port(cluster: SmallCluster) -> None:
     cluster.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
-    cluster.pod("p", containers=containers(port(80)))
     assert cluster.allows("p") == ""
 
 
-def test_k123_two_containers_of_one_pod_may_name_the_same_port() -> None:
-    cluster = SmallCluster(n1={})
-    cluster.pod("p", containers=[*containers(port(80)), {"name": "b", "ports": [port(80)]}])
+def test_k123_two_containers_of_one_pod_may_name_the_same_port(cluster: SmallCluster) -> None:
+    both = [*PORT_80, {"name": "b", "ports": [port(80)]}]
+    cluster.pod("two", containers=both)
+    assert cluster.allows("two") == "n1"
+    cluster.pod("two", "n1", containers=both)
+    assert cluster.allows("p") == ""
+    cluster.cache.remove_pod("two")
     assert cluster.allows("p") == "n1"
-    cluster.pod("p", "n1", containers=[*containers(port(80)), {"name": "b", "ports": [port(80)]}])
-    cluster.pod("q", containers=containers(port(80)))
-    assert cluster.allows("q") == ""
-    cluster.cache.remove_pod("p")
-    assert cluster.allows("q") == "n1"
 
 
-def test_k123_assumed_pods_count_and_those_that_have_ended_do_not() -> None:
-    cluster = SmallCluster(n1={})
-    for name in ("a", "b"):
-        cluster.pod(name, containers=containers(port(80)))
+def test_k123_assumed_pods_count_and_those_that_have_ended_do_not(cluster: SmallCluster) -> None:
+    cluster.pod("a", containers=PORT_80)
     assert cluster.cache.assume("a", "n1") is None
-    assert cluster.allows("b") == ""
-    cluster.pod("a", "n1", phase="Running", containers=containers(port(80)))
-    assert cluster.allows("b") == ""
-    cluster.pod("a", "n1", phase="Succeeded", containers=containers(port(80)))
-    assert cluster.allows("b") == "n1"
-
-
-def test_k123_a_port_stays_taken_until_its_last_pod_is_gone() -> None:
-    # Two that others have put there, past all filters.
-    cluster = SmallCluster(n1={})
-    for name in ("a", "b"):
-        cluster.pod(name, "n1", containers=containers(port(80)))
-    cluster.pod("p", containers=containers(port(80)))
-    cluster.cache.remove_pod("a")
     assert cluster.allows("p") == ""
-    cluster.cache.remove_pod("b")
-    assert cluster.allows("p") == "n1"
+    for phase, allowed in (("Running", ""), ("Succeeded", "n1")):
+        cluster.pod("a", "n1", phase=phase, containers=PORT_80)
+        assert cluster.allows("p") == allowed
+
+
+def test_k123_a_port_stays_taken_until_its_last_pod_is_gone(cluster: SmallCluster) -> None:
+    for name in ("a", "b"):  # that others have put there, past all filters
+        cluster.pod(name, "n1", containers=PORT_80)
+    for name, allowed in (("a", ""), ("b", "n1")):
+        cluster.cache.remove_pod(name)
+        assert cluster.allows("p") == allowed

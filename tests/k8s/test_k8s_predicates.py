@@ -8,17 +8,13 @@ import pytest
 from small_cluster import SmallCluster, apart, expression, node_affinity, spread, term
 
 
-def test_k115_an_unknown_pod_or_node_is_refused() -> None:
+def test_k115_an_unknown_pod_or_node_is_refused_and_a_pod_that_has_ended_is_unknown() -> None:
     cluster = SmallCluster(n1={})
     cluster.pod("p")
     assert cluster.cache.predicates("x", "n1", True) == "the pod x is unknown"
     assert cluster.cache.predicates("p", "n9", True) == "the node n9 is unknown"
     assert cluster.cache.refusals("p", "n9") == ["the node n9 is unknown"]
     assert cluster.cache.predicates("p", "n1", True) is None
-
-
-def test_k115_a_pod_that_has_ended_is_unknown() -> None:
-    cluster = SmallCluster(n1={})
     cluster.pod("p", phase="Succeeded")
     assert cluster.cache.pod("p") is None
     assert cluster.asks("p", "n1") == "the pod p is unknown"
@@ -48,7 +44,7 @@ def test_k118_the_first_refusal_is_the_answer_and_explain_gets_all() -> None:
     assert cluster.asks("p", "n1") == cluster.cache.refusals("p", "n1")[0]
 
 
-def test_k120_comes_between_the_cordon_and_the_taints() -> None:
+def test_k120_k133_the_nodes_name_comes_before_the_taints_and_resource_claims_are_refused() -> None:
     cluster = SmallCluster(n1={})
     taints = [{"key": "gpu", "effect": "NoSchedule"}]
     cluster.node("n2", unschedulable=True, taints=taints)
@@ -58,9 +54,6 @@ def test_k120_comes_between_the_cordon_and_the_taints() -> None:
     assert names == ["NodeUnschedulable", "NodeName", "TaintToleration"]
     assert cluster.asks("p", "n3") == "NodeName: the pod names another node"
     assert cluster.asks("p", "n1") is None
-
-
-def test_k133_resource_claims_are_refused() -> None:
     cluster = SmallCluster(n1={})
     cluster.pod("p", resourceClaims=[{"name": "gpu"}])
     reason = "DynamicResources: resource claims are not supported yet"

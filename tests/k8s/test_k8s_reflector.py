@@ -263,9 +263,7 @@ async def test_k22_a_server_that_refuses_the_list_is_asked_again() -> None:
         assert seen.changes == [("ADDED", "p", "1")]
 
 
-async def test_k20_a_half_open_connection_is_left_after_its_time(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_k20_a_half_open_connection_is_left_in_time(caplog: pytest.LogCaptureFixture) -> None:
     async with reflector(pod("p"), watching=Impatient) as seen:
         await seen.until(lambda: seen.watches() >= 2)
         assert seen.time.slept[0] == 0.8
@@ -295,7 +293,7 @@ async def test_an_event_may_come_in_pieces_and_many_in_one() -> None:
         assert [name for _, name, _ in seen.changes] == [f"q{i}" for i in range(20)]
 
 
-async def test_an_object_that_cannot_be_read_is_left_out_with_a_warning(
+async def test_an_unreadable_object_is_left_out_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bad = pod("bad") | {"spec": {"priority": "high"}}

@@ -36,16 +36,13 @@ def test_k82_cpu_is_vcore_in_thousandths_and_all_others_are_rounded_up() -> None
     }
 
 
-def test_k82_limits_are_not_looked_at_and_a_request_for_pods_is_not_either() -> None:
+def test_k82_k83_containers_are_added_without_limits_and_number_of_pods() -> None:
+    both = [container("a", cpu="1", memory="1Mi"), container("b", cpu="250m")]
+    assert needs(containers=both) == {"vcore": 1250, "memory": MI, "pods": 1}
     limited = {"name": "main", "resources": {"limits": {"cpu": "4"}, "requests": {"pods": "7"}}}
     for containers in ([limited], [{"name": "main", "resources": {}}], []):
         assert needs(containers=containers) == {"pods": 1}
     assert needs() == {"pods": 1}
-
-
-def test_k83_containers_are_added() -> None:
-    both = [container("a", cpu="1", memory="1Mi"), container("b", cpu="250m")]
-    assert needs(containers=both) == {"vcore": 1250, "memory": MI, "pods": 1}
 
 
 #: init containers (name, sidecar?, cpu, Mi) beside a container of cpu 1 and 100 Mi, and the result

@@ -138,9 +138,7 @@ def test_every_key_has_its_attribute_and_every_attribute_its_key() -> None:
         *(("leaderElection", text, False) for text in "0 f F FALSE false False".split()),
     ],
 )
-def test_k50_k51_k7_values_are_read_and_spaces_around_them_are_not(
-    key: str, text: str, value: object
-) -> None:
+def test_k50_k51_k7_values_are_read_without_spaces(key: str, text: str, value: object) -> None:
     found = getattr(settings_of(**{key: text}), KEYS[f"service.{key}"].attribute)
     assert (found, type(found)) == (value, type(value))
 

@@ -50,24 +50,19 @@ def test_k125_domains_differ_by_no_more_than_max_skew(
     assert ask(cluster, spread(skew=skew)) == allowed
 
 
-def test_k125_the_reasons(cluster: SmallCluster) -> None:
+def test_k125_the_reasons_and_a_constraint_that_only_prefers(cluster: SmallCluster) -> None:
     put(cluster, a1=1)
     ask(cluster, spread())
     assert cluster.asks("p", "none") == "PodTopologySpread: the node has no label zone"
     assert cluster.asks("p", "a2") == (
         "PodTopologySpread: the pods would be spread too unevenly over zone (maxSkew 1)"
     )
-
-
-def test_k125_a_constraint_that_only_prefers_refuses_nothing(cluster: SmallCluster) -> None:
     put(cluster, a1=5)
     soft = spread(whenUnsatisfiable="ScheduleAnyway")
     assert ask(cluster, soft) == "a1 a2 b1 c1 none"
 
 
-def test_k125_pods_of_other_namespaces_and_those_being_deleted_do_not_count(
-    cluster: SmallCluster,
-) -> None:
+def test_k125_pods_of_other_namespaces_or_being_deleted_do_not_count(cluster: SmallCluster) -> None:
     cluster.pod("foreign", "a1", namespace="other", labels=WEB)
     cluster.pod("leaving", "a1", labels=WEB, deleted=True)
     cluster.pod("db", "a1", labels={"app": "db"})
@@ -110,9 +105,7 @@ def test_k125_with_fewer_domains_than_wanted_the_minimum_is_zero(
     assert ask(cluster, spread(minDomains=domains)) == allowed
 
 
-def test_k125_labels_named_by_the_constraint_are_part_of_its_selector(
-    cluster: SmallCluster,
-) -> None:
+def test_k125_labels_that_a_constraint_names_are_in_its_selector(cluster: SmallCluster) -> None:
     cluster.pod("old", "a1", labels={**WEB, "version": "1"})
     by_version = spread(matchLabelKeys=["version", "absent"])
     assert ask(cluster, by_version, labels={**WEB, "version": "2"}) == "a1 a2 b1 c1"

@@ -66,15 +66,12 @@ def test_k155_more_nodes_would_help(nodes: int, there: Sequence[str], wanted: An
     assert condition(made, waits(made, **wanted)) == LACKS_NODES
 
 
-def test_k155_a_cordoned_cluster() -> None:
+def test_k155_a_cordoned_cluster_and_a_resource_that_no_node_has() -> None:
     made = world()
     made.cordon("n1")
     made.cordon("n2")
     made.run(1)
     assert condition(made, waits(made)) == LACKS_NODES
-
-
-def test_k155_a_resource_that_no_node_has() -> None:
     made = world()
     gpu = made.add_pod("gpu", "app-gpu", "1")
     (container,) = gpu.spec.containers

@@ -78,7 +78,7 @@ def test_k121_a_taint_keeps_pods_away_that_do_not_tolerate_it(
     assert (cluster.asks("p", "n1") is None) == allowed
 
 
-def test_k121_each_taint_needs_a_toleration() -> None:
+def test_k121_k135_each_taint_needs_a_toleration_and_a_changed_node_is_asked_anew() -> None:
     cluster = SmallCluster()
     other = {"key": "team", "effect": "NoExecute"}
     cluster.node("n1", taints=[GPU, other])
@@ -90,9 +90,6 @@ def test_k121_each_taint_needs_a_toleration() -> None:
     expected = "TaintToleration: the pod does not tolerate the taint gpu=yes:NoSchedule"
     assert cluster.asks("none", "n1") == expected, "the first taint"
     assert cluster.asks("both", "n1") is None
-
-
-def test_k135_a_changed_node_is_asked_anew() -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("p")
     cluster.pod("q", tolerations=[{"key": "gpu", "operator": "Exists"}])

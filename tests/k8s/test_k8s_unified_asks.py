@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from k8s_queues import HARD, SOFT, WHOLE
 from k8s_world import World, cluster, failed
 
+from quadriga import si
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import CoreAnswered
-from quadriga.si import (
-    Allocation,
-    AllocationAsk,
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
-    AllocationResponse,
-    NullCallback,
-    PreemptionPolicy,
-    Quantity,
-    Resource,
-    TerminationType,
-)
 
-ASK = AllocationAsk(
+ASK = si.AllocationAsk(
     allocationKey="uid-1",
     applicationID="app",
     partitionName="default",
-    resourceAsk=Resource(resources={"vcore": Quantity(value=500)}),
+    resourceAsk=si.Resource(resources={"vcore": si.Quantity(value=500)}),
     maxAllocations=1,
     priority=7,
     tags={"kubernetes.io/meta/podName": "p"},
     taskGroupName="w",
     placeholder=True,
     Originator=True,
-    preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True),
+    preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True),
 )
 
 
-def release(key: str, uuid: str = "", kind: int = TerminationType.STOPPED_BY_RM) -> Any:
-    return AllocationRelease(
+def release(key: str, uuid: str = "", kind: int = si.TerminationType.STOPPED_BY_RM) -> Any:
+    return si.AllocationRelease(
         partitionName="default",
         applicationID="app",
         allocationKey=key,
@@ -54,16 +42,16 @@ def release(key: str, uuid: str = "", kind: int = TerminationType.STOPPED_BY_RM)
 
 
 def request(
-    asks: tuple[AllocationAsk, ...] = (),
-    allocations: tuple[Allocation, ...] = (),
-    releases: tuple[AllocationRelease, ...] = (),
-    ask_releases: tuple[AllocationAskRelease, ...] = (),
-) -> AllocationRequest:
-    return AllocationRequest(
+    asks: tuple[si.AllocationAsk, ...] = (),
+    allocations: tuple[si.Allocation, ...] = (),
+    releases: tuple[si.AllocationRelease, ...] = (),
+    ask_releases: tuple[si.AllocationAskRelease, ...] = (),
+) -> si.AllocationRequest:
+    return si.AllocationRequest(
         rmID="mycluster",
         asks=asks,
         allocations=allocations,
-        releases=AllocationReleasesRequest(
+        releases=si.AllocationReleasesRequest(
             allocationsToRelease=releases, allocationAsksToRelease=ask_releases
         ),
     )
@@ -74,39 +62,30 @@ def request(
 
 def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
     (made,) = unified(request(asks=(ASK,)))
-    assert made == AllocationRequest(
-        rmID="mycluster",
-        allocations=[
-            Allocation(
-                allocationKey="uid-1",
-                applicationID="app",
-                partitionName="default",
-                resourcePerAlloc=ASK.resourceAsk,
-                priority=7,
-                allocationTags=dict(ASK.tags),
-                taskGroupName="w",
-                placeholder=True,
-                originator=True,
-                preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True),
-            )
-        ],
+    same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
+    allocation = si.Allocation(
+        **{name: getattr(ASK, name) for name in same.split()},
+        resourcePerAlloc=ASK.resourceAsk,
+        allocationTags=dict(ASK.tags),
+        originator=True,
+        preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True),
     )
+    assert made == si.AllocationRequest(rmID="mycluster", allocations=[allocation])
 
 
 def test_k8_reports_come_before_asks_and_keep_their_node() -> None:
-    report = Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
+    report = si.Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
     (made,) = unified(request(asks=(ASK,), allocations=(report,)))
-    assert [(each.allocationKey, each.nodeID) for each in made.allocations] == [
-        ("uid-2", "n1"),
-        ("uid-1", ""),
-    ]
+    found = [(each.allocationKey, each.nodeID) for each in made.allocations]
+    assert found == [("uid-2", "n1"), ("uid-1", "")]
+    assert list(unified(si.AllocationRequest(rmID="rm"))) == [si.AllocationRequest(rmID="rm")]
 
 
 def test_k8_releases_name_the_key_alone() -> None:
     names = {"partitionName": "default", "applicationID": "app", "allocationKey": "uid-3"}
-    stopped = TerminationType.STOPPED_BY_RM
-    of_ask = AllocationAskRelease(**names, terminationType=stopped, message="because")
-    kind = TerminationType.PLACEHOLDER_REPLACED
+    stopped = si.TerminationType.STOPPED_BY_RM
+    of_ask = si.AllocationAskRelease(**names, terminationType=stopped, message="because")
+    kind = si.TerminationType.PLACEHOLDER_REPLACED
     (made,) = unified(request(releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)))
     released = list(made.releases.allocationsToRelease)
     assert released == [release("uid-2", kind=kind), release("uid-3")]
@@ -115,7 +94,7 @@ def test_k8_releases_name_the_key_alone() -> None:
 
 def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     """The other way round the ask would be a new size of the allocation."""
-    resized = Allocation(allocationKey="uid-1", applicationID="app", nodeID="n1")
+    resized = si.Allocation(allocationKey="uid-1", applicationID="app", nodeID="n1")
     first, second = unified(
         request(
             asks=(ASK,),
@@ -130,10 +109,6 @@ def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     assert first.rmID == second.rmID == "mycluster"
 
 
-def test_k8_an_empty_request_stays_one() -> None:
-    assert list(unified(AllocationRequest(rmID="rm"))) == [AllocationRequest(rmID="rm")]
-
-
 # -- with the core -----------------------------------------------------------------------------
 
 
@@ -145,27 +120,16 @@ def job(world: World) -> None:
     world.run(30)
 
 
-def whole_gang(world: World) -> None:
-    world.add_node("n1", cpu="4")
-    world.add_gang(3, duration=20)
-    world.run(60)
+def a_gang(cpu: str, *arguments: int, **more: Any) -> Callable[[World], None]:
+    def scenario(world: World) -> None:
+        world.add_node("n1", cpu=cpu)
+        world.add_gang(*arguments, **more)
+        world.run(60)
 
-
-def soft_gang_without_room(world: World) -> None:
-    """Its third placeholder is an ask that the core takes back."""
-    world.add_node("n1", cpu="2")
-    world.add_gang(3, policy=SOFT, duration=5)
-    world.run(60)
-
-
-def hard_gang_without_room(world: World) -> None:
-    world.add_node("n1", cpu="2")
-    world.add_gang(policy=HARD)
-    world.run(60)
+    return scenario
 
 
 def failing_node(world: World) -> None:
-    """K108, K110."""
     for n in range(2):
         world.add_node(f"n{n}")
     tried = world.answer(Bind, failed, times=1)
@@ -202,20 +166,26 @@ def restarts(world: World) -> None:
     world.run(100)
 
 
-SCENARIOS = (
-    *(job, whole_gang, soft_gang_without_room, hard_gang_without_room),
-    *(failing_node, elsewhere, restarts),
-)
+SCENARIOS: dict[str, Callable[[World], None]] = {
+    "job": job,
+    "whole gang": a_gang("4", 3, duration=20),
+    # its third placeholder is an ask that the core takes back
+    "soft gang without room": a_gang("2", 3, policy=SOFT, duration=5),
+    "hard gang without room": a_gang("2", policy=HARD),
+    "K108 K110 failing node": failing_node,
+    "elsewhere": elsewhere,
+    "restarts": restarts,
+}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
-def test_k8_nothing_depends_on_the_form(scenario: Any) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_k8_nothing_depends_on_the_form(scenario: str) -> None:
     seen = []
     for form in (False, True):
         world = World(queues=WHOLE, unified=form)
-        scenario(world)
+        SCENARIOS[scenario](world)
         world.check()
-        asks = [each for each in world.sent if isinstance(each, AllocationRequest) and each.asks]
+        asks = [each for each in world.sent if isinstance(each, si.AllocationRequest) and each.asks]
         assert asks
         events = {(each.uid, each.reason, each.action, each.type) for each in world.records}
         applications = [(each["id"], each["state"]) for each in world.shim.dump()["applications"]]
@@ -228,9 +198,9 @@ def test_k8_a_timeout_of_an_ask_may_come_as_a_release_by_its_key() -> None:
     world.add_gang()
     world.run(2)
     asked = next(each for each in world.placeholders if not each.spec.node_name)
-    over = release(asked.uid, kind=TerminationType.TIMEOUT)
+    over = release(asked.uid, kind=si.TerminationType.TIMEOUT)
     over.applicationID = "spark"
-    world.inputs.append(CoreAnswered(AllocationResponse(released=[over])))
+    world.inputs.append(CoreAnswered(si.AllocationResponse(released=[over])))
     world.settle()
     assert asked.uid not in world.pods
     assert "GangScheduling/PlaceholderTimeOut" in world.reasons()
@@ -242,13 +212,13 @@ def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
     world.run(1)
     pod = world.add_pod("a", "app", cpu="2")
     world.run(1)
-    new = Allocation(allocationKey=pod.uid, applicationID="app", nodeID="n1")
+    new = si.Allocation(allocationKey=pod.uid, applicationID="app", nodeID="n1")
     assert world.cache.assume(pod.uid, "n1") is None
-    world.inputs.append(CoreAnswered(AllocationResponse(new=[new])))
+    world.inputs.append(CoreAnswered(si.AllocationResponse(new=[new])))
     world.settle()
     assert world.pods[pod.uid].spec.node_name == "n1"
-    preempted = release(pod.uid, kind=TerminationType.PREEMPTED_BY_SCHEDULER)
-    world.inputs.append(CoreAnswered(AllocationResponse(released=[preempted])))
+    preempted = release(pod.uid, kind=si.TerminationType.PREEMPTED_BY_SCHEDULER)
+    world.inputs.append(CoreAnswered(si.AllocationResponse(released=[preempted])))
     world.settle()
     assert pod.uid not in world.pods
     (sent,) = world.sent[-1].releases.allocationsToRelease
@@ -262,9 +232,9 @@ class Core:
     """Takes requests, and is away once."""
 
     def __init__(self) -> None:
-        self.heard: list[AllocationRequest] = []
+        self.heard: list[si.AllocationRequest] = []
 
-    def update_allocation(self, request: AllocationRequest) -> None:
+    def update_allocation(self, request: si.AllocationRequest) -> None:
         self.heard.append(request)
 
     def __getattr__(self, name: str) -> Any:
@@ -274,7 +244,7 @@ class Core:
 @pytest.mark.parametrize("form", [False, True])
 def test_k8_the_sender_chooses_the_form(form: bool) -> None:
     core = Core()
-    sender = CoreSender(core, NullCallback(), lambda heard: None, unify=form)  # type: ignore[arg-type]
+    sender = CoreSender(core, si.NullCallback(), lambda heard: None, unify=form)  # type: ignore[arg-type]
     sent = request(asks=(ASK,), releases=(release("uid-1", "u-1"),))
     sender._hand_over(sent)
     assert core.heard == (list(unified(sent)) if form else [sent])

@@ -12,17 +12,7 @@ from k8s_world import World, failed
 from msgspec.structs import replace
 
 from quadriga.fsm.table import SECOND
-from quadriga.k8s.objects import (
-    Affinity,
-    LabelSelector,
-    Namespace,
-    Node,
-    NodeSpec,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    Taint,
-)
+from quadriga.k8s import objects
 from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import Changed, VolumesChanged
 from quadriga.si import AllocationRequest
@@ -69,11 +59,11 @@ def world(nodes: int = 1) -> SleepingWorld:
     return made
 
 
-def node_of(made: World, pod: Pod) -> str:
+def node_of(made: World, pod: objects.Pod) -> str:
     return made.pods[pod.uid].spec.node_name
 
 
-def waiting(made: World, times: int = 1, seconds: float = 5) -> tuple[Pod, list[Any]]:
+def waiting(made: World, times: int = 1, seconds: float = 5) -> tuple[objects.Pod, list[Any]]:
     """A pod, of which the first so many binds fail, and its binds as they come."""
     binds = made.answer(Bind, failed, times)
     pod = made.add_pod("p", "app")
@@ -81,7 +71,7 @@ def waiting(made: World, times: int = 1, seconds: float = 5) -> tuple[Pod, list[
     return pod, binds
 
 
-def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
+def test_k110_the_only_node_is_tried_again_in_time_and_after_a_change() -> None:
     made = world()
     pod, _ = waiting(made)
     made.run(24)
@@ -90,6 +80,13 @@ def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
     assert node_of(made, pod) == "n0"
     assert made.nudges() == 1
     made.check()
+    made = world()
+    pod, _ = waiting(made)
+    assert not node_of(made, pod)
+    node = made.nodes["n0"]
+    made.set_node(replace(node, status=replace(node.status, allocatable=_TWICE)))
+    made.run(1)
+    assert node_of(made, pod) == "n0"
 
 
 def test_k110_the_time_doubles_up_to_five_minutes() -> None:
@@ -107,16 +104,6 @@ def test_k110_the_time_doubles_up_to_five_minutes() -> None:
     assert node_of(made, pod) == "n0"
 
 
-def test_k110_a_change_of_the_node_ends_it() -> None:
-    made = world()
-    pod, _ = waiting(made)
-    assert not node_of(made, pod)
-    node = made.nodes["n0"]
-    made.set_node(replace(node, status=replace(node.status, allocatable=_TWICE)))
-    made.run(1)
-    assert node_of(made, pod) == "n0"
-
-
 _TWICE = {"cpu": "8", "memory": "64Gi", "pods": "110"}
 
 
@@ -129,18 +116,24 @@ def test_k110_the_other_nodes_come_first() -> None:
     made.check()
 
 
-def _untaint(made: World, node: Node) -> None:
-    made.set_node(replace(node, spec=NodeSpec()))
+def _untaint(made: World, node: objects.Node) -> None:
+    made.set_node(replace(node, spec=objects.NodeSpec()))
 
 
-def _label(made: World, node: Node, **labels: str) -> None:
+def _label(made: World, node: objects.Node, **labels: str) -> None:
     labels = labels or {"disk": "fast"}
     made.set_node(replace(node, metadata=replace(node.metadata, labels=labels)))
 
 
-CHANGES: dict[str, tuple[NodeSpec, dict[str, Any], Callable[[World, Node], None]]] = {
-    "a taint goes": (NodeSpec(taints=(Taint("gpu", effect="NoSchedule"),)), {}, _untaint),
-    "a label comes": (NodeSpec(), {"node_selector": {"disk": "fast"}}, _label),
+CHANGES: dict[
+    str, tuple[objects.NodeSpec, dict[str, Any], Callable[[World, objects.Node], None]]
+] = {
+    "a taint goes": (
+        objects.NodeSpec(taints=(objects.Taint("gpu", effect="NoSchedule"),)),
+        {},
+        _untaint,
+    ),
+    "a label comes": (objects.NodeSpec(), {"node_selector": {"disk": "fast"}}, _label),
 }
 
 
@@ -158,12 +151,12 @@ def test_k119_a_node_that_predicates_accept_now(change: str) -> None:
     assert node_of(made, pod) == "n0"
 
 
-def _apart(selector: dict[str, str], **term: Any) -> Affinity:
-    terms = (PodAffinityTerm(HOST, LabelSelector(selector), **term),)
-    return Affinity(pod_anti_affinity=PodAffinity(terms))
+def _apart(selector: dict[str, str], **term: Any) -> objects.Affinity:
+    terms = (objects.PodAffinityTerm(HOST, objects.LabelSelector(selector), **term),)
+    return objects.Affinity(pod_anti_affinity=objects.PodAffinity(terms))
 
 
-def relabel(made: World, pod: Pod, app: str) -> None:
+def relabel(made: World, pod: objects.Pod, app: str) -> None:
     pod = made.pods[pod.uid]
     labels = {**pod.metadata.labels, "app": app}
     made.set_pod(replace(pod, metadata=replace(pod.metadata, labels=labels)))
@@ -194,13 +187,13 @@ def test_k127_a_namespace_gets_other_labels() -> None:
     space = made.namespaces["default"]
 
     def label(**labels: str) -> None:
-        changed = Namespace(replace(space.metadata, labels=labels))
+        changed = objects.Namespace(replace(space.metadata, labels=labels))
         made.inputs.append(Changed("MODIFIED", changed))
 
     label(kind="web")
     made.add_pod("other", "other", labels={"app": "web"})
     made.run(1)
-    term = {"namespace_selector": LabelSelector({"kind": "web"})}
+    term = {"namespace_selector": objects.LabelSelector({"kind": "web"})}
     pod = made.add_pod("p", "app", affinity=_apart({"app": "web"}, **term))
     made.run(30)
     assert not node_of(made, pod)
@@ -209,17 +202,13 @@ def test_k127_a_namespace_gets_other_labels() -> None:
     assert node_of(made, pod) == "n0"
 
 
-def test_k129_objects_of_volumes_change() -> None:
+def test_k129_k137_objects_of_volumes_wake_also_when_answers_from_before_are_void() -> None:
     made = world()
     made.run(5)
     nudges = made.nudges()
     made.inputs.extend([VolumesChanged(), VolumesChanged()])
     made.run(0.1)
     assert made.nudges() == nudges + 1
-
-
-def test_k137_a_change_wakes_a_second_time_when_answers_from_before_are_void() -> None:
-    """A core over gRPC uses an answer for 2 s."""
     made = world()
     made.run(5)
     nudges = made.nudges()

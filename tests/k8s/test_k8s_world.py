@@ -118,7 +118,7 @@ def test_t5_two_gangs_that_fit_only_alone() -> None:
     assert world.placeholders == []
 
 
-def test_t6_the_originator_is_deleted_while_the_gang_reserves() -> None:
+def test_t6_the_originator_is_deleted_while_the_gang_reserves_or_ends_before_it() -> None:
     world = cluster("2", queues=WHOLE)
     originator = world.add_gang()
     world.run(1)
@@ -127,9 +127,6 @@ def test_t6_the_originator_is_deleted_while_the_gang_reserves() -> None:
     world.run(2)
     world.check_over("spark")
     assert world.core_app("spark") in ("", "Completed")
-
-
-def test_t6_the_originator_ends_with_placeholders_left() -> None:
     world = cluster()
     world.add_gang(duration=10)
     world.run(5)
@@ -169,15 +166,12 @@ def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
     assert len(world.placeholders) == 2
 
 
-def test_t8_task_groups_with_an_error_do_not_keep_the_pods_from_running() -> None:
+def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run() -> None:
     world = cluster()
     pod = world.add_gang(members=0)
     world.run(1)
     assert "GangScheduling/TaskGroupsError" in world.reasons(pod.uid)
     assert world.phases() == {"Running": 1}
-
-
-def test_t8_ambiguous_ids_and_a_wrong_group_are_told_and_the_pods_run() -> None:
     world = cluster()
     pod = world.add_pod("a", "app-a", labels={"applicationId": "other"})
     assert pod.metadata.labels["yunikorn.apache.org/app-id"] == "app-a"

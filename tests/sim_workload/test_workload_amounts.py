@@ -56,15 +56,12 @@ def test_a_wrong_group_is_one_line(group: str, complaint: str) -> None:
     assert complaint in str(caught.value)
 
 
-def test_seconds_are_cut_for_times_and_rounded_up_for_durations() -> None:
+def test_seconds_clocks_and_timestamps() -> None:
     assert whole_seconds(Decimal("-0.5")) == -1
     assert whole_seconds(Decimal("1.9")) == 1
     assert whole_seconds(Decimal("0.001"), up=True) == 1
     assert amount(Decimal("0.001")) == 1
     assert count(Decimal("3.0")) == 3
-
-
-def test_clocks_and_timestamps() -> None:
     assert clock("90:00") == 5400
     assert clock("1-00:00:01.5") == Decimal("86401.5")
     assert timestamp("1970-01-01T00:00:01.250000") == Decimal("1.25")

@@ -117,18 +117,15 @@ def test_pods_are_a_gang_and_copies_are_not(read: Read) -> None:
     assert all(job.members == (Member(1, {VCORE: 1000}),) for job in copies)
 
 
-def test_a_few_lines_cannot_stand_for_too_many_jobs(read: Read) -> None:
-    text = "id,submit,run,cpu,n\n" + "a,0,9,1,1000000\n" * 6
-    with pytest.raises(WorkloadError, match=r"trace.csv:7: more than 5000000 jobs"):
-        read(text, job={"copies": "n"})
-
-
-def test_ids_are_joined_or_made(read: Read) -> None:
+def test_ids_are_joined_or_made_and_a_few_lines_cannot_stand_for_too_many_jobs(read: Read) -> None:
     text = "id,submit,run,cpu,part\na,0,9,1,x\n,1,9,1,y\n"
     joined = read(text, job={"id": ["id", "part"]}).jobs
     assert [job.job_id for job in joined] == ["a.x", "y"]
     assert [job.job_id for job in read(text).jobs] == ["a", "line-3"]
     assert [job.job_id for job in read(text, job={"id": None}).jobs] == ["line-2", "line-3"]
+    text = "id,submit,run,cpu,n\n" + "a,0,9,1,1000000\n" * 6
+    with pytest.raises(WorkloadError, match=r"trace.csv:7: more than 5000000 jobs"):
+        read(text, job={"copies": "n"})
 
 
 @pytest.mark.parametrize(
@@ -153,16 +150,13 @@ def test_times_in_all_their_forms(read: Read, time: str, first: str, second: str
     assert workload.start_unix_s == (1_709_294_400 if dated else None)
 
 
-def test_a_field_may_have_its_own_unit(read: Read) -> None:
+def test_a_field_may_have_its_own_unit_and_the_start_stand_for_the_submission(read: Read) -> None:
     (job,) = read(
         HEAD + "a,2024-03-01,90,1\n",
         time="iso",
         job={"runtime": "run", "estimate": {"column": "run", "unit": "min"}},
     ).jobs
     assert (job.runtime_s, job.walltime_s) == (90, 5400)
-
-
-def test_without_a_submission_the_start_stands_for_it(read: Read) -> None:
     (job,) = read(HEAD + "a,50,9,1\n", job={"submit": None, "start": "submit"}).jobs
     assert (job.submit_s, job.runtime_s, job.recorded_wait_s) == (0, 9, None)
 
@@ -216,9 +210,7 @@ def test_what_cannot_run_is_skipped_with_the_reason(read: Read, row: str, reason
         ('x,5,9,"1', "", "its quotes do not match"),
     ],
 )
-def test_a_bad_line_is_skipped_with_its_column_and_reason(
-    read: Read, row: str, column: str, reason: str
-) -> None:
+def test_a_bad_line_is_told_with_its_column(read: Read, row: str, column: str, reason: str) -> None:
     workload = read(HEAD + "a,0,9,1\n" + row + "\n")
     (bad,) = workload.bad_lines
     assert (bad.line, bad.column) == (3, column)
@@ -248,7 +240,7 @@ EVENTS: dict[str, Any] = {
 }
 
 
-def test_events_become_jobs(read: Read) -> None:
+def test_events_become_jobs_also_without_starts(read: Read) -> None:
     workload = read(
         "10,0,a,2\n11,0,b,1\n12,1,a,2\n13,9,a,4\n15,2,a,2\n20,0,a,3\n21,1,a,3\n29,killed,a,3\n",
         **EVENTS,
@@ -257,15 +249,12 @@ def test_events_become_jobs(read: Read) -> None:
     assert found == [("a", 0, 2, 3), ("a", 10, 1, 8)]
     assert [job.members[0].resources[VCORE] for job in workload.jobs] == [2000, 3000]
     assert workload.skipped == (Skipped("b", "its end is not in the file"),)
-
-
-def test_events_without_starts_begin_when_they_are_submitted(read: Read) -> None:
     events = {key: value for key, value in EVENTS["events"].items() if key != "start"}
     (job,) = read("10,0,a,2\n15,2,a,2\n", **{**EVENTS, "events": events}).jobs
     assert (job.submit_s, job.runtime_s, job.recorded_wait_s) == (0, 5, None)
 
 
-def test_events_that_do_not_belong_together_are_skipped(read: Read) -> None:
+def test_events_that_do_not_belong_together_or_have_no_id_are_left_out(read: Read) -> None:
     workload = read(
         "9,2,a,1\n10,0,a,1\n11,0,a,1\n12,2,a,1\n13,0,a,1\n14,1,a,1\n15,2,a,1\n", **EVENTS
     )
@@ -276,9 +265,6 @@ def test_events_that_do_not_belong_together_are_skipped(read: Read) -> None:
     )
     assert [(job.submit_s, job.runtime_s) for job in workload.jobs] == [(0, 1)]
     assert workload.horizon_s == 1
-
-
-def test_an_event_without_an_id_or_a_time_is_a_bad_line(read: Read) -> None:
     workload = read("10,0,a,1\n11,1,,1\n,1,a,1\n12,1,a,1\n13,2,a,1\n", **EVENTS)
     assert [(bad.line, bad.column, bad.reason) for bad in workload.bad_lines] == [
         (2, "id", "it is empty"),
@@ -314,7 +300,7 @@ def test_nodes_of_the_mapping(read: Read, tmp_path: Path) -> None:
         ("name,cpu\nx,4\n", r"map.yaml: nodes.name: nodes.csv has no column 'n'"),
     ],
 )
-def test_a_table_of_nodes_has_no_bad_lines(
+def test_tables_of_nodes_must_be_good(
     read: Read, tmp_path: Path, nodes: str, complaint: str
 ) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
@@ -382,9 +368,7 @@ WRONG_MAPPINGS = [
 
 
 @pytest.mark.parametrize(("mapping", "complaint"), WRONG_MAPPINGS)
-def test_a_wrong_mapping_is_one_line_that_names_the_key(
-    tmp_path: Path, mapping: str, complaint: str
-) -> None:
+def test_a_wrong_mapping_is_told_in_one_line(tmp_path: Path, mapping: str, complaint: str) -> None:
     mapping = mapping.replace("...", "vcore: c, --").replace("--", "submit: s, runtime: r")
     (tmp_path / "trace.csv").write_text(HEAD + "a,0,9,1\n")
     (tmp_path / "map.yaml").write_text(mapping + "\n")

@@ -27,15 +27,12 @@ def job(job_id: str, submit_s: int, *members: Member, runtime_s: int = 10) -> Jo
     return Job(job_id, submit_s, runtime_s, "u", "q", members)
 
 
-def test_totals_count_every_pod() -> None:
+def test_totals_count_every_pod_and_capacity_every_node() -> None:
     gang = job("1", 0, Member(2, {VCORE: 500, "x": 1}), Member(1, {VCORE: 1000}))
     assert gang.pods == 3
     assert gang.gang
     assert gang.total() == {VCORE: 2000, "x": 2}
     assert not job("2", 0, Member(1, {VCORE: 1})).gang
-
-
-def test_capacity_and_offered_load() -> None:
     nodes = (NodeSpec("a", {VCORE: 4000}), NodeSpec("b", {VCORE: 2000, "x": 1}))
     jobs = (job("1", 0, Member(2, {VCORE: 500})), job("2", 0, Member(1, {"x": 1}), runtime_s=7))
     workload = Workload("w", nodes, (), jobs, (), 1, "a test")
@@ -43,9 +40,11 @@ def test_capacity_and_offered_load() -> None:
     assert (workload.offered(VCORE), workload.offered("x")) == (10_000, 7)
 
 
-def test_jobs_of_one_second_keep_their_order() -> None:
+def test_jobs_of_one_second_keep_their_order_and_split_gives_whole_members() -> None:
     jobs = [job("c", 5), job("b", 0), job("a", 5)]
     assert [each.job_id for each in in_order(jobs)] == ["b", "c", "a"]
+    assert split(3, 8, {"x": 2}) == (Member(1, {"x": 6}),)
+    assert split(17, 8, {"x": 2}) == (Member(2, {"x": 16}), Member(1, {"x": 2}))
 
 
 def test_queue_names_are_valid_distinct_and_stable() -> None:
@@ -56,11 +55,6 @@ def test_queue_names_are_valid_distinct_and_stable() -> None:
     assert names[""] == "queue"
     assert len(set(names.values())) == len(names) == 7
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names.values())
-
-
-def test_split_gives_whole_members_and_a_rest() -> None:
-    assert split(3, 8, {"x": 2}) == (Member(1, {"x": 6}),)
-    assert split(17, 8, {"x": 2}) == (Member(2, {"x": 16}), Member(1, {"x": 2}))
 
 
 def test_an_error_survives_pickling() -> None:

@@ -158,11 +158,13 @@ def test_requests_count_before_allocations(tmp_path: Path) -> None:
     ]
 
 
-def test_parts_of_a_job_are_as_equal_as_they_can_be(tmp_path: Path) -> None:
+def test_parts_of_a_job_are_as_equal_as_they_can_be_also_without_memory(tmp_path: Path) -> None:
     (job,) = read(tmp_path, line(ReqCPUS="11", NNodes="4", ReqMem="")).jobs
     assert job.members == (Member(3, {VCORE: 3000}), Member(1, {VCORE: 2000}))
     (small,) = read(tmp_path, line(ReqCPUS="2", NNodes="3", ReqMem="")).jobs
     assert small.members == (Member(2, {VCORE: 1000}),)
+    (job,) = read(tmp_path, line(), nodes=parse_nodes(["1x4vcore"])).jobs
+    assert job.members == (Member(1, {VCORE: 4000}),)
 
 
 @pytest.mark.parametrize(
@@ -181,30 +183,24 @@ def test_limits_are_estimates(tmp_path: Path, limit: str, seconds: int | None) -
     assert job.walltime_s == seconds
 
 
-def test_other_columns_with_the_same_meaning(tmp_path: Path) -> None:
+def test_other_columns_with_the_same_meaning_and_a_bar_at_the_end(tmp_path: Path) -> None:
     header = "State|NCPUS|Elapsed|TimelimitRaw|JobIDRaw|Submit|JobName"
     (job,) = read(tmp_path, "COMPLETED|3|1-00:00:01|90|77|1709294400|a b", header=header).jobs
     assert (job.job_id, job.runtime_s, job.walltime_s) == ("77", 86_401, 5400)
     assert job.members == (Member(1, {VCORE: 3000}),)
     assert (job.queue, job.user) == ("default", "anonymous")
     assert (job.group, job.recorded_wait_s) == (None, None)
-
-
-def test_lines_of_the_form_with_a_bar_at_the_end(tmp_path: Path) -> None:
     (job,) = read(tmp_path, line() + "|", header=COLUMNS + "|").jobs  # sacct -p
     assert job.job_id == "12"
 
 
-def test_queues_by_account(tmp_path: Path) -> None:
+def test_queues_by_account_and_of_several_partitions(tmp_path: Path) -> None:
     workload = read(tmp_path, line(), queue_by="account")
     assert [queue.name for queue in workload.queues] == ["bio"]
     with pytest.raises(WorkloadError, match="the header lacks the column qos"):
         read(tmp_path, line(), queue_by="qos")
     with pytest.raises(WorkloadError, match="queues cannot be made of 'mood', only of partition, "):
         read(tmp_path, line(), queue_by="mood")
-
-
-def test_a_job_of_several_partitions_counts_for_the_first(tmp_path: Path) -> None:
     (job,) = read(tmp_path, line(Partition="long,short")).jobs
     assert job.queue == "long"
 
@@ -230,7 +226,7 @@ def test_a_job_of_several_partitions_counts_for_the_first(tmp_path: Path) -> Non
         ({"State": "a|b"}, "", "15 fields where the header has 14"),
     ],
 )
-def test_a_bad_line_is_skipped_with_its_column_and_reason(
+def test_a_bad_line_is_told_with_its_column(
     tmp_path: Path, fields: dict[str, str], column: str, reason: str
 ) -> None:
     workload = read(tmp_path, line("1"), line(**{"JobID": "2", **fields}))
@@ -243,12 +239,9 @@ def test_a_bad_line_is_skipped_with_its_column_and_reason(
     assert str(bad) == f"{tmp_path / 'jobs.txt'}:3: {told}"
 
 
-def test_the_header_is_checked(tmp_path: Path) -> None:
+def test_the_header_is_checked_and_nodes_are_needed(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"jobs.txt:1: the header lacks the column Submit"):
         read(tmp_path, header="JobID|State")
-
-
-def test_nodes_are_needed(tmp_path: Path) -> None:
     with pytest.raises(NodesNeeded, match="give the nodes"):
         read(tmp_path, line(), nodes=None)
 
@@ -258,8 +251,3 @@ def test_the_format_is_detected_compressed_or_not(tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(f"\ufeff{COLUMNS}\r\n{line()}\r\n".encode()))
     assert open_workload(packed, nodes=NODES).jobs == expected
-
-
-def test_without_memory_of_nodes_memory_is_no_constraint(tmp_path: Path) -> None:
-    (job,) = read(tmp_path, line(), nodes=parse_nodes(["1x4vcore"])).jobs
-    assert job.members == (Member(1, {VCORE: 4000}),)

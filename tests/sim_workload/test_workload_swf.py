@@ -144,9 +144,7 @@ def test_a_log_without_jobs_is_a_workload(tmp_path: Path) -> None:
         (";" * 70_000, "toy.swf:1: line longer than 65536 bytes"),
     ],
 )
-def test_an_error_is_one_line_that_names_the_place(
-    tmp_path: Path, text: str, complaint: str
-) -> None:
+def test_an_error_is_a_line_that_names_the_place(tmp_path: Path, text: str, complaint: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(WorkloadError) as caught:
         read_swf(path)
@@ -240,9 +238,7 @@ def test_a_cancelled_job_without_a_submit_time_is_no_bad_line(tmp_path: Path) ->
         ("-1 2 -1 -1", "-1 2 -1 900000000000000000", "field 10 (memory requested)"),
     ],
 )
-def test_values_that_no_simulation_can_have(
-    tmp_path: Path, old: str, new: str, column: str
-) -> None:
+def test_values_that_no_simulation_has(tmp_path: Path, old: str, new: str, column: str) -> None:
     workload = read_swf(write(tmp_path, HEADER + ONE + ONE.replace(old, new)))
     (bad,) = workload.bad_lines
     assert (bad.line, bad.column) == (10, column)
