@@ -137,6 +137,14 @@ def _term_namespaces(pod: Pod) -> int:
     return sum(len(each.namespaces) for each in _terms(pod))
 
 
+def _foreign_terms(pod: Pod) -> int:
+    own = pod.metadata.namespace
+    return sum(
+        term.namespace_selector is not None or any(each != own for each in term.namespaces)
+        for term in _terms(pod)
+    )
+
+
 def _constraints(pod: Pod) -> int:
     return len(pod.spec.topology_spread_constraints)
 
@@ -225,6 +233,10 @@ def _drop(*names: str) -> Callable[[Pod], None]:
 
 def _drop_containers(pod: Pod) -> None:
     """One container instead, of what all of them need together, without types that are rare."""
+    for each in _containers(pod):
+        if each.resources is not None:
+            each.resources.requests = _common(each.resources.requests)
+    pod.spec.overhead = _common(pod.spec.overhead)
     amounts = of_pod(pod)
     requests: Quantities = {
         name: f"{value}m" if name == "vcore" else value
@@ -313,7 +325,7 @@ _ANY: Final = (
                                             _types, _drop_containers),
     _Pod("podHostPorts",            256,    "host ports",
                                             _host_ports, _drop_ports),
-    _Pod("podTolerations",          128,    "tolerations",
+    _Pod("podTolerations",          64,    "tolerations",
                                             lambda pod: len(pod.spec.tolerations), _drop_tolerations),
     _Pod("podVolumes",              256,    "volumes",
                                             lambda pod: len(pod.spec.volumes), _drop_volumes),
@@ -339,17 +351,19 @@ _TEXTS: Final = (
 )
 #: of pods that ask something of nodes or of other pods
 _PLACING: Final = (
-    _Pod("podNodeRequirements",     64,     "requirements on nodes",
+    _Pod("podNodeRequirements",     48,     "requirements on nodes",
                                             _node_requirements, _places),
     _Pod("podNodeValues",           4_096,  "values of requirements on nodes",
                                             _node_values, _places),
-    _Pod("podAffinityTerms",        16,     "terms of pod affinity and anti-affinity",
+    _Pod("podAffinityTerms",        8,     "terms of pod affinity and anti-affinity",
                                             lambda pod: len(_terms(pod)), _looks),
     _Pod("podAffinityNamespaces",   64,     "namespaces of terms of pod affinity",
                                             _term_namespaces, _looks),
+    _Pod("podForeignTerms",         2,      "terms of pod affinity about pods of other namespaces",
+                                            _foreign_terms, _looks),
     _Pod("podSpreadConstraints",    8,      "topology spread constraints",
                                             _constraints, _looks),
-    _Pod("podSpreadRequirements",   128,    _EACH,
+    _Pod("podSpreadRequirements",   96,    _EACH,
                                             _spread_requirements, _looks),
     _Pod("podSelectorRequirements", 64,     _OTHER_PODS,
                                             _selector_requirements, _looks),
