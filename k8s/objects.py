@@ -9,7 +9,7 @@ An object is never changed: the next version of it replaces it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -186,6 +186,11 @@ class WorkloadReference(_Struct):
     pod_group: str = ""
 
 
+#: what an object says beyond a bound (``conversion.bounds``), and is dropped from it; "" for nearly all. It
+#: is no field of the API.
+_REFUSAL: Final = "quadriga/refusal"
+
+
 class PodSpec(_Struct):
     scheduler_name: str = ""
     node_name: str = ""
@@ -240,6 +245,7 @@ class Pod(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+    refusal: str = msgspec.field(default="", name=_REFUSAL)
 
     @property
     def uid(self) -> str:
@@ -280,6 +286,7 @@ class Node(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+    refusal: str = msgspec.field(default="", name=_REFUSAL)
 
     @property
     def name(self) -> str:
@@ -288,6 +295,7 @@ class Node(_Struct):
 
 class Namespace(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
+    refusal: str = msgspec.field(default="", name=_REFUSAL)
 
 
 class PriorityClass(_Struct):

@@ -36,6 +36,7 @@ _TENTATIVE = 1_000_000_000
 
 _NODE_NAME = "NodeName: the pod names another node"
 _RETRY = "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"
+_NONE: frozenset[str] = frozenset()
 _RESOURCE_CLAIMS = "DynamicResources: resource claims are not supported yet"
 
 
@@ -464,14 +465,21 @@ class ClusterCache:
         if self._templates.known(key):
             return
         selections = self._selections
-        keys: set[str] = set()
+        keys: set[tuple[str, str]] = set()
         for matchers in self._templates.matchers(pod):
             keys |= selections.new_keys(matchers)
         if not keys:
             return
         selections.look_at(keys)
+        everywhere = {key for namespace, key in keys if not namespace}
+        here: dict[str, set[str]] = {}
+        for namespace, key in keys:
+            here.setdefault(namespace, set()).add(key)
         for record in self._pods.values():
-            if keys.isdisjoint(record.pod.metadata.labels):
+            meta = record.pod.metadata
+            if everywhere.isdisjoint(meta.labels) and here.get(meta.namespace, _NONE).isdisjoint(
+                meta.labels
+            ):
                 continue
             old = record.profile
             record.profile = selections.profile(record.pod)

@@ -33,7 +33,7 @@ CONFIGS_NAME: Final = "yunikorn-configs"
 
 _COMPRESSED: Final = ".gz"
 _YAML: Final = ".yaml"
-#: an archive may hold that many bytes: a ConfigMap has at most 1 MiB, and gzip shrinks text ten times
+#: all archives may hold that many bytes: a ConfigMap has at most 1 MiB, and gzip shrinks text ten times
 _MAX_BYTES: Final = 16 << 20
 _GZIP: Final = zlib.MAX_WBITS | 16
 
@@ -53,6 +53,8 @@ class Settings:
     ids_per_namespace: bool = DEFAULTS["ids_per_namespace"]
     #: how often a group's lost placeholders are made again in a minute
     gang_retries: int = DEFAULTS["gang_retries"]
+    #: how much an object of the API server may say, by the names in ``bounds``
+    bounds: Mapping[str, int] = field(default_factory=lambda: DEFAULTS["bounds"])
     #: changes of the ConfigMaps take effect at once
     hot_refresh: bool = DEFAULTS["hot_refresh"]
     leader_election: bool = DEFAULTS["leader_election"]
@@ -116,19 +118,23 @@ def merge(defaults: ConfigMap | None, configs: ConfigMap | None) -> Merged:
     """
     values: dict[str, str] = {}
     errors: list[str] = []
+    room = _MAX_BYTES
     for name, config_map in ((DEFAULTS_NAME, defaults), (CONFIGS_NAME, configs)):
         if config_map is None:
             continue
         values.update(config_map.data)
         for key, packed in sorted(config_map.binary_data.items()):
             try:
-                values[key.removesuffix(_COMPRESSED)] = _unpacked(key, packed)
+                text, taken = _unpacked(key, packed, room)
+                values[key.removesuffix(_COMPRESSED)] = text
+                room -= taken
             except ValueError as error:
                 errors.append(f"{key} in the binaryData of {name}: {error}")
     return Merged(MappingProxyType(dict(sorted(values.items()))), tuple(errors))
 
 
-def _unpacked(key: str, packed: bytes) -> str:
+def _unpacked(key: str, packed: bytes, room: int) -> tuple[str, int]:
+    """The text, and how many bytes of ``room`` it takes."""
     if not key.endswith(_COMPRESSED):
         raise ValueError(f"its name does not end in {_COMPRESSED}")
     # A gzip file can have several members.
@@ -136,18 +142,18 @@ def _unpacked(key: str, packed: bytes) -> str:
     while True:
         member = zlib.decompressobj(_GZIP)
         try:
-            unpacked += member.decompress(rest, _MAX_BYTES + 1 - len(unpacked))
+            unpacked += member.decompress(rest, room + 1 - len(unpacked))
         except zlib.error as error:
             raise ValueError(f"it is not a gzip archive: {error}") from None
-        if len(unpacked) > _MAX_BYTES:
-            raise ValueError(f"it holds more than {_MAX_BYTES} bytes")
+        if len(unpacked) > room:
+            raise ValueError(f"it holds more than {_MAX_BYTES} bytes, with all others before it")
         if not member.eof:
             raise ValueError("the gzip archive is not complete")
         rest = member.unused_data
         if not rest:
             break
     try:
-        return unpacked.decode("utf-8")
+        return unpacked.decode("utf-8"), len(unpacked)
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 text: {error}") from None
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from quadriga.core.config.durations import parse_duration
-from quadriga.k8s.conversion import patterns
+from quadriga.k8s.conversion import bounds, patterns
 from quadriga.k8s.conversion.problems import shown
 
 __all__ = ["DEFAULTS", "KEYS", "Key"]
@@ -111,6 +111,7 @@ _RESTART: Final[dict[str, _Row]] = {
     "service.disableGangScheduling":        ("disable_gang_scheduling",  boolean,               "false"),
     "service.gangRetries":                  ("gang_retries",             _number(0, _INT32_MAX), "3"),
     "service.applicationIdsPerNamespace":   ("ids_per_namespace",        boolean,               "false"),
+    "service.bounds":                       ("bounds",                   bounds.numbers,        ""),
     "service.leaderElection":               ("leader_election",          boolean,               "true"),
     "service.placeholderImage":             ("placeholder_image",        _text,                 _PAUSE),
     "service.placeholderRunAsUser":         ("placeholder_run_as_user",  _id,                   ""),

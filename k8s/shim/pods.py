@@ -6,7 +6,7 @@ from quadriga.k8s.conversion import identity, messages, resources
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions, gangs
+from quadriga.k8s.shim import actions, gangs, refused
 from quadriga.k8s.shim.applications import end_task, join, submit_if_ready
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
@@ -22,6 +22,10 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
     if change == "DELETED" or pod.ended:
         _gone(kernel, uid, pod, deleted=change == "DELETED")
         return
+    if pod.refusal:
+        pod = refused.what_counts(kernel, pod)
+    elif uid in kernel.refusals:
+        refused.forget(kernel, uid)
     task = kernel.tasks.get(uid)
     if task is not None:
         _change(kernel, task, pod)
@@ -41,6 +45,9 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
 
 def add(kernel: Kernel, pod: Pod) -> None:
     """A pod of ours that was not known."""
+    if refused.is_left_out(pod):
+        refused.hold(kernel, pod)
+        return
     is_placeholder = identity.is_placeholder(pod)
     if is_placeholder:
         gangs.seen(kernel, pod.metadata.name)
@@ -131,6 +138,8 @@ def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
 
 def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
     kernel.cache.remove_pod(uid)
+    if uid in kernel.refusals:
+        refused.forget(kernel, uid)
     task = kernel.tasks.get(uid)
     if task is not None:
         # what was counted of the pod was counted with the version before
