@@ -116,9 +116,9 @@ def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) 
 def test_explain_names_whose_limit_is_in_the_way(script: Script) -> None:
     found = script.scheduler.explain("x", "x2")
     assert found.reasons == (
-        "user ann in root.p.a (limit *): memory limit 10, used 6, asked 6, headroom 4",
+        "user ann in root.p.a (limit *): limit 10 B memory, used 6 B memory, asked 6 B memory, headroom 4 B memory",
     )
-    assert found.remedies == ("2 more memory for user ann in root.p.a (limit *)",)
+    assert found.remedies == ("raise the limit of user ann in root.p.a (limit *) by 2 B memory",)
     about = [check.about for check in found.checks]
     assert about.index("limit") < about.index("quota")  # 5.6: user headroom before the queue's
 
@@ -126,9 +126,9 @@ def test_explain_names_whose_limit_is_in_the_way(script: Script) -> None:
 def test_explain_has_a_check_for_every_limit_on_the_way(script: Script) -> None:
     checks = [c.text for c in script.scheduler.explain("x", "x2").checks if c.about == "limit"]
     assert checks == [
-        "user ann in root.p.a (limit *): memory limit 10, used 6, asked 6, headroom 4",
-        "user ann in root.p: memory limit 30, used 12, asked 6, headroom 18",
-        "group g1 in root.p: memory limit 40, used 12, asked 6, headroom 28",
+        "user ann in root.p.a (limit *): limit 10 B memory, used 6 B memory, asked 6 B memory, headroom 4 B memory",
+        "user ann in root.p: limit 30 B memory, used 12 B memory, asked 6 B memory, headroom 18 B memory",
+        "group g1 in root.p: limit 40 B memory, used 12 B memory, asked 6 B memory, headroom 28 B memory",
     ]
 
 
@@ -139,7 +139,7 @@ def test_explain_counts_applications(script: Script) -> None:
     script.schedule()
     found = script.scheduler.explain("v", "v1")
     assert found.reasons == ("user ann in root (limit *) runs 3 of 3 applications",)
-    assert found.remedies == ("raise maxapplications of user ann in root (limit *)",)
+    assert found.remedies == ("raise maxapplications of user ann in root (limit *) to 4",)
 
 
 # -- the hint --------------------------------------------------------------------------------------

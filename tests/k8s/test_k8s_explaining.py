@@ -124,8 +124,8 @@ def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService, core_of
     ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)  # fills n3
     ask(service, "wide", vcore=100, memory=3 * GIB)
     assert explained(core_of(service), "app-wide") == (
-        "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks memory=3221225472)."
-        " Smallest change: memory=3221225472 more free on node n3."
+        "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks 3 GiB memory)."
+        " Smallest change: 3 GiB memory more free on node n3."
     )
 
 
@@ -141,9 +141,9 @@ def test_k156_a_pod_that_constraints_keep_from_the_nodes_with_room(
         core_of(service), "app-wide", {"n1": [tainted, other], "n2": [tainted], "n3": [other]}
     )
     assert text == (
-        "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks memory=3221225472);"
+        "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks 3 GiB memory);"
         f" 2 {tainted}; 1 {other}."
-        " Smallest change: memory=3221225472 more free on node n3."
+        " Smallest change: 3 GiB memory more free on node n3."
     )
 
 
@@ -171,8 +171,8 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
         refusals=lambda uid, node: asked.append(node) or (),
     )
     assert asyncio.run(explainer.explain("uid-1")) == (
-        "The quota of queue root.small has vcore=1000 left, and it asks for vcore=2000."
-        " Smallest change: 1000 more vcore in root.small."
+        "The quota of queue root.small has 1 CPU left, and it asks for 2 CPU."
+        " Smallest change: raise the max of root.small by 1 CPU."
     )
     assert asked == []
 
