@@ -10,7 +10,7 @@ from remedy_worlds import count_claims
 def test_q15_what_is_said_to_help_helps(first: int) -> None:
     counts, false = count_claims(range(first, first + 4))
     assert not false, "\n".join(false)
-    assert sum(counts.values()) > 40
+    assert sum(counts.values()) > 20
 
 
 @pytest.mark.slow
