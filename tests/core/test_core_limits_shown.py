@@ -102,6 +102,8 @@ def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) 
     assert limits.names(partition, groups=True) == ["g1"]
     for app in ("x", "y", "z"):
         script.remove_app(app)
+    assert limits.names(partition) == ["ann", "bob"]
+    partition.former_users.clear()
     assert limits.names(partition) == ["ann"]
     holding = limits.holding(partition, "ann")
     assert (sum(holding.usage), holding.running) == (0, ())
