@@ -125,8 +125,7 @@ class _Process:
         )
         code = FOUND
         try:
-            if text is not None:
-                self._service.configure(text)
+            self._service.configure(text or "")  # none: the default, whose node order is logged
             self._handle_signals()
             await self._start()
             self._announce()

@@ -91,6 +91,8 @@ def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) 
     assert shown.names(partition, groups=True) == ["g1"]
     for app in ("x", "y", "z"):
         script.remove_app(app)
+    assert shown.names(partition) == ["ann", "bob"]
+    partition.former_users.clear()
     assert shown.names(partition) == ["ann"]
     holding = shown.holding(partition, "ann")
     assert (sum(holding.usage), holding.running) == (0, ())
