@@ -278,6 +278,7 @@ def _simulation(
 
 
 def _options(arguments: Namespace) -> SimulationOptions:
+    from quadriga.core.config import DEFAULT_NODE_SORT_POLICY
     from quadriga.sim.options import SimulationOptions
 
     if arguments.connect and (arguments.check or arguments.journal is not None):
@@ -293,7 +294,7 @@ def _options(arguments: Namespace) -> SimulationOptions:
             queue_map=tuple(_pair("--queue-map", text) for text in arguments.queue_map),
             user_map=tuple(_pair("--user-map", text) for text in arguments.user_map),
             policy=arguments.policy or "fifo",
-            node_sort=arguments.node_sort or "bestfit",
+            node_sort=arguments.node_sort or DEFAULT_NODE_SORT_POLICY,
             gang_admission=arguments.gang_admission or "atomic",
             seed=arguments.seed,
             start_s=arguments.latency_start,

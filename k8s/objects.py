@@ -9,7 +9,7 @@ An object is never changed: the next version of it replaces it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -173,6 +173,24 @@ class Volume(_Struct):
     iscsi: dict[str, Any] | None = None
 
 
+class SchedulingGroup(_Struct):
+    """The PodGroup that the pod belongs to (since 1.36)."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadReference(_Struct):
+    """A group of a Workload that the pod belongs to (1.35 only)."""
+
+    name: str = ""
+    pod_group: str = ""
+
+
+#: what an object says beyond a bound (``conversion.bounds``), and is dropped from it; "" for nearly all. It
+#: is no field of the API.
+_REFUSAL: Final = "quadriga/refusal"
+
+
 class PodSpec(_Struct):
     scheduler_name: str = ""
     node_name: str = ""
@@ -192,7 +210,10 @@ class PodSpec(_Struct):
     image_pull_secrets: tuple[NamedReference, ...] = ()
     scheduling_gates: tuple[NamedReference, ...] = ()
     resource_claims: tuple[NamedReference, ...] = ()
+    restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class PodCondition(_Struct):
@@ -215,12 +236,16 @@ class PodStatus(_Struct):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resize: str = ""
+    #: of the pod as a whole
+    allocated_resources: Quantities = {}
+    resources: ResourceRequirements | None = None
 
 
 class Pod(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+    refusal: str = msgspec.field(default="", name=_REFUSAL)
 
     @property
     def uid(self) -> str:
@@ -261,6 +286,7 @@ class Node(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+    refusal: str = msgspec.field(default="", name=_REFUSAL)
 
     @property
     def name(self) -> str:
@@ -269,6 +295,7 @@ class Node(_Struct):
 
 class Namespace(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
+    refusal: str = msgspec.field(default="", name=_REFUSAL)
 
 
 class PriorityClass(_Struct):

@@ -36,8 +36,6 @@ __all__ = ["OPTIONS", "QUEUES", "Demo"]
 QUEUES: Final = """\
 partitions:
   - name: default
-    nodesortpolicy:
-      type: bestfit
     queues:
       - name: root
         submitacl: '*'

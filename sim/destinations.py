@@ -55,6 +55,8 @@ class Destinations:
         #: the longest delay (ns) that a queue waits before it acts for a pending ask
         self.longest_delay = 0
         self.partition = DEFAULT_PARTITION
+        #: the node ordering policy of the partition in a given configuration
+        self.node_sort = ""
         self._leaves: dict[str, str] = {}
         if config is not None:
             self._read(config)
@@ -87,6 +89,7 @@ class Destinations:
             raise ConfigurationRefused("the queue configuration has no partition to run in")
         chosen = next((p for p in partitions if p.name == DEFAULT_PARTITION), partitions[0])
         self.partition = chosen.name
+        self.node_sort = chosen.node_sort_policy
         queues = list(_walk(chosen.root))
         self.preempts = chosen.preemption_enabled and any(map(_guarantees, queues))
         self.longest_delay = max(max(_delays(queue)) for queue in queues)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quadriga.core import Options
-from quadriga.core.config import NODE_SORT_POLICIES
+from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 
 __all__ = [
     "ADMISSIONS",
@@ -51,7 +51,7 @@ class SimulationOptions:
     queue_map: tuple[tuple[str, str], ...] = ()
     user_map: tuple[tuple[str, str], ...] = ()
     policy: str = "fifo"
-    node_sort: str = "bestfit"
+    node_sort: str = DEFAULT_NODE_SORT_POLICY
     gang_admission: str = "atomic"
     seed: int = 1
     start_s: float = 1.0

@@ -91,6 +91,7 @@ def _head(data: dict[str, Any]) -> str:
             f"{workload['name']}: {workload['days']:g} days of submissions",
             f"  {workload['nodes']:,} nodes ({', '.join(sizes)}), {workload['queues']} queues,"
             f" {workload['users']} users",
+            f"  node order: {data['options']['node_sort']}",
             *wrap(workload["source"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
         )
     )

@@ -47,6 +47,8 @@ class Facts:
 
     workload: Workload
     options: SimulationOptions
+    #: the node ordering policy in force
+    node_sort: str
     fates: list[Fate]
     usage: Usage
     holdings: list[Holding]
@@ -73,7 +75,7 @@ class Report:
         self.fates = facts.fates
         self.data: dict[str, Any] = {
             "workload": _workload(facts.workload),
-            "options": _options(facts.options),
+            "options": _options(facts),
             "jobs": _jobs(facts),
             "gangs": _gangs(facts),
             "preemption": {
@@ -135,12 +137,18 @@ def _workload(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _options(options: SimulationOptions) -> dict[str, Any]:
+def _options(facts: Facts) -> dict[str, Any]:
+    """The options in force. A given configuration decides for each queue what `policy` and
+    `gang_admission` say for all queues otherwise."""
+    options = facts.options
     told = asdict(options)
+    told["node_sort"] = facts.node_sort
     for name in ("queue_map", "user_map"):
         told[name] = dict(told[name])
     told["placeholder_timeout_s"] = options.placeholder_timeout_in_force_s
     told["config"] = "of the workload's queues" if options.config is None else "given"
+    if options.config is not None:
+        told["policy"] = told["gang_admission"] = None
     # options that do not change the result
     for name in ("journal", "check"):
         del told[name]

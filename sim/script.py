@@ -54,7 +54,7 @@ partitions:
           - name: default
 """
 
-_OPTIONS: Final = Options(journal_size=None, gang_admission="whole")
+_OPTIONS: Final = Options(journal_size=None, gang_admission="whole", node_sort_policy="fair")
 
 #: kinds of release that the resource manager confirms (R2)
 _BY_CORE: Final = (

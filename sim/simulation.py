@@ -142,6 +142,7 @@ class Simulation:
             Facts(
                 workload=self.workload,
                 options=self.options,
+                node_sort=self.destinations.node_sort or self.options.node_sort,
                 fates=self.manager.fates,
                 usage=self.usage,
                 holdings=self.manager.held_until(self.usage.until),

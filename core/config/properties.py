@@ -2,21 +2,24 @@
 
 A queue has properties of any name, whose values are texts. Known properties are
 parsed; if a value is invalid, the default applies and the reason is returned.
-Unknown properties stay in the queue's raw properties.
+Unknown properties stay in the queue's raw properties, and are named in a warning.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 
 from quadriga.core.config.durations import parse_duration
 
-__all__ = ["Properties", "inherit", "parse_properties"]
+__all__ = ["Properties", "inherit", "parse_properties", "unknown_properties"]
 
 _SECOND: Final = 1_000_000_000
+#: a longer name is like no known one
+_LONGEST_NAME: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,22 @@ def parse_properties(raw: Mapping[str, str]) -> tuple[Properties, dict[str, str]
             except ValueError as error:
                 refused[name] = f"{error}; the default is used"
     return Properties(**values), refused
+
+
+def unknown_properties(names: Iterable[str]) -> dict[str, str]:
+    """The reason for each name that no property has, with the nearest known one. It has no effect: not
+    here, and hardly in a program that reads the queue's properties."""
+    return {
+        name: f"unknown property, without effect{_nearest(name)}"
+        for name in names
+        if name not in _KNOWN
+    }
+
+
+def _nearest(name: str) -> str:
+    # the comparison takes time with the square of the length, and no known name is this long
+    close = get_close_matches(name.lower(), _KNOWN, 1) if len(name) <= _LONGEST_NAME else []
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:

@@ -16,7 +16,7 @@ from quadriga.core.config.acl import ACL, DENY, AclError, read_acl
 from quadriga.core.config.amounts import Amounts, excess, read_amounts, tighter, unless_zero
 from quadriga.core.config.limits import Bounds, check_limits, read_limits
 from quadriga.core.config.location import Location
-from quadriga.core.config.properties import inherit, parse_properties
+from quadriga.core.config.properties import inherit, parse_properties, unknown_properties
 from quadriga.core.config.reader import Mapping, Scalar
 from quadriga.core.config.tree import ChildTemplate, QueueConfig
 
@@ -106,9 +106,7 @@ def _read_queue(
         )
     raw_properties = inherit(above.properties, fields["properties"].text_map())
     properties, refused = parse_properties(raw_properties)
-    for key, entry in fields["properties"].entries().items():
-        if key in refused:
-            entry.warning(refused[key])
+    _warn_of_properties(fields["properties"], refused)
 
     limits = read_limits(fields["limits"])
     bounds = check_limits(fields["limits"], limits, own_max, max_applications, above.bounds)
@@ -169,17 +167,32 @@ def _read_children(
     return tuple(children), dict(guaranteed_below)
 
 
+def _warn_of_properties(location: Location, refused: dict[str, str]) -> None:
+    """Warn of properties without effect: values that were ``refused``, and names that are unknown."""
+    entries = location.entries()
+    reasons = {**refused, **unknown_properties(entries)}
+    for key, entry in entries.items():
+        if key in reasons:
+            entry.warning(reasons[key])
+
+
 def _read_template(location: Location) -> ChildTemplate | None:
     """Return the template at `location`; None if it sets nothing."""
     fields = location.fields("maxapplications", "properties", "resources")
     resources = fields["resources"].fields("guaranteed", "max")
     template = ChildTemplate(
         max_applications=fields["maxapplications"].count(),
-        properties=fields["properties"].text_map(),
+        properties=_template_properties(fields["properties"]),
         guaranteed=unless_zero(read_amounts(resources["guaranteed"])),
         max=unless_zero(read_amounts(resources["max"])),
     )
     return None if template == ChildTemplate(0, {}, None, None) else template
+
+
+def _template_properties(location: Location) -> dict[str, str]:
+    raw = location.text_map()
+    _warn_of_properties(location, parse_properties(raw)[1])
+    return raw
 
 
 def _read_acl(location: Location) -> ACL:

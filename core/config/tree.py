@@ -28,8 +28,11 @@ __all__ = [
 
 #: the names that ``nodesortpolicy.type`` may have
 NODE_SORT_POLICIES: Final = ("fair", "binpacking", "bestfit")
-#: YuniKorn's policy for a partition that names none
-DEFAULT_NODE_SORT_POLICY: Final = "fair"
+#: the policy of a partition that names none, wherever its queues are used: served, simulated or checked.
+#: YuniKorn's is ``fair`` (D290)
+DEFAULT_NODE_SORT_POLICY: Final = "bestfit"
+#: at most this number of partitions is listed by name
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +139,17 @@ class Configuration:
     """Accepted values that have no effect, such as an invalid property."""
     extra: dict[str, str] = field(default_factory=dict)
     """Settings of a resource manager, if the text is the output of a running configuration."""
+
+    @property
+    def node_order(self) -> str:
+        """The node ordering policy of each partition, for people: ``bestfit (partition default)``."""
+        names: dict[str, list[str]] = {}
+        for partition in self.partitions:
+            names.setdefault(partition.node_sort_policy, []).append(partition.name)
+        return ", ".join(f"{policy} ({_named(names)})" for policy, names in names.items())
+
+
+def _named(partitions: list[str]) -> str:
+    shown, more = partitions[:_NAMED], len(partitions) - _NAMED
+    listed = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return f"partition{'s' if len(partitions) > 1 else ''} {listed}"

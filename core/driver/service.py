@@ -150,7 +150,16 @@ class SchedulerService:
         self.scheduler.set_predicate(rm_id, predicate, self._callbacks.refusal(callback))
         preemption = self._callbacks.preemption_predicate(callback)
         self.scheduler.set_preemption_predicate(rm_id, preemption)
+        self._log_node_order(
+            f"resource manager {rm_id}", request.config.strip() or self._queues.text
+        )
         return outputs
+
+    def _log_node_order(self, whose: str, text: str) -> None:
+        """Log the node order, which a configuration need not name."""
+        if text.strip():
+            found = self.read_configuration("Configuration", text)
+            _log.info("%s: nodes are ordered by %s", whose, found.node_order)
 
     def _send(self, request: Request) -> None:
         done: Future[None] = Future()
@@ -175,7 +184,9 @@ class SchedulerService:
         return self.scheduler.apply(request, self._now())
 
     def _update(self, request: UpdateConfigurationRequest) -> list[Output]:
-        return self._queues.update(request, self._now())
+        outputs = self._queues.update(request, self._now())
+        self._log_node_order(f"resource manager {request.rmID}", request.config)
+        return outputs
 
     # -- without waiting -------------------------------------------------------------------------
 
@@ -228,6 +239,7 @@ class SchedulerService:
         """Set the queues of resource managers that register with an empty configuration, also of those
         that have done so (``default_queues``). Raises ``RequestError``; then nothing has changed."""
         self._do(lambda: self._queues.replace(text, self._now()))
+        self._log_node_order("default queues", self._queues.text)
 
     # -- connections -----------------------------------------------------------------------------
 

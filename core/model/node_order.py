@@ -142,6 +142,10 @@ class NodeOrder:
         """The score of the node by the node policy, even if it is reserved."""
         raise NotImplementedError
 
+    def weigh(self, node: Node) -> None:
+        """Note what the policy's score of the node is made of."""
+        raise NotImplementedError
+
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """The unreserved node that the shape would fit most tightly; ``None`` clears its bit."""
         raise NotImplementedError

@@ -50,9 +50,11 @@ class Partition:
         "failed_nodes",
         "failed_preemptions",
         "foreign",
+        "former_users",
         "gang_admission",
         "groups",
         "hints",
+        "keep_users",
         "kinds",
         "name",
         "node_index",
@@ -118,6 +120,9 @@ class Partition:
         #: accounts of users, and of the groups that applications are charged to (2.5)
         self.users: dict[str, Account] = {}
         self.groups: dict[str, Account] = {}
+        #: users whose last application has ended, the latest last, and at most how many are kept
+        self.former_users: dict[str, None] = {}
+        self.keep_users = 0
 
         #: ``gang.admission`` of queues that set none (Q1)
         self.gang_admission = "atomic"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from quadriga.core.model.amounts import amount
 from quadriga.si import Quantity, Resource
 
 __all__ = [
@@ -31,6 +32,9 @@ Totals = list[int]
 
 #: largest quantity that the protocol can carry
 MAX_QUANTITY: Final = 2**63 - 1
+
+#: types that come first in a text
+_FIRST: Final = {"vcore": 0, "memory": 1}
 
 #: at most this many vectors are cached as messages
 _MAX_MESSAGES: Final = 1_000
@@ -100,6 +104,13 @@ class Registry:
         """``vcore=4000 memory=1024`` in order of names."""
         pairs = sorted(self.mapping(vector).items())
         return " ".join(f"{name}={value}" for name, value in pairs) or "nothing"
+
+    def words(self, vector: Iterable[int]) -> str:
+        """``500m CPU and 16 MiB memory``, for texts that people read."""
+        of_type = self.mapping(vector)
+        ordered = sorted(of_type, key=lambda name: (_FIRST.get(name, len(_FIRST)), name))
+        *first, last = [amount(name, of_type[name]) for name in ordered] or ["nothing"]
+        return f"{', '.join(first)} and {last}" if first else last
 
     def message(self, vector: Iterable[int]) -> Resource:
         """The vector as a message, without zeros. Callers copy it and never change it."""

@@ -144,7 +144,7 @@ class NodeIndex(NodeOrder):
         if self._policy.absolute and self._find_most() != self._most:
             self._stale = True
         else:
-            self._weigh(node)
+            self.weigh(node)
 
     def changed(self, node: Node) -> None:
         if node.free:
@@ -378,7 +378,7 @@ class NodeIndex(NodeOrder):
             return inf
         return self._policy.score(node)
 
-    def _weigh(self, node: Node) -> None:
+    def weigh(self, node: Node) -> None:
         """Note what the node's score is made of: its types in the order of their names, with their
         weights and the capacity that its amounts are shares of."""
         total = node.total
@@ -443,7 +443,7 @@ class NodeIndex(NodeOrder):
             node.position = position
             twin = first_of_size.setdefault(tuple(node.total), node)
             if twin is node:
-                self._weigh(node)
+                self.weigh(node)
             else:  # one copy for all, as each score reads it
                 node.weighed, node.weight = twin.weighed, twin.weight
             node.score = self._score(node)

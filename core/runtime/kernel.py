@@ -74,6 +74,8 @@ class Options:
     keep_ended_bytes: int | None = 32 << 20
     keep_rejected: int | None = 5_000
     keep_rejected_bytes: int | None = 8 << 20
+    #: bound of the users that each partition lists without an application, those that were last to have one
+    keep_users: int = 1_000
     #: the node ordering policy of partitions whose configuration names none
     node_sort_policy: str = DEFAULT_NODE_SORT_POLICY
     #: what runs the lifecycles: ``fast``, or ``stock``, the plain class of the library ``transitions``, which

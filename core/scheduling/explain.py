@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.model.account import WILDCARD
-from quadriga.core.model.gang import ASKS, NODES, PREDICATES, QUOTA
+from quadriga.core.model.amounts import amount
+from quadriga.core.model.gang import NODES, QUOTA
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.shapes import Shape
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.scheduling import gang
+from quadriga.core.scheduling.explain_gang import of_gang, of_members
 from quadriga.core.scheduling.explain_nodes import of_nodes
-from quadriga.core.scheduling.explanation import HOLDERS, Check, Explanation, Holder
-from quadriga.fsm import APPLICATION, RESOURCE_MANAGER
+from quadriga.core.scheduling.explanation import Check, Explanation, Holder
+from quadriga.core.scheduling.remedies import Changes, changes_for, whose
+from quadriga.core.scheduling.rivals import needs_a_slot
+from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from quadriga.core.model.account import Ledger
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
-    from quadriga.core.model.queue import Queue
-    from quadriga.core.model.resources import Totals, Vector
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.resources import Totals
+    from quadriga.core.scheduling.remedies import Change
 
-__all__ = ["Check", "Explanation", "Holder", "explain"]
+__all__ = ["Check", "Explanation", "Holder", "brief", "explain"]
 
 #: the checks that preemption can help
 _PREEMPTION_HELPS: Final = ("quota", "nodes")
+#: the checks that more or larger nodes can make pass, in the order in which the remedy is given to one
+_NODES_HELP: Final = ("node sizes", "nodes", "gang", "predicates", "quota")
+
+_NEXT: Final = "Nothing is in its way: it gets its place in the next round."
+_BEFORE_IT: Final = "Nothing is in its way but other asks, which may be served before it."
+_VICTIMS: Final = "Others have been preempted for it: it gets its place when they are gone."
 
 
 def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation:
@@ -40,22 +50,160 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     Without ``predicates`` the resource manager is not asked about each node, which may take long; its
     answers of the last round are used instead.
     """
-    shape = Shape(0, ask.kind.requires)
-    checks = [
-        *_of_application(kernel, ask),
-        *_of_gang(ask),
-        *_of_limits(ask),
-        *_of_queues(ask),
-    ]
-    checks.extend(of_nodes(kernel, ask, shape, predicates))
+    shape = ask.group.shape if ask.group is not None else Shape(0, ask.kind.requires)
+    members = _members(ask)
+    predicate = _remembering(kernel, ask) if predicates else None
+    checks = [*_before_nodes(ask, members, kernel.now)]
+    if members:
+        checks.extend(of_members(ask.app, members))
+        if checks[-1].passed:
+            checks.extend(_of_root(ask, members))
+    checks.extend(of_nodes(kernel, ask, shape, predicate, asked=predicates))
     # an ask that lacks neither quota nor a node needs no preemption
     lacks = any(not each.passed and each.about in _PREEMPTION_HELPS for each in checks)
-    lacks = lacks or (waits_with_its_gang(ask) and ask.app.gang.lacks in (NODES, QUOTA))
-    passed, story, remedy = story_of(kernel, ask)
-    checks.append(Check("preemption", passed or not lacks, story, remedy))
+    lacks = lacks or (bool(members) and ask.app.gang.lacks in (NODES, QUOTA))
+    passed, story = story_of(kernel, ask)
+    checks.append(Check("preemption", passed or not lacks, story))
+    changes = Changes([], 0)
+    if not _has_its_room(ask):
+        accepts, condition = _predicates_of(kernel, ask, predicate)
+        changes = changes_for(kernel.now, ask, members, shape, accepts, condition)
+    together: tuple[str, ...] = ()
+    if any(not each.passed for each in checks):
+        checks, together = _with_remedies(checks, changes)
     # a check that passes needs no remedy
-    told = tuple(replace(c, remedy="", verdict="") if c.passed else c for c in checks)
-    return Explanation(ask.key, told, _verdict(ask, told))
+    told = tuple(replace(c, remedy="", verdict="", until="") if c.passed else c for c in checks)
+    verdict = _verdict(ask, told)
+    if verdict == _NEXT and (changes.all or not changes.certain):
+        verdict = _BEFORE_IT
+    return Explanation(ask.key, told, verdict, together)
+
+
+def brief(ask: Ask, now: int) -> str:
+    """The verdict without the nodes: what the ask waits for, in one sentence, for a list of many.
+
+    The nodes are not looked at one by one, so it does not say which of them comes nearest.
+    """
+    if ask.app.partition.nodes and awaits_victims(ask):
+        return _VICTIMS
+    members = _members(ask)
+    for check in _before_nodes(ask, members, now):
+        if not check.passed:
+            return _sentence(check)
+    if members and ask.app.gang.lacks:
+        return _sentence(next(iter(of_members(ask.app, members))))
+    partition, group = ask.app.partition, ask.group
+    if ask in partition.waiting.deferred_asks:
+        return "The resource manager has refused it on every node with room."
+    if group is None or group.shape.allocate & partition.node_index.feasible:
+        return _NEXT
+    return "No node has room for it."
+
+
+def _members(ask: Ask) -> list[AskGroup]:
+    """The groups of asks that are placed together with this one (Q2)."""
+    return ask.app.gang.members if waits_with_its_gang(ask) else []
+
+
+def _before_nodes(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check]:
+    """Yield all checks but those of nodes, in order."""
+    yield from _of_application(ask, now)
+    yield from of_gang(ask, members)
+    demand = _demand(ask, members)
+    yield from _of_limits(ask, demand, bool(members))
+    yield from _of_queues(ask, demand, bool(members))
+
+
+def _demand(ask: Ask, members: Sequence[AskGroup]) -> dict[int, int]:
+    """What the ask, or all members of its gang together, ask for by type."""
+    if not members:
+        return {at: value for at, value in enumerate(ask.kind.vector) if value > 0}
+    demand: dict[int, int] = {}
+    for group in members:
+        pending = group.pending
+        for at, value in group.shape.need:
+            demand[at] = demand.get(at, 0) + value * pending
+    return demand
+
+
+def _with_remedies(checks: list[Check], changes: Changes) -> tuple[list[Check], tuple[str, ...]]:
+    """The checks with the change that makes the ask start; or, if several are needed together, with a
+    check that names them, and the changes (Q15)."""
+    until = [each.until for each in checks if each.until and not each.passed]
+    needed = (*until, *(each.text for each in changes.all))
+    if len(needed) == 1 and changes.all and changes.certain:
+        change = changes.all[0]
+        if changes.others:
+            change = change._replace(text=f"{change.text} (with {changes.others})")
+        return _with_remedy(checks, change), ()
+    checks = [replace(each, remedy="") if each.remedy else each for each in checks]
+    if not changes.all or (len(needed) == 1 and changes.certain):
+        return checks, ()
+    if len(until) + changes.own > 1:
+        said = "no single change is enough, all of these are needed"
+    else:
+        said = "no single change is certain to be enough, "
+        said += "these together are" if changes.certain else "this is needed at least"
+    if not changes.certain:
+        said += ", and more if others are served before it"
+    elif changes.others:
+        said += f", with {changes.others}"
+    checks.append(Check("together", False, f"{said}: {'; '.join(needed)}"))
+    return checks, needed if changes.certain else ()
+
+
+def _has_its_room(ask: Ask) -> bool:
+    """Whether the ask takes the room of a placeholder or of what was preempted for it, so that it waits
+    for neither quota nor nodes."""
+    app = ask.app
+    if ask.planned is not None or awaits_victims(ask):
+        return True
+    if ask.kind.placeholder:
+        return False
+    task_group = app.gang.task_groups.get(ask.kind.task_group)
+    outgrown = ask.group is not None and ask.group.outgrown
+    return app.holding or (task_group is not None and task_group.can_replace and not outgrown)
+
+
+def _with_remedy(checks: list[Check], change: Change) -> list[Check]:
+    """The checks with the change as the remedy of the one that it makes pass."""
+    failing = [each for each in checks if not each.passed]
+    if change.subject:
+        chosen = [each for each in failing if each.subject == change.subject]
+    else:
+        chosen = [each for about in _NODES_HELP for each in failing if each.about == about][:1]
+    kept = [each for each in failing if each.remedy and not change.subject]
+    found = []
+    for each in checks:
+        if kept:  # a lent node (Q7)
+            found.append(each)
+        elif any(each is one for one in chosen or failing[:1]):
+            found.append(replace(each, remedy=change.text))
+        else:
+            found.append(replace(each, remedy="") if each.remedy else each)
+    return found
+
+
+def _remembering(kernel: Kernel, ask: Ask) -> Callable[[str], object] | None:
+    """The predicates for the ask, called once at most for each node; ``None`` if there are none."""
+    predicate = for_explanation(kernel, ask.app.partition.rm.rm_id)
+    return predicate and cache(lambda node_id: predicate(ask.ask_key, node_id, True))
+
+
+def _predicates_of(
+    kernel: Kernel, ask: Ask, predicate: Callable[[str], object] | None
+) -> tuple[Callable[[Node], bool], str]:
+    """Whether the predicates may accept a node for the ask, and what a new node has to meet for them."""
+    partition = ask.app.partition
+    if kernel.predicates.get(partition.rm.rm_id) is None:
+        return lambda node: True, ""
+    condition = " that the predicates accept"
+    if predicate is not None:
+        return lambda node: not predicate(node.node_id), condition
+    if ask in partition.waiting.deferred_asks:
+        shape = Shape(0, ask.kind.requires)
+        return lambda node: not shape.fits(node.available), condition
+    return lambda node: True, condition
 
 
 def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
@@ -66,15 +214,18 @@ def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
     """
     failing = [each for each in checks if not each.passed]
     if not failing:
-        return "Nothing is in its way: it gets its place in the next round."
+        return _NEXT
     never = next((each for each in failing if each.about == "node sizes"), None)
     if never is None and awaits_victims(ask):
-        return "Others have been preempted for it: it gets its place when they are gone."
-    first = never or failing[0]
-    return first.verdict or f"{first.text[:1].upper()}{first.text[1:]}."
+        return _VICTIMS
+    return _sentence(never or failing[0])
 
 
-def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
+def _sentence(check: Check) -> str:
+    return check.verdict or f"{check.text[:1].upper()}{check.text[1:]}."
+
+
+def _of_application(ask: Ask, now: int) -> Iterator[Check]:
     app = ask.app
     rm = app.partition.rm
     connected = RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.DISCONNECT)
@@ -83,6 +234,7 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
         connected,
         f"resource manager {rm.rm_id} is {rm.state}",
         verdict=f"Resource manager {rm.rm_id} is {rm.state}: nothing is allocated for it.",
+        until=f"resource manager {rm.rm_id} has to connect again",
     )
     asked = f" ({app.queue_asked!r} was asked for)" if app.queue_asked else ""
     yield Check("placement", True, f"queue {app.queue.path} by {app.placed_by}{asked}")
@@ -92,14 +244,16 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
         served,
         f"application {app.app_id} is {app.state}",
         verdict=f"Application {app.app_id} is {app.state} and gets nothing in that state.",
+        until=f"application {app.app_id} has to leave the state {app.state}",
     )
     if app.backoff_until:
-        left = (app.backoff_until - kernel.now) / SECOND
+        left = (app.backoff_until - now) / SECOND
         yield Check(
             "backoff",
             False,
             f"too many asks found no place: left alone for {left:g} s",
             verdict=f"Too many asks of its application found no place: none is tried for {left:g} s.",
+            until=f"{left:g} s have to pass",
         )
     leaf = app.queue
     if (
@@ -116,225 +270,101 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
             f"{first.app_id} now.",
             holders=(Holder(first.app_id),),
             held=1,
+            until=f"application {first.app_id} has to start and run",
         )
-    if (
-        APPLICATION.allows(app.state, application_fsm.RUN)
-        and app.state not in application_fsm.COUNTED
-    ):
-        if app not in leaf.admitted:
-            for queue in leaf.lineage:
+    if not needs_a_slot(app):
+        return
+    for queue in leaf.lineage:
+        yield Check(
+            "maxapplications",
+            queue.admits(),
+            f"queue {queue.path} runs {queue.running + len(queue.admitted)} of "
+            f"{queue.max_applications or 'unlimited'} applications",
+            subject=f"queue {queue.path}",
+        )
+    if not app.counted:
+        for ledger in app.limiting:
+            if ledger.max_applications:
                 yield Check(
-                    "maxapplications",
-                    queue.admits(),
-                    f"queue {queue.path} runs {queue.running + len(queue.admitted)} of "
-                    f"{queue.max_applications or 'unlimited'} applications",
-                    f"raise maxapplications of {queue.path}",
+                    "limit of applications",
+                    ledger.admits(),
+                    f"{whose(ledger)} runs {len(ledger.running)} of "
+                    f"{ledger.max_applications} applications",
+                    subject=whose(ledger),
                 )
-        if not app.counted:
-            for ledger in app.limiting:
-                if ledger.max_applications:
-                    yield Check(
-                        "limit of applications",
-                        ledger.admits(),
-                        f"{_whose(ledger)} runs {len(ledger.running)} of "
-                        f"{ledger.max_applications} applications",
-                        f"raise maxapplications of {_whose(ledger)}",
-                    )
 
 
-def _whose(ledger: Ledger) -> str:
-    """Return ``user joe in root.a``, with a note if the limit is a wildcard."""
-    shared = " (limit *)" if ledger.wildcard and ledger.account.name != WILDCARD else ""
-    return f"{ledger.account.kind} {ledger.account.name} in {ledger.queue.path}{shared}"
-
-
-def _of_gang(ask: Ask) -> Iterator[Check]:
-    app = ask.app
-    text = app.partition.registry.text
-    if ask.planned is not None and ask.planned.partner is not None:
-        placeholder = ask.planned.partner
-        yield Check(
-            "replacement",
-            False,
-            f"takes over placeholder {placeholder.uuid} on {placeholder.node.node_id}, "
-            "whose release has yet to be confirmed (G29)",
-            verdict=f"It takes over placeholder {placeholder.uuid} as soon as the resource manager "
-            "has confirmed its release.",
-            node=placeholder.node.node_id,
-        )
-        return
-    if ask.planned is not None:
-        yield Check(
-            "replacement",
-            False,
-            f"its placeholder is gone, node {ask.planned.node.node_id} drains, and no other node has "
-            "room: its quota is kept for it (X39)",
-        )
-        return
-    if app.gang.size is None and ask.kind.placeholder:
-        return
-    closed = gang.gate(app) if ask.kind.placeholder else None
-    if closed is None and app.gang.lacks and ask.group is not None:
-        if app.gang.starts_whole(ask.group):
-            yield _of_wait(app)
-            return
-    if ask.kind.placeholder:
-        if closed is None:
-            yield Check("gang", True, "the whole gang fits the quotas, or has started")
-        else:
-            yield from _of_gate(app, *closed)
-    elif app.gang.size is not None and app.holding:
-        have, need = text(app.allocated_placeholder), text(app.gang.size)
-        yield Check(
-            "gang",
-            False,
-            f"held until the gang is complete: has {have} of {need} (X9)",
-            verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
-        )
-    elif (
-        ask.kind.task_group in app.gang.task_groups
-        and app.gang.task_groups[ask.kind.task_group].can_replace
-    ):
-        group = app.gang.task_groups[ask.kind.task_group]
-        if ask.group is not None and ask.group.outgrown:
-            yield Check(
-                "gang",
-                False,
-                f"larger than every placeholder of task group {group.name}, and with one of them gone "
-                "there is not enough room on a node and in the quotas: served like other asks (X37)",
-            )
-            return
-        yield Check(
-            "gang",
-            bool(group.available),
-            f"waits for a placeholder of task group {group.name}: {group.count} in all, "
-            f"{group.pending} pending, {group.replaced} replaced, {group.timed_out} given up",
-            verdict=f"It waits for a placeholder of task group {group.name} to take over.",
-        )
-
-
-def _of_wait(app: Application) -> Check:
-    """Return the check of a gang whose members wait to be placed in one step (Q2, Q8)."""
-    own, text = app.gang, app.partition.registry.text
-    holders: tuple[Holder, ...] = ()
-    if own.lacks == ASKS:
-        said = f"the gang waits for its asks: it has announced {text(own.size or ())}"
-        said += f", and asked for {text(app.pending)} so far"
-    elif own.lacks == NODES:
-        ready = own.outstanding - own.missing
-        said = f"{ready} of {own.outstanding} members of the gang could start now"
-        said += ", and they are placed together or not at all"
-        gatherer = app.partition.waiting.gatherer
-        if gatherer is app:
-            said += f"; it keeps {len(app.reservations)} nodes for them"
-        elif gatherer is not None:
-            said += f"; the gang {gatherer.app_id} keeps {len(gatherer.reservations)} nodes"
-            holders = (Holder(gatherer.app_id, amount=len(gatherer.reservations)),)
-    elif own.lacks == PREDICATES:
-        said = "the resource manager's predicates refused a member of the gang on every node"
-    else:
-        said = f"a {own.lacks} has no room for all outstanding members of the gang"
-    return Check(
-        "gang",
-        False,
-        f"{said} (Q2)",
-        verdict=f"{said[:1].upper()}{said[1:]}.",
-        holders=holders,
-        held=len(holders),
-    )
-
-
-def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:
-    """Yield a check for each resource type that the gang lacks in the queue that stops it.
-
-    ``free`` is the room that the gate found there.
-    """
-    names = app.partition.registry.names
-    for (index, limit), left in zip(queue.limits, free, strict=True):
-        asked = whole[index] if index < len(whole) else 0
-        used, kept = queue.allocated[index], queue.reserved_headroom[index]
-        if not asked or asked <= max(0, left):
-            continue
-        name = names[index]
-        holders = [
-            Holder(each.app_id, amount=owed)
-            for each in _applications(queue)
-            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
-        ]
-        shown = tuple(holders[:HOLDERS])
-        for_whom = "".join(
-            f", {name}={each.amount} kept for the gang {each.application}" for each in shown
-        )
-        if len(holders) > len(shown):
-            rest = kept - sum(each.amount for each in shown)
-            for_whom += f", {name}={rest} kept for {len(holders) - len(shown)} other gangs"
-        room = f"queue {queue.path} has room for {name}={max(0, left)}"
-        yield Check(
-            "gang",
-            False,
-            f"the whole gang needs {name}={asked}, {room}: limit {name}={limit}, "
-            f"used {name}={used}{for_whom} (X16)",
-            f"{name}={asked - left} more in {queue.path}",
-            f"queue {queue.path}",
-            name,
-            (
-                ("limit", limit),
-                ("used", used),
-                ("kept", kept),
-                ("asked", asked),
-                ("headroom", left),
-            ),
-            verdict=f"The whole gang has to fit before it starts: it needs {name}={asked}, and {room}.",
-            holders=shown,
-            held=len(holders),
-        )
-
-
-def _applications(queue: Queue) -> Iterator[Application]:
-    """Yield the applications of the queue and all below, in order of queues and submission."""
-    for each in queue.walk():
-        if isinstance(each, LeafQueue):
-            yield from sorted(each.apps.values(), key=lambda app: app.seq)
-
-
-def _of_limits(ask: Ask) -> Iterator[Check]:
+def _of_limits(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]:
     for ledger in ask.app.limiting:
-        owner = _whose(ledger)
-        yield from _amounts(ask, "limit", owner, f"for {owner}", ledger.resources, ledger.usage)
+        for at, limit in ledger.resources:
+            if demand.get(at):
+                yield _amount(
+                    ask, "limit", whose(ledger), at, limit, ledger.usage, 0, demand[at], whole
+                )
 
 
-def _of_queues(ask: Ask) -> Iterator[Check]:
-    queues = ask.app.queue.lineage
-    for queue in queues[:-1] if ask.required_node else queues:  # root's max does not bound it (2.8)
-        owner, where = f"queue {queue.path}", f"in {queue.path}"
-        yield from _amounts(ask, "quota", owner, where, queue.limits, queue.allocated)
+def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]:
+    """Yield a check for each quota. A gang that is placed together has to fit as a whole, and what is
+    reserved for other gangs is not free for it (G8)."""
+    app = ask.app
+    closed = gang.gate(app) if whole and ask.kind.placeholder else None
+    for queue in app.queue.lineage:
+        if queue.parent is None and (whole or ask.required_node):
+            continue  # it does not bound them, or is explained with the nodes (2.8, G12)
+        if closed is not None and queue is closed[0]:
+            continue  # the gate has been explained
+        for at, limit in queue.limits:
+            if demand.get(at):
+                kept = 0
+                if whole:
+                    own = app.reserved_headroom
+                    kept = queue.reserved_headroom[at] - (own[at] if at < len(own) else 0)
+                owner = f"queue {queue.path}"
+                yield _amount(
+                    ask, "quota", owner, at, limit, queue.allocated, kept, demand[at], whole
+                )
 
 
-def _amounts(
+def _of_root(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
+    """Yield the checks of all nodes together, for a gang whose members fit them one by one: other nodes
+    may hold more than they have."""
+    root, demand = ask.app.partition.root, _demand(ask, members)
+    for at, limit in root.limits:
+        if demand.get(at):
+            yield _amount(
+                ask, "quota", "queue root", at, limit, root.allocated, 0, demand[at], True
+            )
+
+
+def _amount(
     ask: Ask,
     about: str,
     owner: str,
-    where: str,
-    limits: tuple[tuple[int, int], ...],
+    at: int,
+    limit: int,
     usage: Totals,
-) -> Iterator[Check]:
-    """Yield a check for each resource type of the ask that a quota or a limit bounds."""
-    names = ask.app.partition.registry.names
-    vector = ask.kind.vector
-    for index, limit in limits:
-        asked = vector[index] if index < len(vector) else 0
-        if asked:
-            used = usage[index]
-            left = limit - used
-            yield Check(
-                about,
-                asked <= left,
-                f"{owner}: {names[index]} limit {limit}, used {used}, "
-                f"asked {asked}, headroom {left}",
-                f"{asked - left} more {names[index]} {where}",
-                owner,
-                names[index],
-                (("limit", limit), ("used", used), ("asked", asked), ("headroom", left)),
-                verdict=f"The {about} of {owner} has {names[index]}={max(0, left)} left, and it asks "
-                f"for {names[index]}={asked}.",
-            )
+    kept: int,
+    asked: int,
+    whole: bool,
+) -> Check:
+    """Return the check of one resource type that a quota or a limit bounds."""
+    name = ask.app.partition.registry.names[at]
+    used = usage[at]
+    left = limit - used - kept
+    size, room = amount(name, asked), amount(name, max(0, left))
+    who = "its gang asks" if whole else "it asks"
+    if owner == "queue root":
+        verdict = f"The cluster is full: all nodes together have {room} left, and {who} for {size}."
+    else:
+        verdict = f"The {about} of {owner} has {room} left, and {who} for {size}."
+    reserved = f", kept for other gangs {amount(name, kept)}" if kept else ""
+    return Check(
+        about,
+        asked <= max(0, left),
+        f"{owner}: limit {amount(name, limit)}, used {amount(name, used)}{reserved}, "
+        f"asked {size}, headroom {amount(name, left)}",
+        subject=owner,
+        type=name,
+        numbers=(("limit", limit), ("used", used), ("asked", asked), ("headroom", left)),
+        verdict=verdict,
+    )

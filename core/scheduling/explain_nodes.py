@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.model.amounts import type_name
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.scheduling.explanation import HOLDERS, Check, Holder
 from quadriga.fsm.table import SECOND
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
@@ -33,8 +33,16 @@ _REFUSED: Final = Check(
 )
 
 
-def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterator[Check]:
-    """Yield the checks of nodes, grouped by the reason why they cannot take the ask."""
+def of_nodes(
+    kernel: Kernel,
+    ask: Ask,
+    shape: Shape,
+    predicate: Callable[[str], object] | None,
+    *,
+    asked: bool,
+) -> Iterator[Check]:
+    """Yield the checks of nodes, grouped by the reason why they cannot take the ask. Unless the predicates
+    are ``asked``, what they said in the last round counts."""
     partition = ask.app.partition
     nodes = list(partition.nodes.values())
     if ask.required_node:
@@ -45,7 +53,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         return
     yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
     yield from _reservations(ask)
-    if not predicates and ask in partition.waiting.deferred_asks:
+    if not asked and ask in partition.waiting.deferred_asks:
         yield _REFUSED
     draining, kept, free = [], [], []
     lacking: dict[tuple[int, ...], list[Node]] = {}
@@ -59,7 +67,6 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         else:
             free.append(node)
     refused: dict[str, int] = {}
-    predicate = for_explanation(kernel, partition.rm.rm_id) if predicates else None
     unanswered = 0
 
     def in_order(node: Node) -> tuple[bool, float, str]:
@@ -67,7 +74,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         return node.reservation is None, partition.node_index.score(node), node.node_id
 
     for node in sorted(free, key=in_order):
-        reason = predicate and predicate(ask.ask_key, node.node_id, True)
+        reason = predicate and predicate(node.node_id)
         if not reason:
             yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)
             return
@@ -100,31 +107,29 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
 def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
     """Return the check for an ask that is larger than every node."""
     registry = ask.app.partition.registry
-    whole = registry.text(ask.kind.vector)
+    whole = registry.words(ask.kind.vector)
     if ask.required_node and not nodes:
         text = f"required node {ask.required_node} is not there"
         verdict = f"Node {ask.required_node}, which it requires, is not there."
-        return Check("node sizes", False, text, f"add node {ask.required_node}", verdict=verdict)
-    most = [max((node.total[index] for node in nodes), default=0) for index, _ in shape.need]
-    largest = " ".join(
-        f"{registry.names[index]}={value}"
-        for (index, _), value in zip(shape.need, most, strict=True)
-    )
+        return Check("node sizes", False, text, verdict=verdict)
+    most = [0] * len(registry)
+    for at, _ in shape.need:
+        most[at] = max((node.total[at] for node in nodes), default=0)
+    largest = registry.words(most)
     if ask.required_node:
         text = f"required node {ask.required_node} is too small for {whole}: it has {largest}"
         verdict = f"Node {ask.required_node}, which it requires, is too small for it."
-        remedy = f"make node {ask.required_node} as large as {whole}"
-        return Check("node sizes", False, text, remedy, verdict=verdict, node=ask.required_node)
+        return Check("node sizes", False, text, verdict=verdict, node=ask.required_node)
     if not nodes:
         text = f"no node is large enough for {whole}: there are no nodes"
     else:
         each = "" if len(nodes) == 1 else ", and none has all of it"
         text = (
             f"no node is large enough for {whole}: {_number(len(nodes))}, "
-            f"at most {largest or 'nothing'} among them{each}"
+            f"at most {largest} among them{each}"
         )
     verdict = f"No node is large enough for it: it needs {whole} on one node."
-    return Check("node sizes", False, text, f"add a node with {whole}", verdict=verdict)
+    return Check("node sizes", False, text, verdict=verdict)
 
 
 def _number(nodes: int) -> str:
@@ -214,7 +219,7 @@ def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]])
         (node for nodes in lacking.values() for node in nodes), key=distance, default=None
     )
     groups = {
-        ", ".join(registry.names[index] for index in short): nodes
+        ", ".join(type_name(registry.names[index]) for index in short): nodes
         for short, nodes in lacking.items()
     }
     for short, nodes in sorted(
@@ -226,7 +231,7 @@ def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]])
             continue
         name = nearest.node_id
         need = dict(shape.need)
-        less = registry.text(
+        less = registry.words(
             [max(0, need.get(at, 0) - free) for at, free in enumerate(nearest.available)]
         )
         first = nearest.reservation
@@ -239,7 +244,6 @@ def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]])
             "nodes",
             False,
             f"{text}; node {name} comes nearest and lacks {less}{kept}",
-            f"{less} more free on node {name}",
             verdict=f"No node has enough free room: node {name} comes nearest and lacks {less}{kept}.",
             node=name,
             holders=holders,

@@ -31,8 +31,9 @@ class Holder:
 class Check:
     """One check: what it is about, whether it passes, and its numbers in words.
 
-    ``remedy`` is the smallest change that would make it pass, if one can be named; ``verdict`` is a
-    sentence that says what fails. For programs, a check of a quota, a limit or the room for a gang has
+    ``remedy`` is a change that alone makes the ask start at the next round, if there is one (Q15);
+    ``verdict`` is a sentence that says what fails. ``until`` is what has to happen where no change of
+    quotas, limits or nodes makes the check pass. For programs, a check of a quota, a limit or the room for a gang has
     its owner (``subject``), its resource ``type``, and its ``numbers`` by name: limit, used, kept (for
     gangs that have started), asked, headroom. ``node`` is the node that the text names, ``holders``
     are the first holders of the room, and ``held`` is the number of all holders.
@@ -49,6 +50,7 @@ class Check:
     node: str = ""
     holders: tuple[Holder, ...] = ()
     held: int = 0
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,14 @@ class Explanation:
     """All checks of an ask.
 
     ``reasons`` are the texts of failed checks, in order; ``verdict`` says what has to happen first.
+    ``together`` are the changes that are needed together where no single one is enough; the last check
+    says so as well.
     """
 
     key: str
     checks: tuple[Check, ...]
     verdict: str = field(default="", compare=False)
+    together: tuple[str, ...] = ()
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -77,7 +82,9 @@ class Explanation:
 
     @property
     def remedies(self) -> tuple[str, ...]:
-        return tuple(check.remedy for check in self.checks if not check.passed and check.remedy)
+        """The changes of which each alone makes the ask start (Q15)."""
+        found = [check.remedy for check in self.checks if not check.passed and check.remedy]
+        return tuple(dict.fromkeys(found))
 
     @property
     def hopeless(self) -> bool:

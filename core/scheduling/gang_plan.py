@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["Lack", "Place", "Plan", "make_plan", "refund"]
+__all__ = ["Lack", "Place", "Plan", "could_start", "make_plan", "refund"]
 
 #: one member: its ask, and its node
 Place = tuple["Ask", "Node"]
@@ -88,19 +88,14 @@ def make_plan(
 ) -> Plan:
     """Plan all pending asks of these groups. ``kept`` are nodes that only this gang may use."""
     own = list(kept)
-    if len(groups) > 1:
-        capacity = partition.capacity
-        groups = sorted(
-            groups,
-            key=lambda group: (-_size(group.shape, capacity), group.rank or group.make_rank()),
-        )
-    members = [[ask for ask in group.asks.values() for _ in range(ask.pending)] for group in groups]
+    groups = _large_first(partition, groups)
+    members = _members_of(groups)
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if own or predicate is not None or not all(_is_plain(g.shape, partition) for g in groups):
         lacks = _count_lacks(partition, groups, members, own)
         if lacks:
             return Plan([], lacks)
-        return _Attempt(kernel, partition, own).run(groups, members)
+        return _Attempt(partition, own, predicate).run(groups, members)
     nodes = len(partition.node_index.nodes)
     counts_first = nodes <= _NODES_COUNTED * sum(map(len, members))
     if counts_first and (lacks := _count_lacks(partition, groups, members, own)):
@@ -112,6 +107,36 @@ def make_plan(
     if plan.crowded and (packed := _pack(partition, groups, members, own)):
         return Plan(packed, plan.lacks)
     return plan
+
+
+def could_start(
+    partition: Partition,
+    groups: list[AskGroup],
+    kept: Iterable[Node] = (),
+    more: Iterable[Node] = (),
+) -> int:
+    """The number of members of these groups that nodes have room for now, or that they would have with
+    ``more`` nodes. Nothing is charged, and predicates are not asked."""
+    groups = _large_first(partition, groups)
+    members = _members_of(groups)
+    attempt = _Attempt(partition, [*kept, *more], None)
+    if attempt.run(groups, members).places:
+        return sum(map(len, members))
+    return attempt.placed
+
+
+def _large_first(partition: Partition, groups: list[AskGroup]) -> list[AskGroup]:
+    if len(groups) < 2:
+        return groups
+    capacity = partition.capacity
+    return sorted(
+        groups,
+        key=lambda group: (-_size(group.shape, capacity), group.rank or group.make_rank()),
+    )
+
+
+def _members_of(groups: list[AskGroup]) -> list[list[Ask]]:
+    return [[ask for ask in group.asks.values() for _ in range(ask.pending)] for group in groups]
 
 
 def _is_plain(shape: Shape, partition: Partition) -> bool:
@@ -207,12 +232,12 @@ class _Attempt:
     """One plan in the making that charges nothing: the free amounts of a node are reduced member by
     member, and are put back at the end."""
 
-    __slots__ = ("_kernel", "_own", "_partition", "_places", "_taken")
+    __slots__ = ("_own", "_partition", "_places", "_predicate", "_taken")
 
-    def __init__(self, kernel: Kernel, partition: Partition, own: list[Node]) -> None:
-        self._kernel = kernel
+    def __init__(self, partition: Partition, own: list[Node], predicate: Any) -> None:
         self._partition = partition
         self._own = own
+        self._predicate = predicate
         self._places: list[Place] = []
         #: what each node that the plan uses had free at the beginning
         self._taken: dict[Node, list[int]] = {}
@@ -242,8 +267,9 @@ class _Attempt:
         return Plan(sorted(self._places, key=_by_arrival), lacks)
 
     @property
-    def _predicate(self) -> Any:
-        return self._kernel.predicates.get(self._partition.rm.rm_id)
+    def placed(self) -> int:
+        """The number of members that the last attempt has placed."""
+        return len(self._places)
 
     def _place(self, shape: Shape, asks: list[Ask]) -> int:
         """Place asks of one shape on the best nodes; return the number of those left over."""

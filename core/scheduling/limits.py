@@ -85,6 +85,17 @@ def release(app: Application) -> None:
             del account.applications[app]
             if not account.applications:
                 del accounts[account.name]
+                if not account.is_group:
+                    _keep(partition, account.name)
+
+
+def _keep(partition: Partition, name: str) -> None:
+    """Remember a user without applications, among the latest of them."""
+    kept = partition.former_users
+    kept.pop(name, None)
+    kept[name] = None
+    if len(kept) > partition.keep_users:
+        del kept[next(iter(kept))]
 
 
 def rebind(partition: Partition) -> None:
@@ -208,8 +219,11 @@ def _level_of(app: Application, ledger: Ledger) -> Level:
 
 
 def names(partition: Partition, *, groups: bool = False) -> list[str]:
-    """Return the users (or groups) with an application or a limit of their own, sorted by name."""
+    """Return the users (or groups) with an application or a limit of their own, and the users whose last
+    application has ended, sorted by name."""
     found = set(partition.groups if groups else partition.users)
+    if not groups:
+        found.update(partition.former_users)
     for queue in partition.queues():
         found.update(queue.group_limits if groups else queue.user_limits)
     if not groups:  # the wildcard is not a user, but it is the account of all other groups
@@ -221,7 +235,8 @@ def holding(partition: Partition, name: str, *, group: bool = False) -> Holding:
     """Return the usage and limits of a user (or group), from root down. Raises ``KeyError``."""
     account = (partition.groups if group else partition.users).get(name)
     if account is None:
-        if name not in names(partition, groups=group):
+        former = not group and name in partition.former_users
+        if not former and name not in names(partition, groups=group):
             raise KeyError(name)
         account = Account(name, is_group=group)
     return account.holding(partition.root)

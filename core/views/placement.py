@@ -12,17 +12,22 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.views.objects import PlacementObject, RuleFilter, RuleObject
 
-__all__ = ["placement_object"]
+__all__ = ["placement_object", "rule_objects"]
 
 
 def placement_object(partition: Partition) -> PlacementObject:
+    """The rules of a partition with its name, as in a state dump."""
+    return {"partition": partition.name, "rules": rule_objects(partition)}
+
+
+def rule_objects(partition: Partition) -> list[RuleObject]:
     """The rules in order of evaluation, with the two that are not configured: ``provided`` if there are no
     rules, and ``recovery``, which always comes last (2.3)."""
     rules = [_rule_object(rule) for rule in partition.config.placement_rules]
     if not rules:
         rules.append({"name": "provided", "parameters": {"create": "false"}})
     rules.append({"name": "recovery", "parameters": {"queue": RECOVERY_QUEUE}})
-    return {"partition": partition.name, "rules": rules}
+    return rules
 
 
 def _rule_object(rule: PlacementRule) -> RuleObject:

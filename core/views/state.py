@@ -48,7 +48,7 @@ from quadriga.core.views.partitions import (
     containers_of,
     partition_object,
 )
-from quadriga.core.views.placement import placement_object
+from quadriga.core.views.placement import placement_object, rule_objects
 from quadriga.core.views.queues import queue_object
 from quadriga.core.views.users import group_object, group_objects, user_object, user_objects
 from quadriga.fsm import application as application_fsm
@@ -125,8 +125,8 @@ class Views:
         """One queue by its path; the queues below only with ``subtree``, their names always."""
         return queue_object(self._queue(self._partition(partition), queue), tree=subtree)
 
-    def placement_rules(self, partition: str) -> objects.PlacementObject:
-        return placement_object(self._partition(partition))
+    def placement_rules(self, partition: str) -> list[objects.RuleObject]:
+        return rule_objects(self._partition(partition))
 
     # -- applications ------------------------------------------------------------------------------
 

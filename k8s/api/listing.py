@@ -86,10 +86,11 @@ class Event(Generic[T]):
 
 
 class Decoders(Generic[T]):
-    """The decoders of one kind of object."""
+    """The decoders of one kind of object. ``within`` returns what of an object is within the bounds."""
 
-    def __init__(self, kind: type[T]) -> None:
+    def __init__(self, kind: type[T], within: Callable[[T], T] | None = None) -> None:
         self.kind = kind
+        self._within = within
         self._share: Callable[[Any], None] = _SHARE.get(kind, _share_metadata)
         page = msgspec.defstruct(
             f"{kind.__name__}Page",
@@ -118,7 +119,9 @@ class Decoders(Generic[T]):
         except msgspec.ValidationError:
             found = self._raw_page.decode(body)
             items = list(self._one_by_one(found.items or []))
-        share = self._share
+        share, within = self._share, self._within
+        if within is not None:
+            items = list(map(within, items))
         for each in items:
             share(each)
         return Page(found.metadata.resource_version, found.metadata.continue_, items)
@@ -141,8 +144,9 @@ class Decoders(Generic[T]):
         version = found.object.metadata.resource_version
         if found.type == BOOKMARK:
             return Event(BOOKMARK, version, None)
-        self._share(found.object)
-        return Event(found.type, version, found.object)
+        new = found.object if self._within is None else self._within(found.object)
+        self._share(new)
+        return Event(found.type, version, new)
 
     def _odd_event(self, line: bytes) -> Event[T] | WatchError:
         raw = self._raw_event.decode(line)

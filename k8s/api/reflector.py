@@ -71,7 +71,8 @@ class Reflector(Generic[T]):
     """``path`` names the collection. ``announce(change, object)`` hears of each change; ``synced()`` is
     called once, after the first full list.
 
-    ``room()`` returns when changes may be read: the caller holds the watch back by it (K15).
+    ``room()`` returns when changes may be read: the caller holds the watch back by it (K15). ``within``
+    gets each object first, and returns what of it is within the bounds.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Reflector(Generic[T]):
         synced: Callable[[], None] = lambda: None,
         room: Callable[[], Awaitable[None]] | None = None,
         watching: type[Watching] | Watching = Watching,
+        within: Callable[[T], T] | None = None,
     ) -> None:
         #: what the lifecycle looks at
         self.state: lifecycle.State = REFLECTOR.initial
@@ -97,7 +99,7 @@ class Reflector(Generic[T]):
         self._on_synced: Callable[[], None] | None = synced
         self._room = room
         self._watching = watching
-        self._decoders: Decoders[T] = Decoders(kind)
+        self._decoders: Decoders[T] = Decoders(kind, within)
         self._known: dict[str, T] = {}
         self._errors = 0
         self._error_at = 0

@@ -36,6 +36,7 @@ _TENTATIVE = 1_000_000_000
 
 _NODE_NAME = "NodeName: the pod names another node"
 _RETRY = "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"
+_NONE: frozenset[str] = frozenset()
 _RESOURCE_CLAIMS = "DynamicResources: resource claims are not supported yet"
 
 
@@ -143,12 +144,14 @@ class ClusterCache:
                 self._selections.drop_profile(profile)
             volumes = PodVolumes.of(pod) if pod.spec.volumes else None
             if volumes != record.volumes:
+                self._volumes.drop(pod.uid)
                 self._count(record, "")
                 record.volumes = volumes
             record.pod = pod
             if pod.spec.node_name:
                 self._assume(record, "")
                 record.tentative = ""
+                self._choose(record, None)
             self._count(record, record.place)
             return changed
 
@@ -193,6 +196,12 @@ class ClusterCache:
             volumes = self._volumes_of(uid)
             return [] if volumes is None else self._volumes.unbound(volumes)
 
+    def chosen_volumes(self, uid: str) -> dict[tuple[str, str], str]:
+        """The volumes that the pod's claims are to be bound to, by namespace and name of the claims: held since
+        the pod was assumed on its node (K102)."""
+        with self._lock:
+            return self._volumes.chosen(uid)
+
     def pod(self, uid: str) -> Pod | None:
         """The newest version of a pod that has not ended."""
         record = self._pods.get(uid)
@@ -228,6 +237,9 @@ class ClusterCache:
             reasons = self._changed(record, there)
             if not reasons:
                 self._assume(record, node)
+                self._choose(record, there.node)
+            elif not record.assumed:
+                self._choose(record, None)
             self._count(record, record.place)
             return reasons[0] if reasons else None
 
@@ -280,6 +292,7 @@ class ClusterCache:
                 record.tentative = node
                 record.deadline = self._clock() + _TENTATIVE
                 self._tentative.append((record.deadline, record))
+                self._choose(record, there.node)
             self._count(record, record.place)
             return reasons[0] if reasons else None
 
@@ -452,14 +465,21 @@ class ClusterCache:
         if self._templates.known(key):
             return
         selections = self._selections
-        keys: set[str] = set()
+        keys: set[tuple[str, str]] = set()
         for matchers in self._templates.matchers(pod):
             keys |= selections.new_keys(matchers)
         if not keys:
             return
         selections.look_at(keys)
+        everywhere = {key for namespace, key in keys if not namespace}
+        here: dict[str, set[str]] = {}
+        for namespace, key in keys:
+            here.setdefault(namespace, set()).add(key)
         for record in self._pods.values():
-            if keys.isdisjoint(record.pod.metadata.labels):
+            meta = record.pod.metadata
+            if everywhere.isdisjoint(meta.labels) and here.get(meta.namespace, _NONE).isdisjoint(
+                meta.labels
+            ):
                 continue
             old = record.profile
             record.profile = selections.profile(record.pod)
@@ -501,9 +521,19 @@ class ClusterCache:
         if node:
             self._assumed_on.setdefault(node, {})[uid] = None
 
+    def _choose(self, record: PodRecord, node: Node | None) -> None:
+        """The pod is to go to the node, with volumes of its own: or to none, and they are free again."""
+        if record.volumes is None:
+            return
+        if node is None:
+            self._volumes.drop(record.pod.uid)
+        else:
+            self._volumes.choose(record.volumes, node)
+
     def _undo(self, record: PodRecord) -> None:
         self._assume(record, "")
         record.tentative = ""
+        self._choose(record, None)
         self._count(record, record.place)
 
     def _forget_pod(self, uid: str) -> None:
@@ -512,6 +542,7 @@ class ClusterCache:
             return
         self._assume(record, "")
         record.tentative = ""
+        self._choose(record, None)
         self._count(record, "")
         self._templates.drop(record.template)
         self._selections.drop_profile(record.profile)
@@ -528,6 +559,7 @@ class ClusterCache:
             deadline, record = waiting.popleft()
             if record.tentative and record.deadline == deadline:
                 record.tentative = ""
+                self._choose(record, None)
                 self._count(record, record.place)
 
 

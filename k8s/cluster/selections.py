@@ -8,7 +8,7 @@ goes changes their counts without a look at any term, and a new selection is cou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 from quadriga.k8s.cluster.domains import CountedPods, Domains
@@ -20,6 +20,9 @@ __all__ = ["Holders", "Profile", "Selection", "Selections"]
 _D = TypeVar("_D", bound=Domains)
 
 _NO_LABELS: Mapping[str, str] = {}
+_NO_KEYS: Mapping[str, int] = {}
+#: in place of a label that all pods of a selection have
+_ANY = ("", "")
 
 
 class Profile:
@@ -82,25 +85,31 @@ class Selections:
         self._nodes = nodes
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._profiles: dict[tuple[object, ...], Profile] = {}
+        #: the same by their namespace
+        self._profiles_in: dict[str, dict[Profile, None]] = {}
         self._selections: dict[tuple[PodMatcher, ...], Selection] = {}
-        #: selections by a label that their pods must have, and those without one
-        self._by_label: dict[tuple[str, str], dict[Selection, None]] = {}
+        #: selections by the namespace of their pods and a label that these must have; "" is any namespace,
+        #: and without such a label the label is ``_ANY``
+        self._by_label: dict[tuple[str, tuple[str, str]], dict[Selection, None]] = {}
         self._by_namespace: dict[Selection, None] = {}
-        self._others: dict[Selection, None] = {}
         self._holders: dict[AffinityTerm, Holders] = {}
-        #: how many selections look at each key of labels
-        self._keys: Counter[str] = Counter()
+        #: how many selections look at each key of labels, by the namespace of their pods; "" is any
+        self._keys: dict[str, Counter[str]] = {}
 
     # ---- profiles
 
     def profile(self, pod: Pod) -> Profile:
         """The profile of the pod, with one pod more."""
-        keys, meta = self._keys, pod.metadata
-        labels = {key: value for key, value in meta.labels.items() if key in keys}
+        meta = pod.metadata
+        here, everywhere = self._keys_in(meta.namespace), self._keys_in("")
+        labels = {
+            key: value for key, value in meta.labels.items() if key in here or key in everywhere
+        }
         profile = Profile(meta.namespace, labels, pod.terminating)
         known = self._profiles.get(profile.identity)
         if known is None:
             known = self._profiles[profile.identity] = profile
+            self._profiles_in.setdefault(profile.namespace, {})[profile] = None
             namespace_labels = self._namespaces.get(profile.namespace, _NO_LABELS)
             for selection in self._candidates(profile):
                 if selection.matches(profile, namespace_labels):
@@ -114,6 +123,10 @@ class Selections:
         profile.pods -= 1
         if not profile.pods:
             del self._profiles[profile.identity]
+            others = self._profiles_in[profile.namespace]
+            del others[profile]
+            if not others:
+                del self._profiles_in[profile.namespace]
             for selection in profile.selections:
                 del selection.profiles[profile]
 
@@ -134,25 +147,34 @@ class Selections:
             del profile.by_node[name]
 
     def _candidates(self, profile: Profile) -> Iterator[Selection]:
-        for pair in profile.labels.items():
-            yield from self._by_label.get(pair, ())
-        yield from self._others
+        for namespace in (profile.namespace, ""):
+            for pair in (*profile.labels.items(), _ANY):
+                yield from self._by_label.get((namespace, pair), ())
 
     # ---- selections
 
-    def new_keys(self, matchers: tuple[PodMatcher, ...]) -> set[str]:
-        """The keys of labels that only these matchers look at. Before the selection is used, each pod
-        with such a label needs a new profile: see ``look_at``."""
+    def new_keys(self, matchers: tuple[PodMatcher, ...]) -> set[tuple[str, str]]:
+        """The keys of labels that only these matchers look at, each after the namespace of the pods; "" is
+        any. Before the selection is used, each pod with such a label needs a new profile: see
+        ``look_at``."""
         if matchers in self._selections:
             return set()
+        namespace = _namespace_of(matchers)
+        known = self._keys_in(namespace)
         return {
-            key for matcher in matchers for key in matcher.selector.keys if key not in self._keys
+            (namespace, key)
+            for matcher in matchers
+            for key in matcher.selector.keys
+            if key not in known
         }
 
-    def look_at(self, keys: set[str]) -> None:
+    def look_at(self, keys: set[tuple[str, str]]) -> None:
         """Profiles made from now on tell pods with these labels apart."""
-        for key in keys:
-            self._keys[key] += 0
+        for namespace, key in keys:
+            self._keys.setdefault(namespace, Counter())[key] += 0
+
+    def _keys_in(self, namespace: str) -> Mapping[str, int]:
+        return self._keys.get(namespace, _NO_KEYS)
 
     def use(self, matchers: tuple[PodMatcher, ...]) -> Selection:
         """The pods that all of these match, counted, for one user more."""
@@ -162,8 +184,12 @@ class Selections:
             self._index(selection)[selection] = None
             if any(matcher.namespace_selector is not None for matcher in matchers):
                 self._by_namespace[selection] = None
-            self._keys.update(key for matcher in matchers for key in matcher.selector.keys)
-            for profile in self._profiles.values():
+            namespace = _namespace_of(matchers)
+            self._keys.setdefault(namespace, Counter()).update(_keys_of(matchers))
+            profiles: Iterable[Profile] = self._profiles.values()
+            if namespace:
+                profiles = self._profiles_in.get(namespace, ())
+            for profile in profiles:
                 labels = self._namespaces.get(profile.namespace, _NO_LABELS)
                 if selection.matches(profile, labels):
                     self._join(profile, selection)
@@ -178,25 +204,22 @@ class Selections:
         del self._selections[selection.matchers]
         index = self._index(selection)
         del index[selection]
-        if not index and index is not self._others:
-            del self._by_label[self._anchor(selection)]
+        if not index:
+            del self._by_label[_anchor(selection)]
         self._by_namespace.pop(selection, None)
-        for matcher in selection.matchers:
-            for key in matcher.selector.keys:
-                self._keys[key] -= 1
-                if not self._keys[key]:
-                    del self._keys[key]
+        namespace = _namespace_of(selection.matchers)
+        keys = self._keys[namespace]
+        for key in _keys_of(selection.matchers):
+            keys[key] -= 1
+            if not keys[key]:
+                del keys[key]
+        if not keys:
+            del self._keys[namespace]
         for profile in selection.profiles:
             del profile.selections[selection]
 
-    @staticmethod
-    def _anchor(selection: Selection) -> tuple[str, str]:
-        return next(pair for matcher in selection.matchers for pair in matcher.selector.equal)
-
     def _index(self, selection: Selection) -> dict[Selection, None]:
-        if any(matcher.selector.equal for matcher in selection.matchers):
-            return self._by_label.setdefault(self._anchor(selection), {})
-        return self._others
+        return self._by_label.setdefault(_anchor(selection), {})
 
     def _join(self, profile: Profile, selection: Selection) -> None:
         profile.selections[selection] = None
@@ -273,3 +296,21 @@ class Selections:
             selection.node_changed(name, old, new)
         for holders in self._holders.values():
             holders.node_changed(name, old, new)
+
+
+def _namespace_of(matchers: tuple[PodMatcher, ...]) -> str:
+    """The only namespace of the pods that these match, as of nearly all terms; else ""."""
+    for matcher in matchers:
+        if matcher.namespace_selector is None and len(matcher.namespaces) == 1:
+            return next(iter(matcher.namespaces))
+    return ""
+
+
+def _keys_of(matchers: tuple[PodMatcher, ...]) -> Iterator[str]:
+    return (key for matcher in matchers for key in matcher.selector.keys)
+
+
+def _anchor(selection: Selection) -> tuple[str, tuple[str, str]]:
+    """The namespace and a label of the pods, by which the selection is found."""
+    pairs = (pair for matcher in selection.matchers for pair in matcher.selector.equal)
+    return _namespace_of(selection.matchers), next(pairs, _ANY)

@@ -33,7 +33,7 @@ CONFIGS_NAME: Final = "yunikorn-configs"
 
 _COMPRESSED: Final = ".gz"
 _YAML: Final = ".yaml"
-#: an archive may hold that many bytes: a ConfigMap has at most 1 MiB, and gzip shrinks text ten times
+#: all archives may hold that many bytes: a ConfigMap has at most 1 MiB, and gzip shrinks text ten times
 _MAX_BYTES: Final = 16 << 20
 _GZIP: Final = zlib.MAX_WBITS | 16
 
@@ -49,8 +49,12 @@ class Settings:
     volume_bind_timeout: int = DEFAULTS["volume_bind_timeout"]
     bind_timeout: int = DEFAULTS["bind_timeout"]
     disable_gang_scheduling: bool = DEFAULTS["disable_gang_scheduling"]
+    #: the same application id in two namespaces names two applications (K52)
+    ids_per_namespace: bool = DEFAULTS["ids_per_namespace"]
     #: how often a group's lost placeholders are made again in a minute
     gang_retries: int = DEFAULTS["gang_retries"]
+    #: how much an object of the API server may say, by the names in ``bounds``
+    bounds: Mapping[str, int] = field(default_factory=lambda: DEFAULTS["bounds"])
     #: changes of the ConfigMaps take effect at once
     hot_refresh: bool = DEFAULTS["hot_refresh"]
     leader_election: bool = DEFAULTS["leader_election"]
@@ -69,6 +73,8 @@ class Settings:
     # Of admission. The lists are regular expressions for `patterns.any_matches`.
     admission_service_name: str = DEFAULTS["admission_service_name"]
     scheduler_service_address: str = DEFAULTS["scheduler_service_address"]
+    #: while the webhook does not answer, a user that the requester may not claim is refused (K169)
+    admission_fails_closed: bool = DEFAULTS["admission_fails_closed"]
     process_namespaces: tuple[str, ...] = DEFAULTS["process_namespaces"]
     bypass_namespaces: tuple[str, ...] = DEFAULTS["bypass_namespaces"]
     label_namespaces: tuple[str, ...] = DEFAULTS["label_namespaces"]
@@ -112,19 +118,23 @@ def merge(defaults: ConfigMap | None, configs: ConfigMap | None) -> Merged:
     """
     values: dict[str, str] = {}
     errors: list[str] = []
+    room = _MAX_BYTES
     for name, config_map in ((DEFAULTS_NAME, defaults), (CONFIGS_NAME, configs)):
         if config_map is None:
             continue
         values.update(config_map.data)
         for key, packed in sorted(config_map.binary_data.items()):
             try:
-                values[key.removesuffix(_COMPRESSED)] = _unpacked(key, packed)
+                text, taken = _unpacked(key, packed, room)
+                values[key.removesuffix(_COMPRESSED)] = text
+                room -= taken
             except ValueError as error:
                 errors.append(f"{key} in the binaryData of {name}: {error}")
     return Merged(MappingProxyType(dict(sorted(values.items()))), tuple(errors))
 
 
-def _unpacked(key: str, packed: bytes) -> str:
+def _unpacked(key: str, packed: bytes, room: int) -> tuple[str, int]:
+    """The text, and how many bytes of ``room`` it takes."""
     if not key.endswith(_COMPRESSED):
         raise ValueError(f"its name does not end in {_COMPRESSED}")
     # A gzip file can have several members.
@@ -132,18 +142,18 @@ def _unpacked(key: str, packed: bytes) -> str:
     while True:
         member = zlib.decompressobj(_GZIP)
         try:
-            unpacked += member.decompress(rest, _MAX_BYTES + 1 - len(unpacked))
+            unpacked += member.decompress(rest, room + 1 - len(unpacked))
         except zlib.error as error:
             raise ValueError(f"it is not a gzip archive: {error}") from None
-        if len(unpacked) > _MAX_BYTES:
-            raise ValueError(f"it holds more than {_MAX_BYTES} bytes")
+        if len(unpacked) > room:
+            raise ValueError(f"it holds more than {_MAX_BYTES} bytes, with all others before it")
         if not member.eof:
             raise ValueError("the gzip archive is not complete")
         rest = member.unused_data
         if not rest:
             break
     try:
-        return unpacked.decode("utf-8")
+        return unpacked.decode("utf-8"), len(unpacked)
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 text: {error}") from None
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from quadriga.core.config.durations import parse_duration
-from quadriga.k8s.conversion import patterns
+from quadriga.k8s.conversion import bounds, patterns
 from quadriga.k8s.conversion.problems import shown
 
 __all__ = ["DEFAULTS", "KEYS", "Key"]
@@ -110,6 +110,8 @@ _RESTART: Final[dict[str, _Row]] = {
     "service.bindTimeout":                  ("bind_timeout",             _duration,             "121s"),
     "service.disableGangScheduling":        ("disable_gang_scheduling",  boolean,               "false"),
     "service.gangRetries":                  ("gang_retries",             _number(0, _INT32_MAX), "3"),
+    "service.applicationIdsPerNamespace":   ("ids_per_namespace",        boolean,               "false"),
+    "service.bounds":                       ("bounds",                   bounds.numbers,        ""),
     "service.leaderElection":               ("leader_election",          boolean,               "true"),
     "service.placeholderImage":             ("placeholder_image",        _text,                 _PAUSE),
     "service.placeholderRunAsUser":         ("placeholder_run_as_user",  _id,                   ""),
@@ -127,6 +129,7 @@ _LIVE: Final[dict[str, _Row]] = {
     "service.enableConfigHotRefresh":  ("hot_refresh",               boolean,        "true"),
     _HOOK + "amServiceName":           ("admission_service_name",    _text,          _ADMISSION_NAME),
     _HOOK + "schedulerServiceAddress": ("scheduler_service_address", _text,          "yunikorn-service:9080"),
+    _HOOK + "failClosed":              ("admission_fails_closed",    boolean,        "false"),
     _FILTER + "processNamespaces":     ("process_namespaces",        patterns.split, ""),
     _FILTER + "bypassNamespaces":      ("bypass_namespaces",         patterns.split, "^kube-system$"),
     _FILTER + "labelNamespaces":       ("label_namespaces",          patterns.split, ""),

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from quadriga.k8s.conversion import keys
+from quadriga.k8s.conversion.bounds import GANG_TIMEOUT
 from quadriga.k8s.conversion.go_json import (
     Fields,
     Items,
@@ -99,12 +100,14 @@ def read(pod: Pod, settings: Settings) -> TaskGroups:
     annotations = pod.metadata.annotations
     definition = annotations.get(keys.TASK_GROUPS, "")
     parameters = annotations.get(keys.POLICY_PARAMETERS, "")
-    return _read(definition, parameters) if definition or parameters else _NO_GANG
+    if not definition and not parameters:
+        return _NO_GANG
+    return _read(definition, parameters, settings.bounds[GANG_TIMEOUT])
 
 
 @lru_cache(maxsize=1024)
-def _read(definition: str, parameters: str) -> TaskGroups:
-    policy, skipped = _read_policy(parameters)
+def _read(definition: str, parameters: str, longest: int) -> TaskGroups:
+    policy, skipped = _read_policy(parameters, longest)
     problems = [_problem(f"annotation {keys.POLICY_PARAMETERS}: {each}") for each in skipped]
     groups: tuple[TaskGroup, ...] = ()
     if definition:
@@ -267,7 +270,7 @@ def placeholder_ask(groups: Sequence[TaskGroup]) -> Amounts:
 # -- the policy ------------------------------------------------------------------------------------
 
 
-def _read_policy(parameters: str) -> tuple[Policy, list[str]]:
+def _read_policy(parameters: str, longest: int) -> tuple[Policy, list[str]]:
     """The policy, and what is skipped (K67)."""
     style, timeout = _SOFT, 0
     skipped: list[str] = []
@@ -279,6 +282,11 @@ def _read_policy(parameters: str) -> tuple[Policy, list[str]]:
             # Nineteen digits are enough for an int64, and keep int() away from long texts.
             if re.fullmatch(r"[+-]?[0-9]{1,19}", value) and abs(int(value)) <= INT64_MAX:
                 timeout = int(value)
+                if timeout > longest:
+                    timeout = 0
+                    skipped.append(
+                        f"{key}: {shown(value)} is more than {longest}, the default is used"
+                    )
             else:
                 timeout = 0
                 skipped.append(f"{key}: {shown(value)} is not a whole number, the default is used")

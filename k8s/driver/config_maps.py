@@ -18,7 +18,7 @@ from quadriga.k8s.conversion import settings as conversion
 from quadriga.k8s.objects import ConfigMap
 from quadriga.k8s.shim.inputs import Change, ConfigurationChanged
 
-__all__ = ["ConfigMaps", "config_maps_path"]
+__all__ = ["ConfigMaps", "config_maps_path", "only_ours"]
 
 _log = logging.getLogger("quadriga.kubernetes.settings")
 
@@ -32,6 +32,13 @@ _NOT_FOUND: Final = 404
 
 def config_maps_path(namespace: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+
+
+def only_ours(config_map: ConfigMap) -> ConfigMap:
+    """Others of the namespace, of which there may be thousands with a megabyte each, lose their contents."""
+    if config_map.metadata.name not in _NAMES:
+        config_map.data, config_map.binary_data = {}, {}
+    return config_map
 
 
 class ConfigMaps:

@@ -32,10 +32,11 @@ from quadriga.k8s.api.reflector import Reflector, Watching
 from quadriga.k8s.api.stamps import whole_time
 from quadriga.k8s.api.writes import PodWrites
 from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.auditing import EVERY, Auditor
-from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path
+from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path, only_ours
 from quadriga.k8s.driver.core_books import Books
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
@@ -210,6 +211,7 @@ class KubernetesShim:
             unsynced=unsynced,
             serves=shim is not None and shim.state in shim_fsm.SERVES,
             stopped=self._outcome.reason if self._ended.is_set() else "",
+            rival=self._lease.rival if self._lease is not None else "",
         )
 
     def measured(self) -> list[Measured]:
@@ -373,6 +375,12 @@ class KubernetesShim:
         inbox = self._inbox
         assert inbox is not None
         put = inbox.put
+        bounds = Bounds(self.settings.bounds)
+        within: dict[Any, Callable[[Any], Any]] = {
+            Pod: bounds.pod,
+            Node: bounds.node,
+            Namespace: bounds.namespace,
+        }
 
         def announce(change: Change, changed: Any) -> None:
             put(Changed(change, changed))
@@ -391,6 +399,7 @@ class KubernetesShim:
                 synced=self._one_synced,
                 room=inbox.room,
                 watching=self.options.watching,
+                within=within.get(kind),
             )
             for path, kind in _KINDS
         ]
@@ -403,6 +412,7 @@ class KubernetesShim:
                 self._timing,
                 synced=self._one_synced,
                 watching=self.options.watching,
+                within=only_ours,
             )
         )
         return found

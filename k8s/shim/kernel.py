@@ -56,6 +56,8 @@ _BIND_LIMIT: Final = 130 * SECOND
 #: beyond a pod's grace period, or a placeholder timeout
 _GRACE: Final = 60 * SECOND
 _DEFAULT_GRACE_S: Final = 30
+#: a pod's own grace period may be ages: it is looked at again after a week
+_MAX_GRACE_S: Final = 7 * 86_400
 _MAX_AGAIN: Final = 600 * SECOND
 #: a core over gRPC uses an answer of predicates for 2 s (K137)
 _VALID: Final = 3 * SECOND
@@ -98,6 +100,8 @@ class Kernel:
         self.applications: dict[str, Application] = {}
         self.nodes: dict[str, NodeEntry] = {}
         self.foreign: dict[str, Foreign] = {}
+        #: what was told of objects beyond the bounds: by UID of a pod, or by kind and name
+        self.refusals: dict[str, str] = {}
         #: pods by node: those that the API server has there, and those that are being bound to it
         self.on_node: dict[str, dict[str, None]] = {}
         self.namespaces: dict[str, Namespace] = {}
@@ -242,7 +246,7 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
     if lifecycle is TASK:
         if state in task_fsm.LEAVING:
             grace = entity.pod.spec.termination_grace_period_seconds
-            return (_DEFAULT_GRACE_S if grace is None else grace) * SECOND + _GRACE
+            return min(_DEFAULT_GRACE_S if grace is None else grace, _MAX_GRACE_S) * SECOND + _GRACE
         if state in task_fsm.TRIES_AGAIN:
             return int(min(30 * SECOND << max(0, min(entity.failures - 1, 10)), _MAX_AGAIN))
         return None

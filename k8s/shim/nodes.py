@@ -15,7 +15,7 @@ from quadriga.k8s.lifecycles.effects import (
     UpdateNode,
 )
 from quadriga.k8s.objects import Node
-from quadriga.k8s.shim import actions
+from quadriga.k8s.shim import actions, refused
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import NodeEntry, order_of
@@ -31,9 +31,12 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
     name = node.metadata.name
     entry = kernel.nodes.get(name)
     if change == "DELETED":
+        kernel.refusals.pop(f"Node {name}", None)
         if entry is not None:
             _remove(kernel, entry)
         return
+    if node.refusal or f"Node {name}" in kernel.refusals:
+        refused.tell_node_or_namespace(kernel, node, "the node takes no new pods")
     if kernel.cache.set_node(node):
         kernel.wake_core()
     if entry is None:

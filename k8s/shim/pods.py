@@ -6,7 +6,7 @@ from quadriga.k8s.conversion import identity, messages, resources
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions, gangs
+from quadriga.k8s.shim import actions, gangs, refused
 from quadriga.k8s.shim.applications import end_task, join, submit_if_ready
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
@@ -22,6 +22,10 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
     if change == "DELETED" or pod.ended:
         _gone(kernel, uid, pod, deleted=change == "DELETED")
         return
+    if pod.refusal:
+        pod = refused.what_counts(kernel, pod)
+    elif uid in kernel.refusals:
+        refused.forget(kernel, uid)
     task = kernel.tasks.get(uid)
     if task is not None:
         _change(kernel, task, pod)
@@ -41,6 +45,9 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
 
 def add(kernel: Kernel, pod: Pod) -> None:
     """A pod of ours that was not known."""
+    if refused.is_left_out(pod):
+        refused.hold(kernel, pod)
+        return
     is_placeholder = identity.is_placeholder(pod)
     if is_placeholder:
         gangs.seen(kernel, pod.metadata.name)
@@ -107,13 +114,7 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
         if kernel.serving:
             submit_if_ready(kernel, app)
         consider(kernel, task)
-    if task.state in task_fsm.SIZED and (
-        pod.status.container_statuses != old.status.container_statuses
-        or pod.spec.containers != old.spec.containers
-        or pod.status.init_container_statuses != old.status.init_container_statuses
-        or pod.status.resize != old.status.resize
-        or pod.spec.resources != old.spec.resources
-    ):
+    if task.state in task_fsm.SIZED and resources.may_differ(old, pod):
         amounts = resources.of_pod(pod)
         if amounts != task.amounts:
             kernel.fire_task(task, task_fsm.RESIZED)
@@ -137,6 +138,8 @@ def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
 
 def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
     kernel.cache.remove_pod(uid)
+    if uid in kernel.refusals:
+        refused.forget(kernel, uid)
     task = kernel.tasks.get(uid)
     if task is not None:
         # what was counted of the pod was counted with the version before
@@ -176,7 +179,7 @@ def _change_foreign(kernel: Kernel, uid: str, pod: Pod) -> None:
     """Told again only if the resources have changed (K91)."""
     foreign = kernel.foreign[uid]
     old, foreign.pod = foreign.pod, pod
-    if pod.spec.containers == old.spec.containers and pod.status == old.status:
+    if not resources.may_differ(old, pod):
         return
     amounts = resources.of_pod(pod)
     if amounts != foreign.amounts:

@@ -17,7 +17,7 @@ from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.lifecycles.effects import CreateMissing, Recover, Serve, StopProcess
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions
+from quadriga.k8s.shim import actions, refused
 from quadriga.k8s.shim.applications import create_application, settle, submit_if_ready
 from quadriga.k8s.shim.gangs import create_missing
 from quadriga.k8s.shim.kernel import Kernel, executes
@@ -102,7 +102,11 @@ def _sort_out(kernel: Kernel) -> None:
     for pod in pods:
         if not identity.is_ours(pod, kernel.settings):
             if pod.spec.node_name:
+                if pod.refusal:
+                    refused.what_counts(kernel, pod)
                 add_foreign(kernel, pod)
+        elif refused.is_left_out(pod):
+            pass  # ``add`` tells it
         elif identity.is_placeholder(pod):
             held.append(pod)
         else:
@@ -116,6 +120,8 @@ def _sort_out(kernel: Kernel) -> None:
             _create(kernel, live, of_id.get(app_id, []))
     for pod in (*(each for each in pods if not identity.is_placeholder(each)), *held):
         if identity.is_ours(pod, kernel.settings):
+            if pod.refusal and pod.spec.node_name:
+                refused.what_counts(kernel, pod)
             add(kernel, pod)
 
 

@@ -20,7 +20,7 @@ from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
-from quadriga.k8s.shim import audit, core_messages, dump, gangs, recovery
+from quadriga.k8s.shim import audit, core_messages, dump, gangs, recovery, refused
 from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
 from quadriga.k8s.shim.applications import end_task, settle
 from quadriga.k8s.shim.differences import Audit
@@ -237,9 +237,11 @@ def _changed(kernel: Kernel, changed: Changed) -> None:
 
 def _namespace_changed(kernel: Kernel, change: Change, namespace: Namespace) -> None:
     if change == "DELETED":
+        kernel.refusals.pop(f"Namespace {namespace.metadata.name}", None)
         kernel.namespaces.pop(namespace.metadata.name, None)
         kernel.cache.remove_namespace(namespace.metadata.name)
     else:
+        refused.tell_node_or_namespace(kernel, namespace, "what is too large is ignored")
         old = kernel.namespaces.get(namespace.metadata.name)
         kernel.namespaces[namespace.metadata.name] = namespace
         kernel.cache.set_namespace(namespace)

@@ -172,3 +172,16 @@ def test_show_of_what_is_not_valid_says_why(quadriga: Any, write: Any) -> None:
     assert (done.code, done.out) == (1, "")
     assert done.err.endswith("bad.yaml: invalid (3 problems)\n")
     assert quadriga("config", "show", "missing.yaml").code == 2
+
+
+def test_strict_refuses_an_unknown_property_and_names_the_nearest(
+    quadriga: Any, write: Any
+) -> None:
+    name = write("typo.yaml", ODD.replace("priority.offset: high", "application.sort.polcy: fair"))
+    found = (
+        "typo.yaml:4: warning: partitions[0].queues[0].properties.application.sort.polcy: "
+        "unknown property, without effect; did you mean application.sort.policy?\n"
+    )
+    assert quadriga("config", "check", name) == (0, f"{found}typo.yaml: valid (1 warning)\n", "")
+    strict = quadriga("config", "check", "--strict", name)
+    assert strict == (1, f"{found}typo.yaml: invalid (1 warning)\n", "")

@@ -90,7 +90,7 @@ def test_the_default_configuration() -> None:
             limits=(),
             preemption_enabled=True,
             quota_preemption_enabled=False,
-            node_sort_policy="fair",
+            node_sort_policy="bestfit",
             resource_weights={"vcore": 1.0, "memory": 1.0},
             user_group_resolver="os",
         ),

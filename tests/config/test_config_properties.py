@@ -128,6 +128,7 @@ partitions:
         "note": "on",
         "gang.wait.limit": "10m",
     }
-    (warning,) = configuration.warnings
+    warning, note = configuration.warnings
+    assert note.path == "partitions[0].queues[0].properties.note"
     assert warning.path == "partitions[0].queues[0].properties.gang.hold"
     assert warning.line == 5

@@ -56,10 +56,10 @@ def late(vcore: int, count: int = 3) -> tuple[Explanation, Check]:
 def test_explain_checks_fit_before_reservation() -> None:
     found, check = late(900)
     assert check.text == (
-        "3 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=100, "
+        "3 nodes: not enough free CPU; node n1 comes nearest and lacks 100m CPU, "
         "and is reserved for ask a of holder"
     )
-    assert (check.remedy, check.node) == ("vcore=100 more free on node n1", "n1")
+    assert (check.remedy, check.node) == ("add a node with 900m CPU", "n1")
     assert not any("have room" in text for text in found.reasons)
 
 
@@ -93,11 +93,11 @@ def test_explain_names_the_node_that_comes_nearest() -> None:
     submit(script, "app", "a", vcore=1000, memory=50)
     found = explained(script, "app", "a")
     assert [each.text for each in about(found, "nodes")] == [
-        "2 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=300",
-        "1 node: not enough free memory, vcore",
+        "2 nodes: not enough free CPU; node n1 comes nearest and lacks 300m CPU",
+        "1 node: not enough free memory, CPU",
     ]
     assert found.verdict == (
-        "No node has enough free room: node n1 comes nearest and lacks vcore=300."
+        "No node has enough free room: node n1 comes nearest and lacks 300m CPU."
     )
 
 
@@ -107,9 +107,7 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
     script.ask("app", "b", tags={REQUIRED: "gone"}, vcore=1000)
     too_small, missing = explained(script, "app", "a"), explained(script, "app", "b")
     assert too_small.verdict == "Node small, which it requires, is too small for it."
-    assert too_small.reasons[0] == (
-        "required node small is too small for vcore=1000: it has vcore=500"
-    )
+    assert too_small.reasons[0] == ("required node small is too small for 1 CPU: it has 500m CPU")
     assert missing.verdict == "Node gone, which it requires, is not there."
     assert missing.hopeless
 
@@ -136,18 +134,19 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     found = explained(script, "big", "p")
     (gate,) = about(found, "gang")
     assert gate.text == (
-        "the whole gang needs vcore=8000, queue root.q has room for vcore=4000: limit vcore=40000, "
-        "used vcore=30000, vcore=6000 kept for the gang app-7 (X16)"
+        "the whole gang needs 8 CPU, queue root.q has room for 4 CPU: limit 40 CPU, "
+        "used 30 CPU, 6 CPU kept for the gang app-7 (X16)"
     )
     sums = {"limit": 40_000, "used": 30_000, "kept": 6_000, "asked": 8_000, "headroom": 4_000}
     assert dict(gate.numbers) == sums
     assert [(each.application, each.amount) for each in gate.holders] == [("app-7", 6_000)]
-    assert gate.remedy == "vcore=4000 more in root.q"
+    assert gate.remedy == ""  # there is no node for it either
+    assert found.together == ("raise the max of root.q by 10 CPU", "4 CPU more free on node n1")
     quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
     assert dict(quota.numbers)["headroom"] == 10_000  # what is kept for gangs bounds gangs only
     assert found.verdict == (
-        "The whole gang has to fit before it starts: it needs vcore=8000, and queue root.q has "
-        "room for vcore=4000."
+        "The whole gang has to fit before it starts: it needs 8 CPU, and queue root.q has "
+        "room for 4 CPU."
     )
 
 
@@ -178,13 +177,13 @@ def test_explain_has_one_sentence_that_comes_first() -> None:
         submit(script, app, "a", "b", queue="root.q", vcore=2000)
     script.schedule()
     check = next(c for c in explained(script, "one", "b").checks if c.subject == "queue root.q")
-    assert (check.type, check.remedy) == ("vcore", "1000 more vcore in root.q")
+    assert (check.type, check.remedy) == ("vcore", "raise the max of root.q by 1 CPU")
     assert dict(check.numbers) == {"limit": 3000, "used": 2000, "asked": 2000, "headroom": 1000}
     script.ask("one", "huge", vcore=90_000)
     for app, key, verdict in (
-        ("one", "b", "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."),
+        ("one", "b", "The quota of queue root.q has 1 CPU left, and it asks for 2 CPU."),
         ("two", "a", "Queue root.q runs 1 of 1 applications."),
-        ("one", "huge", "No node is large enough for it: it needs vcore=90000 on one node."),
+        ("one", "huge", "No node is large enough for it: it needs 90 CPU on one node."),
     ):
         assert explained(script, app, key).verdict == verdict
 
@@ -205,6 +204,6 @@ def test_explain_draining_nodes_come_last() -> None:
     script.ask("app", "b", vcore=1000)
     texts: list[Any] = [each.text for each in about(explained(script, "app", "b"), "nodes")]
     assert texts == [
-        "1 node: not enough free vcore; node n1 comes nearest and lacks vcore=1000",
+        "1 node: not enough free CPU; node n1 comes nearest and lacks 1 CPU",
         "1 node: draining",
     ]

@@ -152,7 +152,7 @@ def test_q2_a_gang_waits_for_all_its_asks(script: Script) -> None:
     script.app("g", gang={"vcore": 4})
     assert news(serve(script, "g", "p0", group="g", placeholder=True, vcore=2)) == []
     assert told(script, "g", "p0") == (
-        "The gang waits for its asks: it has announced vcore=4, and asked for vcore=2 so far."
+        "The gang waits for its asks: it has announced 4m CPU, and asked for 2m CPU so far."
     )
     assert len(news(serve(script, "g", "p1", group="g", placeholder=True, vcore=2))) == 2
 

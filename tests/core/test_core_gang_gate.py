@@ -106,7 +106,7 @@ def test_x16_a_gang_revived(script: Script, how: str, placed: int) -> None:
     gang(script, "a", LEFT, 9)
     assert script.schedule() == []
     reasons = script.scheduler.explain("a", "a0").reasons
-    assert any("memory=6" in reason for reason in reasons)
+    assert any("6 B memory" in reason for reason in reasons)
     if how == "a release":
         script.release("plain", "x-0")
     elif how == "a raised quota":

@@ -177,12 +177,17 @@ FLOWS = (
 def test_x8_golden_flow(tell: Callable[[Flow], None], order: str) -> None:
     flow = Flow(order)
     tell(flow)
-    file = GOLDEN / f"{tell.__name__}.txt"
     if order == "design" and os.environ.get("QUADRIGA_GOLDEN") == "write":
         heading = " ".join((tell.__doc__ or "").split())
-        file.write_text("\n".join([f"# {heading}", *flow.text]) + "\n", encoding="utf-8")
-    told = file.read_text(encoding="utf-8").splitlines()[1:]
-    assert flow.text == (told if order == "design" else updates_first(told))
+        text = "\n".join([f"# {heading}", *flow.text]) + "\n"
+        (GOLDEN / f"{tell.__name__}.txt").write_text(text, encoding="utf-8")
+    assert flow.text == told(tell, order)
+
+
+def told(tell: Callable[[Flow], None], order: str) -> list[str]:
+    """What the file of this flow says, in this order of messages."""
+    lines = (GOLDEN / f"{tell.__name__}.txt").read_text(encoding="utf-8").splitlines()[1:]
+    return lines if order == "design" else updates_first(lines)
 
 
 def updates_first(told: list[str]) -> list[str]:

@@ -38,7 +38,7 @@ def test_x35_real_asks_are_held_with_and_without_a_task_group(script: Script) ->
     placeholders(script, "p0", "p1", size=15)
     assert member(script, "m0", size=15) == ["new g/p0-0 on n1 placeholder of tg"]
     (reason, *_) = script.scheduler.explain("g", "before").reasons
-    assert reason.startswith("held until the gang is complete: has memory=15 of memory=30")
+    assert reason.startswith("held until the gang is complete: has 15 B memory of 30 B memory")
     script.node("n2", memory=15)
     heard = script.schedule()
     assert heard[:2] == ["g Running (run)", "new g/p1-0 on n2 placeholder of tg"]

@@ -91,6 +91,8 @@ def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) 
     assert shown.names(partition, groups=True) == ["g1"]
     for app in ("x", "y", "z"):
         script.remove_app(app)
+    assert shown.names(partition) == ["ann", "bob"]
+    partition.former_users.clear()
     assert shown.names(partition) == ["ann"]
     holding = shown.holding(partition, "ann")
     assert (sum(holding.usage), holding.running) == (0, ())
@@ -103,12 +105,12 @@ def test_explain_names_whose_limit_is_in_the_way(script: Script) -> None:
     found = script.scheduler.explain("x", "x1")
     checks = [check.text for check in found.checks if check.about == "limit"]
     assert checks == [
-        "user ann in root.p.a (limit *): memory limit 10, used 6, asked 6, headroom 4",
-        "user ann in root.p: memory limit 30, used 12, asked 6, headroom 18",
-        "group g1 in root.p: memory limit 40, used 12, asked 6, headroom 28",
+        "user ann in root.p.a (limit *): limit 10 B memory, used 6 B memory, asked 6 B memory, headroom 4 B memory",
+        "user ann in root.p: limit 30 B memory, used 12 B memory, asked 6 B memory, headroom 18 B memory",
+        "group g1 in root.p: limit 40 B memory, used 12 B memory, asked 6 B memory, headroom 28 B memory",
     ]
     assert found.reasons == (checks[0],)
-    assert found.remedies == ("2 more memory for user ann in root.p.a (limit *)",)
+    assert found.remedies == ("raise the limit of user ann in root.p.a (limit *) by 2 B memory",)
     about = [check.about for check in found.checks]
     assert about.index("limit") < about.index("quota")  # 5.6: user headroom before the queue's
 
@@ -119,7 +121,7 @@ def test_explain_counts_applications(script: Script) -> None:
     script.schedule()
     found = script.scheduler.explain("v", "v0")
     assert found.reasons == ("user ann in root (limit *) runs 3 of 3 applications",)
-    assert found.remedies == ("raise maxapplications of user ann in root (limit *)",)
+    assert found.remedies == ("raise maxapplications of user ann in root (limit *) to 4",)
 
 
 def hints(script: Script) -> list[str]:

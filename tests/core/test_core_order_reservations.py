@@ -24,7 +24,9 @@ def full(*nodes: str, size: int = 4, bounded: bool = True) -> Script:
 
     A draining node is there so that the cluster as a whole (root's max) is not what is short.
     """
-    script = Script(options=Options(journal_size=None, bound_reservations=bounded))
+    script = Script(
+        options=Options(journal_size=None, bound_reservations=bounded, node_sort_policy="fair")
+    )
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("app")
     script.app("other")

@@ -97,7 +97,9 @@ def test_the_quota_of_a_dynamic_leaf_is_kept(script: Script) -> None:
     script.ask("app", *(f"k{n}" for n in range(6)), memory=10)
     assert sum(line.startswith("new") for line in script.schedule()) == 5
     reasons = script.scheduler.explain("app", "k5").reasons
-    assert reasons == ("queue root.ns.dev: memory limit 50, used 50, asked 10, headroom 0",)
+    assert reasons == (
+        "queue root.ns.dev: limit 50 B memory, used 50 B memory, asked 10 B memory, headroom 0 B memory",
+    )
 
 
 def test_a_new_template_is_for_queues_made_later(script: Script) -> None:

@@ -106,7 +106,7 @@ def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
     assert sorted(reserved(script).values()) == ["high/h0", "high/h1"]
     text = explained(script, "high", "h2")
     assert text.startswith(
-        "root.high would be vcore=1 above what is guaranteed to it, with what others"
+        "root.high would be 1m CPU above what is guaranteed to it, with what others"
     )
     script.confirm()
     assert len(news(script.schedule())) == 2
@@ -182,9 +182,7 @@ def test_5_9_the_guarantee_of_a_parent_is_taken_from_outside_only() -> None:
     jobs.submit("owner", "top.owner", 3)
     assert jobs.run() == {"outside": 2, "guest": 2, "owner": 2}
     text = explained(jobs.script, "owner", "owner-9")
-    assert text.startswith(
-        "root.top would be vcore=1 above what is guaranteed to it, so it may not"
-    )
+    assert text.startswith("root.top would be 1m CPU above what is guaranteed to it, so it may not")
 
 
 def test_5_9_victims_leave_every_queue_above_them_its_guarantee() -> None:

@@ -300,8 +300,8 @@ def test_explain_a_quota_with_its_numbers() -> None:
     script.ask("app", "a", "b", vcore=2000)
     found = explain(script, "app", "b")
     (reason,) = found.reasons
-    assert reason == "queue root.p: vcore limit 3000, used 2000, asked 2000, headroom 1000"
-    assert found.remedies == ("1000 more vcore in root.p",)
+    assert reason == "queue root.p: limit 3 CPU, used 2 CPU, asked 2 CPU, headroom 1 CPU"
+    assert found.remedies == ("raise the max of root.p by 1 CPU",)
     assert all(not check.remedy for check in found.checks if check.passed)
     assert not found.hopeless
 
@@ -312,7 +312,7 @@ def test_explain_x9_an_ask_that_is_held() -> None:
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.ask("app", "r", group="g", vcore=1000)
     found = explain(script, "app", "r")
-    assert "held until the gang is complete: has vcore=1000 of vcore=2000 (X9)" in found.reasons
+    assert "held until the gang is complete: has 1 CPU of 2 CPU (X9)" in found.reasons
 
 
 def test_explain_x16_a_gang_behind_the_gate() -> None:
@@ -322,8 +322,7 @@ def test_explain_x16_a_gang_behind_the_gate() -> None:
     script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
     (reason,) = explain(script, "gang", "p").reasons
     assert reason == (
-        "the whole gang needs vcore=3000, queue root.q has room for vcore=2000: "
-        "limit vcore=4000, used vcore=2000 (X16)"
+        "the whole gang needs 3 CPU, queue root.q has room for 2 CPU: limit 4 CPU, used 2 CPU (X16)"
     )
 
 
@@ -337,9 +336,9 @@ def test_explain_a_job_that_fits_no_node() -> None:
     assert found.hopeless
     (check,) = [c for c in found.checks if c.about == "node sizes"]
     assert not check.passed
-    for word in ("vcore=80000", f"memory={512 * GIB}", f"memory={1024 * GIB}", "2 nodes"):
+    for word in ("80 CPU", "512 GiB memory", "1 TiB memory", "2 nodes"):
         assert word in check.text
-    assert check.remedy == f"add a node with memory={512 * GIB} vcore=80000"
+    assert check.remedy == "add a node with 80 CPU and 512 GiB memory"
 
 
 def test_explain_groups_nodes_by_their_reason() -> None:
@@ -357,7 +356,7 @@ def test_explain_groups_nodes_by_their_reason() -> None:
     about = [(c.passed, c.text) for c in found.checks if c.about.startswith("node")]
     assert about == [
         (True, "5 of 6 nodes are large enough"),
-        (False, "3 nodes: not enough free vcore; node full0 comes nearest and lacks vcore=1000"),
+        (False, "3 nodes: not enough free CPU; node full0 comes nearest and lacks 1 CPU"),
         (False, "2 nodes: draining"),
     ]
     script.node("drained1", NodeInfo.DRAIN_TO_SCHEDULABLE)
@@ -381,7 +380,7 @@ def test_explain_a_reserved_node() -> None:
 def test_explain_maxapplications() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)
-    assert found.remedies == ("raise maxapplications of root.q",)
+    assert found.remedies == ("raise maxapplications of root.q to 2",)
 
 
 def test_explain_a_stateaware_queue_that_serves_another_one() -> None:

@@ -87,7 +87,8 @@ def test_2_13_the_parts_are_what_the_single_views_say() -> None:
     assert dump["queues"] == [views.queues("default")]
     assert dump["nodes"] == [{"partitionName": "default", "nodesInfo": views.nodes("default")}]
     assert dump["clusterInfo"] == views.clusters()
-    assert dump["placementRules"] == [views.placement_rules("default")]
+    rules = views.placement_rules("default")
+    assert dump["placementRules"] == [{"partition": "default", "rules": rules}]
     assert dump["config"] == views.configuration()
     assert dump["appHistory"] == views.history.applications()
     for app in dump["applications"]:

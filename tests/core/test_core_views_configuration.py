@@ -78,7 +78,7 @@ def test_2_14_the_running_configuration_can_be_loaded_again(form: str) -> None:
     script = Script(RICH, extra={"b": "2", "a": "1"})
     text = shown(script, form)
     again = config.load(text)
-    assert again.partitions == config.load(RICH).partitions
+    assert again.partitions == config.load(RICH, node_sort_policy="fair").partitions
     assert again.extra == {"a": "1", "b": "2"}
     assert config.load(RICH).checksum in text
     assert config.load(RICH).extra == {}
@@ -135,7 +135,7 @@ def test_2_14_nobody_is_registered() -> None:
 
 def survives(text: str, where: object) -> None:
     """It means the same after GET and PUT, in both forms, and after that nothing changes."""
-    wanted = config.load(text)
+    wanted = config.load(text, node_sort_policy="fair")
     for form in ("yaml", "json"):
         script = Script(text or config.DEFAULT_CONFIGURATION, extra={"health.checkInterval": "1h"})
         (rm,) = script.scheduler.resource_managers()
@@ -216,18 +216,15 @@ def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
     teams = rule("fixed", create="false", qualified="false", queue="teams")
     kept_out = {"userList": ["mallory"], "groupList": [], "userExp": "", "groupExp": "tmp.*"}
     by_tag = rule("tag", users, create="true", tagName="namespace")
-    assert running(RICH).placement_rules("default") == {
-        "partition": "default",
-        "rules": [
-            {**by_tag, "filter": {"type": "deny", **kept_out}},
-            rule("user", teams, create="true"),
-            rule("recovery", queue="root.@recovery@"),
-        ],
-    }
+    assert running(RICH).placement_rules("default") == [
+        {**by_tag, "filter": {"type": "deny", **kept_out}},
+        rule("user", teams, create="true"),
+        rule("recovery", queue="root.@recovery@"),
+    ]
 
 
 def test_2_3_without_rules_the_provided_queue_is_taken() -> None:
-    rules = Views(Script().scheduler).placement_rules("default")["rules"]
+    rules = Views(Script().scheduler).placement_rules("default")
     assert rules == [rule("provided", create="false"), rule("recovery", queue="root.@recovery@")]
 
 

@@ -24,7 +24,7 @@ def everything(views: Views, partition: str = "default") -> list[tuple[str, Any]
         ("[Node]", views.nodes(partition)),
         ("[User]", views.users(partition)),
         ("[Group]", views.groups(partition)),
-        ("Placement", views.placement_rules(partition)),
+        ("[Rule]", views.placement_rules(partition)),
         ("[PartitionUtilisation]", views.node_utilisations()),
         ("TypeUtilisation", views.node_utilisation(partition)),
         ("Configuration", views.configuration()),

@@ -262,9 +262,13 @@ class World:
         queue: str = "",
         namespace: str = "default",
         daemon: str = "",
+        owned: str = "",
         **spec: Any,
     ) -> Pod:
-        """``daemon``: it belongs to a DaemonSet, which made it for this node."""
+        """``daemon``: it belongs to a DaemonSet, which made it for this node. ``owned``: name of a ReplicaSet."""
+        owners = (OwnerReference(kind="DaemonSet", name=app),) if daemon else ()
+        if owned:
+            owners = (OwnerReference(kind="ReplicaSet", name=owned, controller=True),)
         if daemon:
             spec["affinity"] = Affinity(NodeAffinity(only(daemon)))
         all_labels = dict(labels or {})
@@ -288,7 +292,7 @@ class World:
                 creation_timestamp=self.stamp(),
                 labels=all_labels,
                 annotations=all_annotations,
-                owner_references=(OwnerReference(kind="DaemonSet", name=app),) if daemon else (),
+                owner_references=owners,
             ),
             PodSpec(
                 scheduler_name=scheduler,

@@ -201,7 +201,7 @@ def test_k192_without_the_extra_the_command_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "lightkube", None)
     done = quadriga("kubernetes", "--check")
     assert done.code == 2
-    assert "pip install 'quadriga[kubernetes]'" in done.err
+    assert "pip install '.[kubernetes]'" in done.err
 
 
 # -- options ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from quadriga.k8s.api.rights import RIGHTS
+from quadriga.k8s.conversion.bounds import BOUNDS
 from quadriga.k8s.conversion.settings_table import KEYS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -110,3 +111,8 @@ def test_the_first_gang_is_one_that_the_shim_reads_without_complaint() -> None:
     (container,) = template["spec"]["containers"]
     assert dict(group.min_resource) == container["resources"]["requests"]
     assert read.policy.timeout_seconds == 600
+
+
+def test_q16_every_bound_is_told_with_its_default(page: str) -> None:
+    (told,) = tables(page, "Bounds")
+    assert {name.strip("`"): int(most) for name, most, _ in told} == BOUNDS

@@ -355,6 +355,7 @@ async def test_k47_k49_each_change_of_the_texts_is_heard_once() -> None:
         ({}, True, ()),
         ({"turned_at": 0}, False, ("its loop has not turned for 20 s",)),
         ({"leads": False}, True, ("another process leads",)),
+        ({"leads": False, "rival": "one"}, True, ("one leads",)),
         ({"unsynced": ("pods",)}, True, ("not listed yet: pods",)),
         ({"serves": False}, True, ("the core is being told what runs",)),
         ({"stopped": "lost"}, False, None),

@@ -128,8 +128,8 @@ class Unasked(dict[str, Sequence[str]]):
 def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService, core_of: Cores) -> None:
     for key in ("uid-0", "uid-1"):  # the first one fills n3
         ask(service, "wide", key, vcore=100, memory=3 * GIB)
-    lacks = "1 lacks memory (node n3 comes nearest and lacks memory=3221225472)"
-    change = "Smallest change: memory=3221225472 more free on node n3."
+    lacks = "1 lacks memory (node n3 comes nearest and lacks 3 GiB memory)"
+    change = "Smallest change: 3 GiB memory more free on node n3."
     assert explained(core_of(service), "app-wide") == f"0 of 3 nodes: {lacks}. {change}"
     # constraints keep it from the nodes with room
     tainted = "TaintToleration: the pod does not tolerate gpu=yes:NoSchedule"
@@ -151,8 +151,8 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
 ) -> None:
     ask(service, "small", vcore=2000, memory=GIB)
     assert explained(core_of(service), "app-small", Unasked(n1=())) == (
-        "The quota of queue root.small has vcore=1000 left, and it asks for vcore=2000."
-        " Smallest change: 1000 more vcore in root.small."
+        "The quota of queue root.small has 1 CPU left, and it asks for 2 CPU."
+        " Smallest change: raise the max of root.small by 1 CPU."
     )
 
 

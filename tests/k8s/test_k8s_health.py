@@ -14,11 +14,16 @@ async def scraped() -> bytes:
     return b"quadriga_up 1\n"
 
 
-def fetched(*paths: str, method: str = "GET", alive: str = "", ready: str = "") -> list[Any]:
-    """What the server answers while this keeps it from being alive, or ready."""
+def fetched(*paths: str, method: str = "GET", standby: str = "", **not_ok: str) -> list[Any]:
+    """What the server answers while this keeps it from being ``alive``, or ``ready``."""
 
     async def fetch() -> list[Any]:
-        server = HealthServer(alive=lambda: alive, ready=lambda: ready, metrics=scraped)
+        server = HealthServer(
+            alive=lambda: not_ok.get("alive", ""),
+            ready=lambda: not_ok.get("ready", ""),
+            metrics=scraped,
+            standby=lambda: standby,
+        )
         port = await server.start("127.0.0.1", 0)
         try:
             async with aiohttp.ClientSession() as session:
@@ -38,8 +43,10 @@ OK = (200, "ok\n")
 
 def test_k16_whether_a_process_is_alive_and_ready() -> None:
     assert fetched("/healthz", "/readyz", "/metrics") == [OK, OK, (200, "quadriga_up 1\n")]
-    by = "other-1 holds the lease"
+    by = "not listed yet: pods"
     assert fetched("/healthz", "/readyz", ready=by) == [OK, (503, f"{by}\n")]
+    leader = "other-1 leads, this process stands by"
+    assert fetched("/healthz", "/readyz", standby=leader) == [OK, (200, f"{leader}\n")]
     stands_still = "no turn for 12 s"
     assert fetched("/healthz", alive=stands_still) == [(503, f"{stands_still}\n")]
 

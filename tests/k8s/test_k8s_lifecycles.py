@@ -69,6 +69,7 @@ class Thing:
     has_pods: bool = True
     core_waits: bool = False
     core_has_pods: bool = True
+    would_come_again: bool = False
     delay: int = 0
     is_placeholder: bool = False
     group: str = ""
@@ -87,6 +88,7 @@ class Thing:
 #: facts and information with which the guard of this name agrees, and with which it does not
 AGREES: dict[str, dict[str, Any]] = {
     "was_turned_down": {"delay": SECOND},
+    "would_come_again": {"would_come_again": True},
     "timed_out_hard": {"is_gang": True, "timeout_over": True, "hard": True},
     "reserves": {"is_gang": True},
     "timed_out_soft": {"is_gang": True, "timeout_over": True},

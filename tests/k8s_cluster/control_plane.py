@@ -227,11 +227,29 @@ class ControlPlane:
             process.kill()
         self._processes.clear()
 
-    def _run(self, name: str, *arguments: str | Path) -> None:
-        log = self.folder / f"{name}.log"
-        process = Process(name, [self._programs / name, *arguments], log)
+    def start_node_controller(self) -> Process:
+        """What marks nodes that send no heartbeat, and evicts their pods. The test ends it: other tests'
+        nodes send none."""
+        self._run(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig('admin')}",
+            "--controllers=nodelifecycle",
+            "--leader-elect=false",
+            "--port=0",
+            "--secure-port=0",
+            "--node-monitor-period=1s",
+            "--node-monitor-grace-period=8s",
+            "--node-startup-grace-period=8s",
+            "--node-eviction-rate=10",
+            key="node-controller",
+        )
+        return self._processes["node-controller"]
+
+    def _run(self, name: str, *arguments: str | Path, key: str = "") -> None:
+        key = key or name
+        process = Process(key, [self._programs / name, *arguments], self.folder / f"{key}.log")
         process.start()
-        self._processes[name] = process
+        self._processes[key] = process
 
     def process(self, name: str) -> Process:
         return self._processes[name]

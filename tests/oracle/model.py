@@ -57,7 +57,7 @@ class Model(Cycles):
     # -- queues and nodes ------------------------------------------------------------------------------
 
     def _register(self, config: str, **_: Any) -> None:
-        self.partition = load(config).partitions[0]
+        self.partition = load(config, node_sort_policy="fair").partitions[0]
         self.root = self._tree(self.partition.root, None)
 
     def _tree(self, config: QueueConfig, parent: Queue | None) -> Queue:
@@ -67,7 +67,7 @@ class Model(Cycles):
 
     def _updateConfiguration(self, config: str, **_: Any) -> None:
         """Only what happens to queues that are configured before and after."""
-        self.partition = load(config).partitions[0]
+        self.partition = load(config, node_sort_policy="fair").partitions[0]
         self._follow(self.root, self.partition.root)
         for app in self.apps.values():
             if not app.bound:

@@ -57,6 +57,7 @@ _OPTIONS = Options(
     bound_reservations=False,
     preempt_unguaranteed=False,
     gang_admission="whole",
+    node_sort_policy="fair",
 )
 
 

@@ -240,11 +240,11 @@ def test_explain_tells_where_and_why(client: Make) -> None:
     told = rm.explain("a", "huge")
     assert (told.queue, told.state) == ("root.default", "Accepted")
     assert told.reasons
-    assert told.verdict == "No node is large enough for it: it needs vcore=9000 on one node."
+    assert told.verdict == "No node is large enough for it: it needs 9 CPU on one node."
     assert not (told.gathers or told.reservedNodes)
     failing = {each.about: each for each in told.checks}
     assert [each.text for each in told.checks] == list(told.reasons)
-    assert failing["node sizes"].remedy == "add a node with vcore=9000"
+    assert failing["node sizes"].remedy == "add a node with 9 CPU"
     assert failing["node sizes"].verdict == told.verdict
     assert not rm.explain("a").reasons
     assert not rm.explain("a").verdict

@@ -418,7 +418,11 @@ async def test_one_application_has_its_history_asks_and_allocations(get: Get) ->
         ("train-resnet", "replacement", "takes over placeholder"),
         ("monster", "node sizes", "no node is large enough"),
         ("simulation", "nodes", "1 node: draining"),
-        ("notebook-0", "limit", "user ada in root.research.notebooks (limit *): memory"),
+        (
+            "notebook-0",
+            "limit",
+            "user ada in root.research.notebooks (limit *): limit 16 GiB memory",
+        ),
     ],
 )
 async def test_why_an_ask_waits_is_the_checks_of_a_decision(

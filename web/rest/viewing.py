@@ -22,8 +22,8 @@ from quadriga.core.views.objects import (
     NodeObject,
     PartitionObject,
     PartitionUtilisation,
-    PlacementObject,
     QueueObject,
+    RuleObject,
     TypeUtilisation,
     UserObject,
 )
@@ -124,7 +124,7 @@ VIEWS: Final = (
     View(_P + "/usage/group/{group}", "usage", "One group.",
          GroupObject, lambda v, p: v.group(p["partition"], p["group"])),
     View(_P + "/placementrules", "queues", "The placement rules.",
-         PlacementObject, lambda v, p: v.placement_rules(p["partition"])),
+         list[RuleObject], lambda v, p: v.placement_rules(p["partition"])),
     View("/ws/v1/history/apps", "history", "The number of running applications, minute by minute.",
          list[ApplicationSample], lambda v, p: v.history.applications(), ()),
     View("/ws/v1/history/containers", "history", "The number of allocations, minute by minute.",

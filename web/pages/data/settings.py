@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.core.views import as_yaml
 from quadriga.core.views.configuration import configuration_object
-from quadriga.core.views.placement import placement_object
+from quadriga.core.views.placement import rule_objects
 from quadriga.web.pages.data.lookup import partition_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
     return {
         "partition": found.key,
         "resourceManager": found.rm.rm_id,
-        "rules": placement_object(found)["rules"],
+        "rules": rule_objects(found),
         "configuration": configuration_object(found.rm),
     }
 

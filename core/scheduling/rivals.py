@@ -1,0 +1,185 @@
+"""Rivals of an ask: the other asks that may be served before it, as far as an explanation has to know.
+
+A change that makes room for an ask makes it start only if no rival takes the room. Which asks come first
+is certain within an application, and between the applications of one leaf that is not in fair order.
+Elsewhere shares decide, which every allocation changes, so all asks that could start count as rivals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.shapes import Shape
+from quadriga.fsm import APPLICATION
+from quadriga.fsm import application as application_fsm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.queue import Queue
+
+__all__ = ["Rival", "Rivals", "amounts", "is_same_limit", "needs_a_slot", "rivals_of"]
+
+#: at most this many applications with pending asks are looked at, so that an explanation stays short
+_MOST: Final = 2_000
+
+
+class Rival(NamedTuple):
+    """Asks of one application and one shape, and the number of allocations that they wait for.
+
+    ``fits``: some node may have room for them now.
+    """
+
+    app: Application
+    shape: Shape
+    number: int
+    fits: bool
+
+
+class Rivals(NamedTuple):
+    """The rivals of an ask; ``complete`` is false if there are too many applications to look at."""
+
+    all: Sequence[Rival]
+    complete: bool = True
+
+    @property
+    def text(self) -> str:
+        number = sum(each.number for each in self.all)
+        return f"{number} other {'ask' if number == 1 else 'asks'} that may be served before it"
+
+    def below(self, queue: Queue, types: int) -> list[int]:
+        """What the rivals in this queue ask for, by type. A gang whose quota is reserved when it starts
+        counts as a whole (X16)."""
+        mine = [each for each in self.all if queue in each.app.queue.lineage]
+        total = amounts(mine, types)
+        for app in {each.app: None for each in mine}:
+            own = app.gang
+            if own.announced and not own.started and own.admission == "whole":
+                pending = amounts([each for each in mine if each.app is app], types)
+                for at, value in enumerate(own.size or ()):
+                    total[at] += max(0, value - pending[at])
+        return total
+
+    def charging(self, ledger: Ledger, types: int) -> list[int]:
+        """What the rivals ask for that are charged to the ledger, by type."""
+        return amounts([each for each in self.all if ledger in each.app.limiting], types)
+
+    def entering(self, queue: Queue) -> int:
+        """The number of applications that need a slot under maxapplications of this queue."""
+        apps = {each.app for each in self.all if needs_a_slot(each.app)}
+        return sum(queue in app.queue.lineage for app in apps)
+
+    def starting(self, ledger: Ledger) -> int:
+        """The number of applications that begin to count for the limit."""
+        return len(
+            {each.app for each in self.all if not each.app.counted and ledger in each.app.limiting}
+        )
+
+
+def amounts(rivals: Iterable[Rival], types: int) -> list[int]:
+    """What these rivals ask for together, by type."""
+    total = [0] * types
+    for each in rivals:
+        for at, value in each.shape.need:
+            total[at] += value * each.number
+    return total
+
+
+def needs_a_slot(app: Application) -> bool:
+    """Whether the application needs a slot under maxapplications before it is served."""
+    return (
+        APPLICATION.allows(app.state, application_fsm.RUN)
+        and app.state not in application_fsm.COUNTED
+        and app not in app.queue.admitted
+    )
+
+
+def is_same_limit(ledger: Ledger, app: Application) -> bool:
+    """Whether a change of one of the application's limits changes this one as well."""
+    return any(ledger is own or ledger.limit is own.limit for own in app.limiting)
+
+
+def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
+    """The rivals of an ask, or of the ``members`` of its gang, which are placed together."""
+    own, partition = ask.app, ask.app.partition
+    priority = max((group.priority for group in members), default=ask.priority)
+    found: list[Rival] = []
+    looked_at = 0
+    for app in partition.applications.values():
+        if not app.asks:
+            continue
+        looked_at += 1
+        if looked_at > _MOST:
+            return Rivals(found, False)
+        if app.state not in application_fsm.SERVED or app.backoff_until:
+            continue
+        for group in app.groups.values():
+            if group in members or not _may_start(app, group, own):
+                continue
+            if app is own:
+                number = _in_own_application(group, ask, priority, bool(members))
+            else:
+                number = _in_other_application(group, own, priority)
+            if number:
+                fits = bool(group.shape.allocate & partition.node_index.feasible)
+                found.append(Rival(app, group.shape, number, fits))
+    waiting = partition.waiting
+    others = [(other, other.pending) for other in waiting.deferred_asks if other is not ask]
+    others += [(allocation.ask, 1) for allocation in waiting.stranded]
+    for other, number in others:
+        found.append(Rival(other.app, Shape(0, other.kind.requires), number, True))
+    return Rivals(found)
+
+
+def _in_own_application(group: AskGroup, ask: Ask, priority: int, whole: bool) -> int:
+    """The asks of the group that come before the ask: by priority, then by arrival (5.6)."""
+    if whole or group.priority > priority:
+        return group.pending
+    reserved = min(group.reserved, group.pending)
+    if group.priority < priority:
+        return reserved
+    earlier = sum(each.pending for seq, each in group.asks.items() if seq < ask.seq)
+    return max(earlier, reserved - sum(each is ask for each in group.asks.values()))
+
+
+def _in_other_application(group: AskGroup, own: Application, priority: int) -> int:
+    """The asks of the group that may come before those of the application ``own``."""
+    app, leaf = group.app, own.queue
+    if app.queue is leaf and not leaf.fair and isinstance(leaf, LeafQueue) and not leaf.stateaware:
+        # an application keeps the rank of its first ask while that one finds no place
+        theirs, ours = (-(app.priority or 0), app.seq), (-priority, own.seq)
+        if not leaf.sorts_priority:
+            theirs, ours = theirs[::-1], ours[::-1]
+        if theirs > ours:  # only a node that is reserved for them comes first
+            return min(group.reserved, group.pending)
+    return group.pending
+
+
+def _may_start(app: Application, group: AskGroup, own: Application) -> bool:
+    """Whether an ask of the group could start if what the application ``own`` lacks had room."""
+    gang, shape = app.gang, group.shape
+    if group.kind.placeholder or gang.over:
+        if gang.starts_whole(group) and not gang.has_all_asks:
+            return False
+    elif app.holding:
+        return False
+    else:
+        task_group = gang.task_groups.get(group.kind.task_group)
+        if task_group is not None and task_group.can_replace and not group.outgrown:
+            return False  # it takes the room of a placeholder
+    slot = needs_a_slot(app)
+    for queue in app.queue.lineage:
+        if queue not in own.queue.lineage:
+            if queue.limits and not queue.has_room(shape):
+                return False
+            if slot and not queue.admits():
+                return False
+    for ledger in app.limiting:
+        if not is_same_limit(ledger, own):
+            if ledger.is_short(shape) or not (app.counted or ledger.admits()):
+                return False
+    return True

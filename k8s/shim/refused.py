@@ -1,0 +1,101 @@
+"""Objects that say more than the bounds allow (Q16, `conversion.bounds`).
+
+A pod without a node is left out: it is not asked for, and makes no application. A pod that is known keeps what
+its last version within the bounds said; where it is, whether it is being deleted and its status are those of
+the new version. A pod that was never seen within the bounds and has a node counts without the
+parts that are too large. Each is told once in an event, in the log, and for a pod that waits in its condition.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from quadriga.k8s.objects import Namespace, Node, Pod
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.model import ref_of
+from quadriga.k8s.shim.tasks import SKIPPED
+
+__all__ = ["forget", "hold", "is_left_out", "tell_node_or_namespace", "what_counts"]
+
+_REASON = "BeyondBounds"
+
+
+def is_left_out(pod: Pod) -> bool:
+    """Whether the pod is one that is not scheduled because of the bounds."""
+    return pod.refusal != "" and not pod.spec.node_name
+
+
+def what_counts(kernel: Kernel, pod: Pod) -> Pod:
+    """The version that counts of a pod beyond the bounds, which is told."""
+    uid = pod.metadata.uid
+    task, foreign = kernel.tasks.get(uid), kernel.foreign.get(uid)
+    known = task.pod if task is not None else foreign.pod if foreign is not None else None
+    if known is None or known.refusal:
+        if pod.spec.node_name:
+            tell(kernel, pod, "the pod has a node and counts without them")
+        return pod
+    tell(kernel, pod, "the change is not taken")
+    old, new = known.metadata, pod.metadata
+    metadata = replace(
+        new, labels=old.labels, annotations=old.annotations, owner_references=old.owner_references
+    )
+    spec = replace(
+        known.spec, node_name=pod.spec.node_name, scheduling_gates=pod.spec.scheduling_gates
+    )
+    return replace(pod, metadata=metadata, spec=spec, refusal="")
+
+
+def hold(kernel: Kernel, pod: Pod) -> None:
+    """A pod of ours without a node waits until it is within the bounds."""
+    note = f"the pod is not scheduled: it has {pod.refusal}"
+    if tell(kernel, pod, "the pod is not scheduled"):
+        kernel.actions.append(actions.SetCondition(ref_of(pod), SKIPPED, note))
+
+
+def tell(kernel: Kernel, pod: Pod, consequence: str) -> bool:
+    """Tell it of a pod, once for each text. Whether it was told."""
+    meta = pod.metadata
+    note = f"{consequence}: it has {pod.refusal}"
+    if kernel.refusals.get(meta.uid) == note:
+        return False
+    kernel.refusals[meta.uid] = note
+    _record(kernel, "Pod", pod, note)
+    return True
+
+
+def forget(kernel: Kernel, uid: str) -> None:
+    """The pod is within the bounds again, or gone."""
+    del kernel.refusals[uid]
+    if uid not in kernel.tasks:
+        kernel.actions.append(actions.DropCondition(uid))
+
+
+def tell_node_or_namespace(kernel: Kernel, found: Node | Namespace, consequence: str) -> None:
+    """Tell it of a node or a namespace, once for each text. ``consequence`` follows its name."""
+    kind = found.__class__.__name__
+    key, note = f"{kind} {found.metadata.name}", f"{consequence}: it has {found.refusal}"
+    if not found.refusal:
+        kernel.refusals.pop(key, None)
+    elif kernel.refusals.get(key) != note:
+        kernel.refusals[key] = note
+        _record(kernel, kind, found, note)
+
+
+def _record(kernel: Kernel, kind: str, found: Pod | Node | Namespace, note: str) -> None:
+    meta = found.metadata
+    kernel.actions.append(
+        actions.Record(
+            kind,  # type: ignore[arg-type]
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            "Warning",
+            _REASON,
+            "Scheduling",
+            note,
+            kernel.starting,
+        )
+    )
+    name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    kernel.actions.append(actions.LogWarning(f"{kind.lower()} {name}: {note}"))
