@@ -18,9 +18,11 @@ import msgspec
 from k8s_queues import QUEUES, line_of, only
 from msgspec.structs import replace
 
+from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.runtime.kernel import Options
 from quadriga.fsm.table import SECOND
+from quadriga.k8s import objects
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion import settings as configuration
@@ -28,57 +30,10 @@ from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_books import applications_in, names_in, nodes_in
-from quadriga.k8s.objects import (
-    Affinity,
-    Container,
-    Metadata,
-    Namespace,
-    Node,
-    NodeAffinity,
-    NodeSpec,
-    NodeStatus,
-    OwnerReference,
-    Pod,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-)
-from quadriga.k8s.shim import actions
+from quadriga.k8s.shim import actions, inputs
 from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
-from quadriga.k8s.shim.inputs import (
-    AuditBegins,
-    AuditEnds,
-    BindEnded,
-    Changed,
-    CoreAnswered,
-    CoreForgot,
-    CoreRefused,
-    CoreShows,
-    CreateEnded,
-    Input,
-    LeaseHeld,
-    Synced,
-    WatchShows,
-)
 from quadriga.k8s.shim.shim import Shim
-from quadriga.si import (
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    ApplicationResponse,
-    EventRecord,
-    NodeRequest,
-    NodeResponse,
-    PredicatesArgs,
-    PreemptionPredicatesArgs,
-    PreemptionPredicatesResponse,
-    RegisterResourceManagerRequest,
-    RejectedApplication,
-    RequestError,
-    UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
-)
 
 START = 1_800_000_000 * SECOND
 OURS = "yunikorn"
@@ -103,37 +58,39 @@ class Callback:
 
     world: World
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         cache = self.world.cache
         refusals = {}
         for new in response.new:
             refusal = cache.assume(new.allocationKey, new.nodeID)
             if refusal:
                 refusals[new.allocationKey] = refusal
-        self.world.inputs.append(CoreAnswered(response, refusals))
+        self.world.inputs.append(inputs.CoreAnswered(response, refusals))
 
-    def update_application(self, response: ApplicationResponse) -> None:
-        self.world.inputs.append(CoreAnswered(response))
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self.world.inputs.append(inputs.CoreAnswered(response))
 
-    def update_node(self, response: NodeResponse) -> None:
-        self.world.inputs.append(CoreAnswered(response))
+    def update_node(self, response: si.NodeResponse) -> None:
+        self.world.inputs.append(inputs.CoreAnswered(response))
 
-    def predicates(self, args: PredicatesArgs) -> str | None:
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
         return self.world.cache.predicates(args.allocationKey, args.nodeID, args.allocate)
 
-    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse:
         index = self.world.cache.preemption_predicates(
             args.allocationKey, args.nodeID, list(args.preemptAllocationKeys), args.startIndex
         )
-        return PreemptionPredicatesResponse(success=index is not None, index=index or 0)
+        return si.PreemptionPredicatesResponse(success=index is not None, index=index or 0)
 
-    def send_event(self, events: Sequence[EventRecord]) -> None:
-        self.world.inputs.append(CoreAnswered(events))
+    def send_event(self, events: Sequence[si.EventRecord]) -> None:
+        self.world.inputs.append(inputs.CoreAnswered(events))
 
     def update_container_scheduling_state(
-        self, request: UpdateContainerSchedulingStateRequest
+        self, request: si.UpdateContainerSchedulingStateRequest
     ) -> None:
-        self.world.inputs.append(CoreAnswered(request))
+        self.world.inputs.append(inputs.CoreAnswered(request))
 
 
 @dataclass
@@ -152,9 +109,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.now = START
-        self.pods: dict[str, Pod] = {}
-        self.nodes: dict[str, Node] = {}
-        self.namespaces: dict[str, Namespace] = {}
+        self.pods: dict[str, objects.Pod] = {}
+        self.nodes: dict[str, objects.Node] = {}
+        self.namespaces: dict[str, objects.Namespace] = {}
         self.numbers = itertools.count(1)
         self.steps = 0
         self.log: list[str] = []
@@ -168,13 +125,15 @@ class World:
         #: every node that a pod was ever bound to
         self.bound: dict[str, list[str]] = {}
         #: answers of the API server other than success: called with the action
-        self.fault: Callable[[Action], BindEnded | CreateEnded | None] = lambda action: None
+        self.fault: Callable[[Action], inputs.BindEnded | inputs.CreateEnded | None] = (
+            lambda action: None
+        )
         self.sent: list[Any] = []
         #: the core rejects every application
         self.refuse_applications = False
         self.deletes: list[actions.Delete] = []
         #: the shim's check before an ask (K88)
-        self.obstacle: Callable[[Pod], str] = lambda pod: ""
+        self.obstacle: Callable[[objects.Pod], str] = lambda pod: ""
         #: kubelets finish what is deleted at once
         self.kubelets = True
         self.start()
@@ -183,7 +142,7 @@ class World:
 
     def start(self) -> None:
         """A shim and a core that know nothing; the reflectors list."""
-        self.inputs: deque[Input] = deque()
+        self.inputs: deque[inputs.Input] = deque()
         self.cache = ObservedCache(lambda: self.now)
         self.core = SchedulerService(self.options, manual=True, clock=lambda: self.now)
         reading = configuration.read({"queues.yaml": self.queues, **self.values})
@@ -198,9 +157,9 @@ class World:
         )
         for kind in (self.namespaces, self.nodes, self.pods):
             for found in kind.values():  # type: ignore[attr-defined]
-                self.inputs.append(Changed("ADDED", found))
-        self.inputs.append(Synced())
-        self.inputs.append(LeaseHeld())
+                self.inputs.append(inputs.Changed("ADDED", found))
+        self.inputs.append(inputs.Synced())
+        self.inputs.append(inputs.LeaseHeld())
 
     def restart(self) -> None:
         """Kill -9, and another process."""
@@ -212,7 +171,7 @@ class World:
         """The core alone is restarted (K151)."""
         self.core.stop()
         self.core = SchedulerService(self.options, manual=True, clock=lambda: self.now)
-        self.inputs.append(CoreForgot())
+        self.inputs.append(inputs.CoreForgot())
 
     # -- objects -------------------------------------------------------------------------------
 
@@ -220,29 +179,31 @@ class World:
         return datetime.fromtimestamp(self.now // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def add_namespace(self, name: str, **annotations: str) -> None:
-        found = Namespace(Metadata(name=name, uid=f"ns-{name}", annotations=annotations))
+        found = objects.Namespace(
+            objects.Metadata(name=name, uid=f"ns-{name}", annotations=annotations)
+        )
         self.namespaces[name] = found
-        self.inputs.append(Changed("ADDED", found))
+        self.inputs.append(inputs.Changed("ADDED", found))
 
     def add_node(self, name: str, cpu: str = "4", memory: str = "64Gi", pods: int = 110) -> None:
         self.set_node(
-            Node(
-                Metadata(name=name, uid=f"node-{name}-{next(self.numbers)}"),
-                NodeSpec(),
-                NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": str(pods)}),
+            objects.Node(
+                objects.Metadata(name=name, uid=f"node-{name}-{next(self.numbers)}"),
+                objects.NodeSpec(),
+                objects.NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": str(pods)}),
             )
         )
 
-    def set_node(self, node: Node) -> None:
+    def set_node(self, node: objects.Node) -> None:
         change = "MODIFIED" if node.name in self.nodes else "ADDED"
         self.nodes[node.name] = node
-        self.inputs.append(Changed(change, node))  # type: ignore[arg-type]
+        self.inputs.append(inputs.Changed(change, node))  # type: ignore[arg-type]
 
     def cordon(self, name: str, unschedulable: bool = True) -> None:
-        self.set_node(replace(self.nodes[name], spec=NodeSpec(unschedulable=unschedulable)))
+        self.set_node(replace(self.nodes[name], spec=objects.NodeSpec(unschedulable=unschedulable)))
 
     def remove_node(self, name: str) -> None:
-        self.inputs.append(Changed("DELETED", self.nodes.pop(name)))
+        self.inputs.append(inputs.Changed("DELETED", self.nodes.pop(name)))
 
     def add_pod(
         self,
@@ -264,13 +225,13 @@ class World:
         daemon: str = "",
         owned: str = "",
         **spec: Any,
-    ) -> Pod:
+    ) -> objects.Pod:
         """``daemon``: it belongs to a DaemonSet, which made it for this node. ``owned``: name of a ReplicaSet."""
-        owners = (OwnerReference(kind="DaemonSet", name=app),) if daemon else ()
+        owners = (objects.OwnerReference(kind="DaemonSet", name=app),) if daemon else ()
         if owned:
-            owners = (OwnerReference(kind="ReplicaSet", name=owned, controller=True),)
+            owners = (objects.OwnerReference(kind="ReplicaSet", name=owned, controller=True),)
         if daemon:
-            spec["affinity"] = Affinity(NodeAffinity(only(daemon)))
+            spec["affinity"] = objects.Affinity(objects.NodeAffinity(only(daemon)))
         all_labels = dict(labels or {})
         if app:
             all_labels[keys.APP_ID] = app
@@ -283,8 +244,8 @@ class World:
             all_annotations[keys.TASK_GROUPS] = msgspec.json.encode(list(groups)).decode()
         if policy:
             all_annotations[keys.POLICY_PARAMETERS] = policy
-        pod = Pod(
-            Metadata(
+        pod = objects.Pod(
+            objects.Metadata(
                 name=name,
                 namespace=namespace,
                 uid=f"{name}-{next(self.numbers)}",
@@ -294,24 +255,24 @@ class World:
                 annotations=all_annotations,
                 owner_references=owners,
             ),
-            PodSpec(
+            objects.PodSpec(
                 scheduler_name=scheduler,
                 node_name=node,
                 priority=priority,
-                containers=(Container("main", ResourceRequirements({"cpu": cpu})),),
+                containers=(objects.Container("main", objects.ResourceRequirements({"cpu": cpu})),),
                 **spec,
             ),
-            PodStatus(phase="Pending"),
+            objects.PodStatus(phase="Pending"),
         )
         self.pods[pod.uid] = pod
         if duration is not None:
             self.durations[pod.uid] = duration
-        self.inputs.append(Changed("ADDED", pod))
+        self.inputs.append(inputs.Changed("ADDED", pod))
         if node:
             self._run(pod.uid)
         return pod
 
-    def add_gang(self, pods: int = 1, members: int = 3, **more: Any) -> Pod:
+    def add_gang(self, pods: int = 1, members: int = 3, **more: Any) -> objects.Pod:
         """The application ``spark`` and its group: ``driver``, which it gives, ``worker-0``, ``worker-1``, ..."""
         groups = [gang("w", members)]
         driver = self.add_pod("driver", "spark", group="w", groups=groups, **more)
@@ -320,11 +281,11 @@ class World:
             self.add_pod(f"worker-{n}", "spark", group="w", **more)
         return driver
 
-    def set_pod(self, pod: Pod) -> Pod:
+    def set_pod(self, pod: objects.Pod) -> objects.Pod:
         metadata = replace(pod.metadata, resource_version=str(next(self.numbers)))
         pod = replace(pod, metadata=metadata)
         self.pods[pod.uid] = pod
-        self.inputs.append(Changed("MODIFIED", pod))
+        self.inputs.append(inputs.Changed("MODIFIED", pod))
         return pod
 
     def delete_pod(self, uid: str) -> None:
@@ -352,18 +313,18 @@ class World:
     def _remove_pod(self, uid: str) -> None:
         pod = self.pods.pop(uid)
         self.ends.pop(uid, None)
-        self.inputs.append(Changed("DELETED", pod))
+        self.inputs.append(inputs.Changed("DELETED", pod))
         for other in list(self.pods.values()):
             if any(owner.uid == uid for owner in other.metadata.owner_references):
                 self.delete_pod(other.uid)
 
     def end_pod(self, uid: str, phase: str = "Succeeded") -> None:
         self.ends.pop(uid, None)
-        self.set_pod(replace(self.pods[uid], status=PodStatus(phase=phase)))
+        self.set_pod(replace(self.pods[uid], status=objects.PodStatus(phase=phase)))
 
     def _run(self, uid: str) -> None:
         """The kubelet starts the pod."""
-        self.set_pod(replace(self.pods[uid], status=PodStatus(phase="Running")))
+        self.set_pod(replace(self.pods[uid], status=objects.PodStatus(phase="Running")))
         if uid in self.durations:
             self.ends[uid] = self.now + int(self.durations[uid] * SECOND)
 
@@ -427,21 +388,21 @@ class World:
 
     def audit(self) -> Report:
         """One audit of all there is (K176). The API server's pods are those of the watch."""
-        self.inputs.append(AuditBegins())
+        self.inputs.append(inputs.AuditBegins())
         gone = [uid for uid in self.cache.pod_uids() if uid not in self.pods]
-        self.inputs.append(WatchShows(list(self.pods.values()), gone))
+        self.inputs.append(inputs.WatchShows(list(self.pods.values()), gone))
         rm_id = self.settings.cluster_id
         names = self.core.read(lambda scheduler: names_in(scheduler, rm_id))
         nodes = sorted({*self.nodes, *names.nodes})
         ids = sorted({*self.shim.application_ids(), *names.applications})
-        shown = CoreShows(
+        shown = inputs.CoreShows(
             nodes,
             self.core.read(lambda scheduler: nodes_in(scheduler, rm_id, nodes)),
             ids,
             self.core.read(lambda scheduler: applications_in(scheduler, rm_id, ids)),
         )
         self.inputs.append(shown)
-        self.inputs.append(AuditEnds())
+        self.inputs.append(inputs.AuditEnds())
         self.settle()
         report = self.shim.audit.report
         assert report is not None
@@ -469,26 +430,26 @@ class World:
         request = send.request
         self.sent.append(request)
         try:
-            if isinstance(request, RegisterResourceManagerRequest):
+            if isinstance(request, si.RegisterResourceManagerRequest):
                 answer = self.core.register_resource_manager(request, Callback(self))
-                self.inputs.append(CoreAnswered(answer))
-            elif isinstance(request, UpdateConfigurationRequest):
+                self.inputs.append(inputs.CoreAnswered(answer))
+            elif isinstance(request, si.UpdateConfigurationRequest):
                 self.core.update_configuration(request)
-            elif isinstance(request, ApplicationRequest) and self.refuse_applications:
+            elif isinstance(request, si.ApplicationRequest) and self.refuse_applications:
                 rejected = [
-                    RejectedApplication(applicationID=each.applicationID, reason="not here")
+                    si.RejectedApplication(applicationID=each.applicationID, reason="not here")
                     for each in request.new
                 ]
-                self.inputs.append(CoreAnswered(ApplicationResponse(rejected=rejected)))
-            elif isinstance(request, ApplicationRequest):
+                self.inputs.append(inputs.CoreAnswered(si.ApplicationResponse(rejected=rejected)))
+            elif isinstance(request, si.ApplicationRequest):
                 self.core.update_application(request)
-            elif isinstance(request, AllocationRequest):
+            elif isinstance(request, si.AllocationRequest):
                 for part in unified(request) if self.unified else (request,):
                     self.core.update_allocation(part)
-            elif isinstance(request, NodeRequest):
+            elif isinstance(request, si.NodeRequest):
                 self.core.update_node(request)
-        except RequestError as error:
-            self.inputs.append(CoreRefused(type(request).__name__, str(error)))
+        except si.RequestError as error:
+            self.inputs.append(inputs.CoreRefused(type(request).__name__, str(error)))
 
     def _bind(self, bind: actions.Bind) -> None:
         faulty = self.fault(bind)
@@ -497,13 +458,13 @@ class World:
             return
         pod = self.pods.get(bind.pod.uid)
         if pod is None or pod.terminating:
-            self.inputs.append(BindEnded(bind.pod.uid, "gone"))
+            self.inputs.append(inputs.BindEnded(bind.pod.uid, "gone"))
         elif pod.spec.node_name:
             outcome = "bound" if pod.spec.node_name == bind.node else "elsewhere"
-            self.inputs.append(BindEnded(pod.uid, outcome, pod.spec.node_name))  # type: ignore[arg-type]
+            self.inputs.append(inputs.BindEnded(pod.uid, outcome, pod.spec.node_name))  # type: ignore[arg-type]
         else:
             self.place(pod.uid, bind.node)
-            self.inputs.append(BindEnded(pod.uid, "bound", bind.node))
+            self.inputs.append(inputs.BindEnded(pod.uid, "bound", bind.node))
 
     def place(self, uid: str, node: str) -> None:
         """The pod gets its node, from whomever."""
@@ -514,7 +475,7 @@ class World:
         self._run(uid)
 
     def _cancel(self, cancel: actions.CancelBind) -> None:
-        self.inputs.append(BindEnded(cancel.uid, "failed", reason="cancelled"))
+        self.inputs.append(inputs.BindEnded(cancel.uid, "failed", reason="cancelled"))
 
     def _delete(self, delete: actions.Delete) -> None:
         self.deletes.append(delete)
@@ -527,8 +488,8 @@ class World:
             return
         manifest = create.manifest
         meta, spec = manifest["metadata"], manifest["spec"]
-        pod = Pod(
-            Metadata(
+        pod = objects.Pod(
+            objects.Metadata(
                 name=meta["name"],
                 namespace=meta["namespace"],
                 uid=f"{meta['name']}-{next(self.numbers)}",
@@ -537,16 +498,16 @@ class World:
                 labels=dict(meta["labels"]),
                 annotations=dict(meta["annotations"]),
                 owner_references=msgspec.convert(
-                    meta["ownerReferences"], tuple[OwnerReference, ...]
+                    meta["ownerReferences"], tuple[objects.OwnerReference, ...]
                 ),
             ),
-            msgspec.convert(spec, PodSpec),
-            PodStatus(phase="Pending"),
+            msgspec.convert(spec, objects.PodSpec),
+            objects.PodStatus(phase="Pending"),
         )
         self.pods[pod.uid] = pod
-        self.inputs.append(Changed("ADDED", pod))
+        self.inputs.append(inputs.Changed("ADDED", pod))
         name = meta["name"]
-        self.inputs.append(CreateEnded(create.application_id, create.group, name, "created"))
+        self.inputs.append(inputs.CreateEnded(create.application_id, create.group, name, "created"))
         # the collector finds placeholders whose owner is gone
         if not any(owner.uid in self.pods for owner in pod.metadata.owner_references):
             self.delete_pod(pod.uid)
@@ -582,11 +543,11 @@ class World:
 
     # -- what tests ask ------------------------------------------------------------------------
 
-    def named(self, prefix: str) -> list[Pod]:
+    def named(self, prefix: str) -> list[objects.Pod]:
         return [pod for pod in self.pods.values() if pod.metadata.name.startswith(prefix)]
 
     @property
-    def placeholders(self) -> list[Pod]:
+    def placeholders(self) -> list[objects.Pod]:
         return [pod for pod in self.named("tg-") if not pod.ended]
 
     def phases(self, prefix: str = "") -> Counter[str]:
@@ -692,6 +653,6 @@ def cluster(cpu: str = "4", nodes: int = 1, **settings: Any) -> World:
     return world
 
 
-def failed(bind: actions.Bind, reason: str = "500") -> BindEnded:
+def failed(bind: actions.Bind, reason: str = "500") -> inputs.BindEnded:
     """The answer to a bind that fails."""
-    return BindEnded(bind.pod.uid, "failed", reason=reason)
+    return inputs.BindEnded(bind.pod.uid, "failed", reason=reason)

@@ -72,7 +72,6 @@ def away_from_zero(value: Fraction) -> int:
 def expected(text: str, unit: int) -> int:
     """First to the smallest unit that the API knows, then to the unit of the resource."""
     found = re.fullmatch(r"([-+.\d]+(?:[eE][-+]?\d+)?)(\D*)", text)
-    assert found is not None
     value = Fraction(found[1]) * SUFFIXES[found[2]]
     whole = away_from_zero(Fraction(away_from_zero(value * 10**9), 10**9) * unit)
     return max(-INT64_MAX, min(whole, INT64_MAX))
