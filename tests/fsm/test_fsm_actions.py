@@ -95,7 +95,7 @@ def test_nothing_changes_if_one_of_them_raises(fails: str, stock: bool) -> None:
     assert it.state == "Live"
 
 
-def test_a_machine_of_the_library_delivers_them_too() -> None:
+def test_a_machine_of_the_library_delivers_them_too_and_a_row_keeps_what_is_written() -> None:
     heard: list[Any] = []
     model: Any = SimpleNamespace()
     table().make_machine(model, Machine, deliver=lambda _, effects: heard.append(texts(effects)))
@@ -105,9 +105,6 @@ def test_a_machine_of_the_library_delivers_them_too() -> None:
         ["log of New in New", "arm of New in New", "greet of New in New"],
         ["disarm of Live in Live", "mourn of Live in Live"],
     ]
-
-
-def test_a_row_keeps_what_is_written_and_has_all_that_is_called() -> None:
     opening, renewing, touching, *_ = table().rows
     assert [e.__name__ for e in opening.own_emit] == ["log"]
     assert [e.__name__ for e in renewing.emit] == ["disarm", "log", "arm", "greet"]

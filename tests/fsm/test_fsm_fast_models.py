@@ -115,10 +115,15 @@ def test_models_of_every_kind_of_class(make: Any) -> None:
     assert Sensitive.subclasses == 0
 
 
-def test_a_registered_model_equals_one_that_is_not() -> None:
+def test_a_registered_model_equals_one_that_is_not_and_keeps_its_methods() -> None:
     one, other = SlottedData("x", "A"), SlottedData("x", "A")
     machine().add_model([one])
     assert one == other
+    owner, models = machine(), [Named(), Named()]
+    owner.add_model(models)
+    assert [model.go() for model in models] == ["its own"] * 2
+    assert owner.events["go"].trigger(models[0]) is True
+    assert models[0].state == "B"  # type: ignore[attr-defined]
 
 
 def test_attributes_of_a_model_hide_methods_and_go_again() -> None:
@@ -136,14 +141,6 @@ def test_attributes_of_a_model_hide_methods_and_go_again() -> None:
     assert hasattr(first, "may_go")
     with pytest.raises(AttributeError):
         del second.nothing  # type: ignore[attr-defined]
-
-
-def test_methods_of_a_class_are_left_alone() -> None:
-    owner, models = machine(), [Named(), Named()]
-    owner.add_model(models)
-    assert [model.go() for model in models] == ["its own"] * 2
-    assert owner.events["go"].trigger(models[0]) is True
-    assert models[0].state == "B"  # type: ignore[attr-defined]
 
 
 def test_methods_come_and_go_with_triggers_and_states() -> None:

@@ -174,9 +174,13 @@ def test_a_text_becomes_the_member_that_it_stands_for(kind: Any, text: str) -> N
         assert model.state is kind.RED
 
 
-def test_a_member_is_no_state_of_a_table_of_strings() -> None:
+def test_a_member_is_no_state_of_strings_and_a_model_without_a_key_has_its_class() -> None:
     with pytest.raises(UnknownState):
         ORDER.check(Order("A-1", Light.RED))  # type: ignore[arg-type]
+    model = Model(state="Payed")
+    del model.key
+    with pytest.raises(UnknownState, match="^order 'Model' is in unknown state"):
+        ORDER.make_machine(model)
 
 
 def nested_table() -> Lifecycle:
@@ -249,13 +253,6 @@ def test_a_model_with_an_unknown_state_is_refused(machine_cls: type[Machine]) ->
         machine.add_model([good, Model("A-2", "Payed")])
     assert machine.models == []
     assert not hasattr(good, "pay")
-
-
-def test_a_model_without_a_key_is_named_by_its_class() -> None:
-    model = Model(state="Payed")
-    del model.key
-    with pytest.raises(UnknownState, match="^order 'Model' is in unknown state"):
-        ORDER.make_machine(model)
 
 
 def test_the_machine_may_be_its_own_model_and_have_more_states() -> None:

@@ -91,14 +91,11 @@ def test_a_guard_decides_both_ways(lifecycle: Lifecycle, born: Any, steer: Any) 
         assert it.state == (otherwise.target or row.source), row
 
 
-def test_a_trigger_nobody_knows_is_refused(lifecycle: Lifecycle, born: Any) -> None:
+def test_a_trigger_or_a_state_that_nobody_knows_is_refused(lifecycle: Lifecycle, born: Any) -> None:
     it = born(lifecycle.initial)
     with pytest.raises(InvalidTransition, match="cannot 'dance'"):
         lifecycle.fire(it, "dance")
     assert it.state == lifecycle.initial
-
-
-def test_a_state_nobody_knows_is_refused(lifecycle: Lifecycle, born: Any) -> None:
     it = born("Limbo")
     with pytest.raises(InvalidTransition, match="in state Limbo"):
         lifecycle.fire(it, lifecycle.triggers()[0])

@@ -28,15 +28,12 @@ def test_the_types_name_every_state_and_trigger_of_the_table(table: Lifecycle) -
     assert sorted(get_args(triggers)) == sorted(table.triggers())
 
 
-def test_a_table_with_every_state_is_total() -> None:
+def test_a_table_with_every_state_is_total_and_any_other_names_what_is_wrong() -> None:
     colours = {"Removed": 4, "Active": 1, "Draining": 2, "Stopped": 3}
     found = QUEUE.total("colours", colours)
     assert found == colours
     assert list(found) == list(colours)
     assert found is not colours
-
-
-def test_a_table_that_lacks_a_state_or_has_another_names_it() -> None:
     with pytest.raises(DefinitionError, match=r"^queue: colours lacks Draining, Removed$"):
         QUEUE.total("colours", {"Active": 1, "Stopped": 3})
     colours = dict.fromkeys([*QUEUE.states, "Parked"], 1)

@@ -73,15 +73,12 @@ def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
     assert made == si.AllocationRequest(rmID="mycluster", allocations=[allocation])
 
 
-def test_k8_reports_come_before_asks_and_keep_their_node() -> None:
+def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
     report = si.Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
     (made,) = unified(request(asks=(ASK,), allocations=(report,)))
     found = [(each.allocationKey, each.nodeID) for each in made.allocations]
     assert found == [("uid-2", "n1"), ("uid-1", "")]
     assert list(unified(si.AllocationRequest(rmID="rm"))) == [si.AllocationRequest(rmID="rm")]
-
-
-def test_k8_releases_name_the_key_alone() -> None:
     names = {"partitionName": "default", "applicationID": "app", "allocationKey": "uid-3"}
     stopped = si.TerminationType.STOPPED_BY_RM
     of_ask = si.AllocationAskRelease(**names, terminationType=stopped, message="because")

@@ -46,24 +46,22 @@ async def test_k102_the_pod_is_bound_after_its_claims() -> None:
         assert order == ["volumes", "conditions"]
 
 
-async def test_k102_without_claims_nothing_is_awaited() -> None:
+async def test_k102_k108_claims_are_awaited_where_there_are_any_and_fail_the_bind() -> None:
     asked: list[tuple[PodRef, str]] = []
     async with writer(pod("p"), bind_volumes=lambda *given: asked.append(given)) as w:
         assert await w.do(BIND) == [BOUND]
         assert asked == [(P, "node-1")]
 
-
-def no_volumes(reason: str) -> BindEnded:
-    return BindEnded("uid-p", "failed", step="volumes", reason=reason)
-
-
-async def test_k108_claims_that_cannot_be_bound_fail_the_bind_before_it_is_sent() -> None:
     async def bind_volumes() -> str | None:
         return "no room"
 
     async with writer(pod("p"), bind_volumes=lambda *_: bind_volumes()) as w:
         assert await w.do(BIND) == [no_volumes("no room")]
         assert w.api.requests == []
+
+
+def no_volumes(reason: str) -> BindEnded:
+    return BindEnded("uid-p", "failed", step="volumes", reason=reason)
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
@@ -166,14 +164,11 @@ async def test_k9_storage_is_watched_once_a_waiting_pod_has_a_claim() -> None:
         }
 
 
-async def test_k9_an_old_server_has_no_capacities_and_is_asked_until_it_answers() -> None:
+async def test_k9_an_old_server_has_no_capacities_and_each_is_asked_until_it_answers() -> None:
     async with watched(capacities=False) as w:
         w.volumes.pod_changed("ADDED", claiming("first", "a"))
         await asyncio.wait_for(w.volumes.synced(), 10)
         assert f"{STORAGE}/csistoragecapacities" not in w.watches
-
-
-async def test_k9_what_the_server_has_is_asked_until_it_answers() -> None:
     async with watched() as w:
         w.server.refusals = [("GET", 503), ("GET", 500)]
         w.volumes.pod_changed("ADDED", claiming("first", "a"))

@@ -121,14 +121,13 @@ async def test_after_the_answer_to_a_bind_the_pod_decides(
         assert w.time.slept == slept
 
 
-async def test_k106_gone_while_it_was_tried_again() -> None:
+async def test_k106_k107_gone_while_it_was_tried_again_and_a_request_that_hangs_is_given_up() -> (
+    None
+):
     async with writer(pod("p")) as w:
         w.api.fault(BINDING, 500)
         w.api.fault("GET /p", lambda api: api.pods.clear())
         assert await w.do(BIND) == [GONE]
-
-
-async def test_k107_a_request_that_hangs_is_given_up() -> None:
     async with writer(pod("p"), timeout=0.2) as w:
         w.api.fault(BINDING, HANG)
         assert await w.do(BIND) == [BOUND]
@@ -136,7 +135,7 @@ async def test_k107_a_request_that_hangs_is_given_up() -> None:
         assert [method for method, *_ in w.api.requests][:2] == ["POST", "GET"]
 
 
-async def test_k107_the_waits_are_exact_and_then_it_has_failed() -> None:
+async def test_k107_k51_the_waits_are_exact_and_then_it_has_failed() -> None:
     async with writer(pod("p")) as w:
         w.api.fault(BINDING, *[500] * 20)
         (ended,) = await w.do(BIND)
@@ -146,6 +145,9 @@ async def test_k107_the_waits_are_exact_and_then_it_has_failed() -> None:
         assert sum(WAITS) == 121
         assert len(w.api.made("POST", "/binding")) == 9
         assert len(w.api.made("GET")) == 9
+    assert list(bind_waits(121_000_000_000)) == WAITS
+    assert list(bind_waits(10_000_000_000)) == [1, 2, 4]
+    assert list(bind_waits(0)) == []
 
 
 async def test_k107_nine_failures_are_one_too_many_and_eight_are_not() -> None:
@@ -179,12 +181,6 @@ async def test_k107_a_refusal_is_final(code: int) -> None:
         assert len(w.api.requests) == 1
 
 
-async def test_k51_the_bind_timeout_bounds_the_waits() -> None:
-    assert list(bind_waits(121_000_000_000)) == WAITS
-    assert list(bind_waits(10_000_000_000)) == [1, 2, 4]
-    assert list(bind_waits(0)) == []
-
-
 @pytest.mark.parametrize("by", ["K97 a cancelled bind", "a delete"])
 async def test_a_bind_that_is_given_up_is_not_tried_again(by: str) -> None:
     async def sleep(seconds: float) -> None:
@@ -206,7 +202,7 @@ async def test_a_bind_that_is_given_up_is_not_tried_again(by: str) -> None:
         assert len(w.api.made("DELETE")) == (by == "a delete")
 
 
-async def test_what_must_be_done_before_a_bind_is_awaited() -> None:
+async def test_what_must_be_done_before_a_bind_is_awaited_and_its_error_ends_the_bind() -> None:
     order: list[str] = []
 
     async def settle(ref: PodRef) -> None:
@@ -216,8 +212,6 @@ async def test_what_must_be_done_before_a_bind_is_awaited() -> None:
         await w.do(BIND)
         assert order == ["settled, 0 requests"]
 
-
-async def test_an_error_of_ours_ends_the_bind_too() -> None:
     async def broken(ref: PodRef) -> None:
         raise ZeroDivisionError("a bug")
 
@@ -243,11 +237,14 @@ async def test_k72_a_placeholder_is_created_or_its_name_is_taken() -> None:
         assert ended.outcome == "name_taken"
 
 
-async def test_k72_a_lost_reply_does_not_make_two() -> None:
+async def test_k72_k73_a_lost_reply_does_not_make_two_and_another_quota_is_no_taken_name() -> None:
     async with writer() as w:
         w.api.fault("POST /pods", LOST)
         assert await w.do(CREATE) == created("created")
         assert list(w.api.pods) == ["tg-1"]
+    async with writer() as w:
+        w.api.fault("POST /pods", 409)
+        assert await w.do(CREATE) == created("created")
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
@@ -272,12 +269,6 @@ async def test_k73_a_refusal_by_a_quota_or_a_limit_range_is_final(code: int) -> 
         assert await w.do(CREATE) == created("refused", reason)
 
 
-async def test_k73_a_quota_that_changed_meanwhile_is_no_taken_name() -> None:
-    async with writer() as w:
-        w.api.fault("POST /pods", 409)
-        assert await w.do(CREATE) == created("created")
-
-
 # -- delete and patches --------------------------------------------------------------------------
 
 
@@ -298,21 +289,18 @@ async def test_k112_another_pod_of_that_name_stays() -> None:
         assert w.time.slept == []
 
 
-async def test_k79_a_delete_is_tried_until_it_works() -> None:
+async def test_k79_k112_a_delete_is_tried_until_it_works_and_once_at_a_time() -> None:
     async with writer(pod("p")) as w:
         w.api.fault("DELETE /p", *[DROP, 500, 403, 429, 503])
         await w.do(Delete(P))
         assert w.time.slept == [5, 10, 20, 30, 30]
         assert not w.api.pods
-
-
-async def test_k112_the_same_delete_does_not_wait_twice() -> None:
     async with writer(pod("p")) as w:
         await w.do(BIND, Delete(P), Delete(P), Delete(P))
         assert len(w.api.made("DELETE")) == 1
 
 
-async def test_k113_a_preempted_pod_is_told_why_first() -> None:
+async def test_k113_a_preempted_pod_is_told_why_first_but_not_for_long() -> None:
     async with writer(pod("p")) as w:
         await w.do(Delete(P, preempted=True))
         (patch,) = w.api.made("PATCH", "/p/status")
@@ -321,9 +309,6 @@ async def test_k113_a_preempted_pod_is_told_why_first() -> None:
         assert condition["reason"] == "PreemptionByScheduler"
         assert condition["lastTransitionTime"] == "2026-11-23T12:00:00Z"
         assert [method for method, *_ in w.api.requests] == ["PATCH", "DELETE"]
-
-
-async def test_k113_the_deletion_does_not_wait_long_for_the_condition() -> None:
     async with writer(pod("p")) as w:
         w.api.fault("PATCH /status", *[500] * 9)
         await w.do(Delete(P, preempted=True))
