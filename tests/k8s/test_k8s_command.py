@@ -234,8 +234,17 @@ def test_every_option_of_its_own_is_told_and_no_other() -> None:
     assert told == own | {"--http"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
     others = {"--namespace", "--format", "--watch", "--replicas", "--field-selector", "--output"}
-    below = {"--policy", "--policy-version", "--listen", "--settings"}
-    kubectl = {"--for", "--timeout", "--help", "--local", "--filename", "--type", "--patch"}
+    below = {"--policy", "--policy-version", "--listen", "--settings", "--strict"}
+    kubectl = {
+        "--for",
+        "--timeout",
+        "--help",
+        "--local",
+        "--filename",
+        "--type",
+        "--patch",
+        "--force",
+    }
     assert named <= own | options(parser(serve, "serve")) | others | below | kubectl
 
 
