@@ -233,8 +233,16 @@ def test_every_option_of_its_own_is_told_and_no_other() -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
     others = {"--namespace", "--format", "--watch", "--replicas", "--field-selector", "--output"}
     below = {"--policy", "--policy-version", "--listen", "--settings", "--strict"}
-    kubectl = {"--for", "--timeout", "--help", "--local", "--filename", "--type", "--patch"}
-    kubectl |= {"--force"}
+    kubectl = {
+        "--for",
+        "--timeout",
+        "--help",
+        "--local",
+        "--filename",
+        "--type",
+        "--patch",
+        "--force",
+    }
     assert named <= own | options(parser(serve, "serve")) | others | below | kubectl
 
 
