@@ -171,8 +171,8 @@ class SchedulerService:
         size = max(1, count(request))
         lookup = self._look_up_groups(request)
         if size <= self._slice or self._thread is None:
-            work = partial(self._apply, request)
-            return WorkItem(self._with(lookup, work), outcome, request.rmID, size, lookup=lookup)
+            work = self._with(lookup, partial(self._apply, request))
+            return WorkItem(work, outcome, request.rmID, size, lookup=lookup)
         chunks = ChunkedRequest(request, self._slice)
         work = self._with(lookup, partial(self._apply_chunk, chunks))
         return WorkItem(work, outcome, request.rmID, chunks.next_size, chunks, lookup)
