@@ -7,6 +7,7 @@ is cached for 300 s, an unknown user for 30 s.
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -16,46 +17,79 @@ try:
 except ImportError:  # not a POSIX system: every user is unknown
     pwd = grp = None  # type: ignore[assignment]
 
-__all__ = ["OsGroups", "groups_of_system"]
+__all__ = ["Answers", "LookUp", "OsGroups", "groups_of_system", "looked_up"]
+
+#: gives the groups of a user, or raises ``LookupError``, ``OSError`` or ``ValueError``
+LookUp = Callable[[str], tuple[str, ...]]
 
 _SECOND: Final = 1_000_000_000
 #: ns for which an answer, and a failed look-up, is cached (2.10)
 KEEP_FOUND, KEEP_FAILED = 300 * _SECOND, 30 * _SECOND
-#: with this number of cached answers, the expired ones are removed
-_MANY: Final = 1024
+#: cached answers; of more, the oldest is dropped (Q16)
+MANY: Final = 32_768
+#: characters; a longer name is no user of a system (Q16)
+LONGEST_USER: Final = 256
+
+
+class Answers:
+    """At most ``most`` answers, each until it expires. ``clock`` gives ns and does not go back. The cost
+    of an answer does not depend on how many there are."""
+
+    __slots__ = ("_clock", "_most", "known")
+
+    def __init__(self, clock: Callable[[], int], most: int = MANY) -> None:
+        self._clock = clock
+        self._most = most
+        #: by user, the oldest first: the expiry (ns) and the groups
+        self.known: OrderedDict[str, tuple[int, tuple[str, ...]]] = OrderedDict()
+
+    def get(self, user: str) -> tuple[str, ...] | None:
+        """The groups, or ``None`` if they have to be looked up."""
+        if len(user) > LONGEST_USER:
+            return ()
+        found = self.known.get(user)
+        return found[1] if found is not None and self._clock() < found[0] else None
+
+    def put(self, user: str, groups: tuple[str, ...], keep: int) -> None:
+        """Keep an answer for ``keep`` ns."""
+        now, known = self._clock(), self.known
+        known.pop(user, None)
+        known[user] = (now + keep, groups)
+        while len(known) > self._most:
+            known.popitem(last=False)
+        while known[oldest := next(iter(known))][0] <= now:
+            del known[oldest]
+
+
+def looked_up(look_up: LookUp, user: str) -> tuple[tuple[str, ...], int]:
+    """The groups of a user, ``()`` for an unknown one, and how long the answer is kept (ns)."""
+    try:
+        return look_up(user), KEEP_FOUND
+    except (LookupError, OSError, ValueError):
+        return (), KEEP_FAILED
 
 
 class OsGroups:
     """Callable: the groups of a user, the primary one first; ``()`` for an unknown user.
 
-    ``clock`` gives ns and does not go back; ``look_up`` gives the groups, or raises ``LookupError``
-    or ``OSError``. It never raises: the scheduler calls it while it applies a message.
+    It looks them up in the caller's thread, for a scheduler that has no thread of its own; others use
+    ``group_lookups``. It never raises: the scheduler calls it while it applies a message.
     """
 
-    __slots__ = ("_answers", "_clock", "_look_up")
+    __slots__ = ("_look_up", "answers")
 
     def __init__(
-        self,
-        clock: Callable[[], int],
-        look_up: Callable[[str], tuple[str, ...]] | None = None,
+        self, clock: Callable[[], int], look_up: LookUp | None = None, most: int = MANY
     ) -> None:
-        self._clock = clock
         self._look_up = look_up or groups_of_system
-        #: by user: the expiry (ns) and the groups
-        self._answers: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.answers = Answers(clock, most)
 
     def __call__(self, user: str) -> tuple[str, ...]:
-        now = self._clock()
-        known = self._answers.get(user)
-        if known is not None and now < known[0]:
-            return known[1]
-        try:
-            groups, good = self._look_up(user), KEEP_FOUND
-        except (LookupError, OSError, ValueError):
-            groups, good = (), KEEP_FAILED
-        if len(self._answers) >= _MANY:
-            self._answers = {name: kept for name, kept in self._answers.items() if now < kept[0]}
-        self._answers[user] = (now + good, groups)
+        known = self.answers.get(user)
+        if known is not None:
+            return known
+        groups, keep = looked_up(self._look_up, user)
+        self.answers.put(user, groups, keep)
         return groups
 
 

@@ -30,6 +30,7 @@ from quadriga.core.driver.callbacks import Callbacks
 from quadriga.core.driver.chunks import ChunkedRequest
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.default_queues import DefaultQueues
+from quadriga.core.driver.group_lookups import GroupLookups, Lookup
 from quadriga.core.driver.metering import Meter, Stopwatch
 from quadriga.core.driver.os_groups import OsGroups
 from quadriga.core.driver.standstill import Standstill
@@ -71,6 +72,9 @@ _LONGEST_INTAKE = 0.005
 #: earlier than any time: a step may go back in time
 _ANY = -(1 << 62)
 
+#: s between looks at look-ups of groups that requests wait for
+_LOOKUP_CHECK = 0.1
+
 #: the longest wait for work (s); the next timer may be later than a wait can last
 _LONGEST_WAIT = 3600.0
 
@@ -81,8 +85,9 @@ class SchedulerService:
     ``clock`` gives ns; the default is a ``SteadyClock``. At most ``slice_size`` decisions are made before
     the next work item is taken, and at most as many request items of one resource manager are applied
     before the turn of the next one.
-    ``groups_of`` gives the groups of a user whose application names none (I24); by default the operating
-    system is asked.
+    ``groups_of`` gives the groups of a user whose application names none (I24), and is called while the
+    request is applied. By default the operating system is asked, by `GroupLookups` if the service has a
+    thread: these run in other threads, before the request is applied.
     """
 
     def __init__(
@@ -96,7 +101,9 @@ class SchedulerService:
     ) -> None:
         clock = clock or SteadyClock()
         self.scheduler = Scheduler(options)
-        self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
+        groups_of = groups_of or (OsGroups(clock) if manual else GroupLookups(clock))
+        self._lookups = groups_of if isinstance(groups_of, GroupLookups) else None
+        self.scheduler.set_group_resolver(groups_of)
         self.scheduler.set_hints_in_slices(not manual)
         #: errors in the scheduler that the service survived
         self.failure_log = FailureLog()
@@ -171,11 +178,37 @@ class SchedulerService:
     def _work_item(self, request: Request, outcome: Outcome) -> WorkItem:
         """The work of a request, in chunks if it is large and a thread serves other callers too."""
         size = max(1, count(request))
+        lookup = self._look_up_groups(request)
         if size <= self._slice or self._thread is None:
-            return WorkItem(partial(self._apply, request), outcome, request.rmID, size)
+            work = self._with(lookup, partial(self._apply, request))
+            return WorkItem(work, outcome, request.rmID, size, lookup=lookup)
         chunks = ChunkedRequest(request, self._slice)
-        work = partial(self._apply_chunk, chunks)
-        return WorkItem(work, outcome, request.rmID, chunks.next_size, chunks)
+        work = self._with(lookup, partial(self._apply_chunk, chunks))
+        return WorkItem(work, outcome, request.rmID, chunks.next_size, chunks, lookup)
+
+    def _look_up_groups(self, request: Request) -> Lookup | None:
+        """Begin to look up the groups that the request needs and does not name."""
+        if self._lookups is None or not isinstance(request, ApplicationRequest):
+            return None
+        users = [app.ugi.user for app in request.new if app.ugi.user and not app.ugi.groups]
+        if not users:
+            return None
+        return self._lookups.begin(users, partial(self._work_queue.wake, request.rmID))
+
+    def _with(self, lookup: Lookup | None, work: Work) -> Work:
+        """The work, with the groups that were looked up for it."""
+        lookups = self._lookups
+        if lookup is None or lookups is None:
+            return work
+
+        def answered() -> list[Output]:
+            lookups.answering = lookup
+            try:
+                return work()
+            finally:
+                lookups.answering = None
+
+        return answered
 
     def _apply_chunk(self, chunks: ChunkedRequest) -> list[Output]:
         return chunks.apply(self.scheduler, self._now())
@@ -532,6 +565,8 @@ class SchedulerService:
                 self._serve()
         finally:
             self._work_queue.abandon()
+            if self._lookups is not None:
+                self._lookups.close()
 
     def _serve(self) -> None:
         """Serve until the work queue is closed (``Closed``)."""
@@ -558,12 +593,16 @@ class SchedulerService:
     def _take(self, busy: bool, pause: float) -> WorkItem | None:
         """The next work item; waits for one until the next timer, and for ``pause`` (s), unless there is
         more to decide."""
+        longest = _LONGEST_WAIT
+        if self._lookups is not None and self._work_queue.holds:
+            self._lookups.expire()
+            longest = _LOOKUP_CHECK
         if busy:
             return self._work_queue.take()
         deadline = self.scheduler.next_deadline()
         if deadline is None:
-            return self._work_queue.take(None)
-        return self._work_queue.take(min(max(pause, (deadline - self._now()) / 1e9), _LONGEST_WAIT))
+            return self._work_queue.take(longest)
+        return self._work_queue.take(min(max(pause, (deadline - self._now()) / 1e9), longest))
 
     def _tried(self, work: Work) -> list[Output]:
         """Do the scheduler's own work: there is no caller to raise an error at, so it is logged."""

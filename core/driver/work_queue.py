@@ -6,6 +6,9 @@ in requests: a large request delays the work of other RMs by at most one turn. A
 has its first turn before those that have had one; a registration thus does not wait behind the asks of
 other RMs. Work that belongs to no RM, such as a read of the scheduler, comes before all backlogs.
 
+An item may wait for users' groups (``group_lookups``). The backlog that it heads then has no turn until
+they are known.
+
 One thread owns the scheduler, or none does: then each caller does its work itself.
 """
 
@@ -21,6 +24,7 @@ from quadriga.si.outcome import Outcome
 
 if TYPE_CHECKING:
     from quadriga.core.driver.chunks import ChunkedRequest
+    from quadriga.core.driver.group_lookups import Lookup
 
 __all__ = ["Closed", "Work", "WorkItem", "WorkQueue"]
 
@@ -32,7 +36,7 @@ class WorkItem(NamedTuple):
     """Work, and the receiver of its outcome. ``size`` is what it costs of a turn, in request items.
 
     A large request is done in ``chunks``: the item stands for its next chunk, and the outcome is set
-    after the last one.
+    after the last one. It is not done before its ``lookup``.
     """
 
     work: Work
@@ -40,6 +44,7 @@ class WorkItem(NamedTuple):
     rm_id: str = ""
     size: int = 1
     chunks: ChunkedRequest | None = None
+    lookup: Lookup | None = None
 
 
 class Closed(Exception):
@@ -72,10 +77,17 @@ class WorkQueue:
         #: every backlog is in one of these: before the end of its first turn, or after it
         self._new: deque[_Backlog] = deque()
         self._busy: deque[_Backlog] = deque()
+        #: except those whose first item waits for groups; here with the queue to which they go back
+        self._held: dict[str, tuple[_Backlog, deque[_Backlog]]] = {}
 
     def __len__(self) -> int:
         """The number of work items."""
         return self._size
+
+    @property
+    def holds(self) -> bool:
+        """Whether items wait for groups."""
+        return bool(self._held)
 
     @property
     def is_closed(self) -> bool:
@@ -114,24 +126,41 @@ class WorkQueue:
         return backlog
 
     def take(self, timeout: float | None = 0.0) -> WorkItem | None:
-        """The next item, or ``None`` if there is none within ``timeout`` s (``None``: wait for one).
+        """The next item, or ``None`` if there is none within ``timeout`` s (``None``: wait for one) or if
+        it waits for groups.
 
         Raises `Closed` when the queue is closed and empty.
         """
         with self._changed:
             if timeout != 0.0:
-                self._changed.wait_for(lambda: self._size or self._closed, timeout)
-            if not self._size:
-                if self._closed:
-                    raise Closed
-                return None
-            self._size -= 1
-            return self._first.popleft() if self._first else self._next()
+                self._changed.wait_for(lambda: self._available() or self._is_over(), timeout)
+            if self._is_over():
+                raise Closed
+            item = self._next() if self._available() else None
+            if item is not None:
+                self._size -= 1
+            return item
 
-    def _next(self) -> WorkItem:
-        """The next item of the backlog whose turn it is. At least one backlog has an item."""
-        while True:
-            backlogs = self._new or self._busy
+    def _is_over(self) -> bool:
+        return self._closed and not self._size
+
+    def _available(self) -> int:
+        """The number of items in backlogs that are not held."""
+        return self._size - sum(len(backlog.items) for backlog, _ in self._held.values())
+
+    def wake(self, rm_id: str) -> None:
+        """The first item of the RM need not wait any longer."""
+        with self._changed:
+            if rm_id in self._held:
+                backlog, backlogs = self._held.pop(rm_id)
+                backlogs.appendleft(backlog)
+                self._changed.notify()
+
+    def _next(self) -> WorkItem | None:
+        """The next item: of no RM, or of the backlog whose turn it is. ``None`` if all wait for groups."""
+        if self._first:
+            return self._first.popleft()
+        while backlogs := self._new or self._busy:
             backlog = backlogs[0]
             if not backlog.items:
                 backlogs.popleft()
@@ -140,6 +169,8 @@ class WorkQueue:
                     self._busy.append(backlog)
                 else:
                     del self._backlogs[backlog.rm_id]
+            elif (lookup := backlog.items[0].lookup) is not None and not lookup.done:
+                self._held[backlog.rm_id] = backlogs.popleft(), backlogs
             elif backlog.credit <= 0:
                 backlogs.popleft()
                 backlog.credit += self._turn
@@ -148,6 +179,7 @@ class WorkQueue:
                 item = backlog.items.popleft()
                 backlog.credit -= item.size
                 return item
+        return None
 
     def close(self) -> None:
         """Accept no more items; those in the queue are still done. Safe to call twice."""
@@ -164,6 +196,7 @@ class WorkQueue:
                 left += backlog.items
                 backlog.items.clear()
             self._first.clear()
+            self._held.clear()
             self._size = 0
         for item in left:
             item.outcome.set_exception(_stopped())

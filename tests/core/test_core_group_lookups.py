@@ -1,0 +1,324 @@
+"""The groups of users are looked up beside the scheduler, at the same cost for each user (I24, Q16)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any, ClassVar
+
+import pytest
+
+from quadriga import si
+from quadriga.core.driver.group_lookups import GroupLookups, Lookup
+from quadriga.core.driver.os_groups import Answers, OsGroups
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.work_queue import Closed, WorkItem, WorkQueue
+from tests.core.service_side import PATIENCE, Heard, register
+
+SECOND = 1_000_000_000
+
+
+def groups_of(user: str) -> tuple[str, ...]:
+    return (f"group-of-{user}",)
+
+
+def applications(*users: str, rm_id: str = "rm") -> si.ApplicationRequest:
+    new = [
+        si.AddApplicationRequest(
+            applicationID=f"app-{user}",
+            queueName="root.a",
+            partitionName="default",
+            ugi=si.UserGroupInformation(user=user),
+        )
+        for user in users
+    ]
+    return si.ApplicationRequest(rmID=rm_id, new=new)
+
+
+# -- the answers that are kept ---------------------------------------------------------------------
+
+
+class Counted(OrderedDict[str, Any]):
+    """Counts what is done with it."""
+
+    done: ClassVar[Counter[str]] = Counter()
+
+    def __iter__(self) -> Iterator[str]:
+        for key in super().__iter__():
+            self.done["seen"] += 1
+            yield key
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.done["set"] += 1
+        super().__setitem__(key, value)
+
+    def popitem(self, last: bool = True) -> tuple[str, Any]:
+        self.done["dropped"] += 1
+        return super().popitem(last)
+
+
+def test_q16_every_distinct_user_costs_the_same() -> None:
+    """Counted work: not a second look at what is kept, however much that is."""
+    asked: list[str] = []
+
+    def look_up(user: str) -> tuple[str, ...]:
+        asked.append(user)
+        return ("dev",)
+
+    resolver = OsGroups(lambda: 0, look_up, most=1000)
+    resolver.answers.known = known = Counted()
+    costs = []
+    for start in range(0, 4000, 1000):
+        known.done.clear()
+        for number in range(start, start + 1000):
+            resolver(f"user-{number}")
+        costs.append(dict(known.done))
+    assert costs[0] == {"set": 1000, "seen": 1000}
+    assert costs[1] == costs[2] == costs[3] == {"set": 1000, "seen": 1000, "dropped": 1000}
+    assert len(asked) == 4000
+
+
+def test_q16_the_answers_are_bounded_and_the_oldest_goes_first() -> None:
+    answers = Answers(lambda: 0, most=3)
+    for user in ("ann", "bob", "cem", "ann", "dan"):
+        answers.put(user, (user,), SECOND)
+    assert [*answers.known] == ["cem", "ann", "dan"]
+    assert answers.get("bob") is None
+
+
+def test_q16_a_name_that_is_no_name_is_not_looked_up() -> None:
+    resolver = OsGroups(lambda: 0, groups_of)
+    assert resolver("x" * 256) != ()
+    assert resolver("x" * 257) == ()
+    assert len(resolver.answers.known) == 1
+
+
+# -- the look-ups ----------------------------------------------------------------------------------
+
+
+class Directory:
+    """A user database that answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.threads: set[str] = set()
+        self.asked_of = threading.Semaphore(0)
+        self.answers = threading.Event()
+
+    def __call__(self, user: str) -> tuple[str, ...]:
+        self.asked.append(user)
+        self.threads.add(threading.current_thread().name)
+        self.asked_of.release()
+        if user.startswith("slow"):
+            assert self.answers.wait(PATIENCE)
+        return groups_of(user)
+
+    def is_asked(self, count: int = 1) -> None:
+        for _ in range(count):
+            assert self.asked_of.acquire(timeout=PATIENCE)
+
+
+class World:
+    def __init__(self) -> None:
+        self.directory = Directory()
+        self.now = 0.0
+        self.lookups = GroupLookups(lambda: 0, self.directory, monotonic=lambda: self.now)
+        self.woken = threading.Semaphore(0)
+
+    def begin(self, *users: str) -> Lookup:
+        return self.lookups.begin(users, self.woken.release)
+
+    def is_woken(self) -> None:
+        assert self.woken.acquire(timeout=PATIENCE)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    made.directory.answers.set()
+    made.lookups.close()
+
+
+def test_groups_are_looked_up_once_and_by_another_thread(world: World) -> None:
+    first = world.begin("ann", "bob", "ann")
+    world.is_woken()
+    assert first.answers == {user: groups_of(user) for user in ("ann", "bob")}
+    again = world.begin("ann", "bob")
+    assert again.done and again.answers == first.answers
+    assert sorted(world.directory.asked) == ["ann", "bob"]
+    assert threading.current_thread().name not in world.directory.threads
+
+
+def test_a_user_that_is_asked_for_already_is_not_asked_for_again(world: World) -> None:
+    first, second = world.begin("slow"), world.begin("slow")
+    world.directory.is_asked()
+    assert not first.done and not second.done
+    world.directory.answers.set()
+    world.is_woken()
+    world.is_woken()
+    assert first.answers == second.answers == {"slow": groups_of("slow")}
+    assert world.directory.asked == ["slow"]
+
+
+def test_q16_a_look_up_has_a_deadline(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    lookup = world.begin("slow")
+    world.directory.is_asked()
+    world.now = 4.9
+    world.lookups.expire()
+    assert not lookup.done
+    world.now = 5.0
+    world.lookups.expire()
+    assert lookup.done and lookup.answers == {"slow": ()}
+    assert "'slow'" in caplog.text and "5 s" in caplog.text
+
+
+def test_q16_a_directory_that_does_not_answer_delays_others_by_one_deadline(world: World) -> None:
+    stuck = world.begin(*(f"slow-{number}" for number in range(4)))
+    world.directory.is_asked(4)
+    waiting = world.begin("ann")
+    world.now = 5.0
+    world.lookups.expire()
+    assert stuck.done and waiting.answers == {"ann": ()}
+    at_once = world.begin("bob")
+    world.lookups.expire()
+    assert at_once.answers == {"bob": ()}
+
+
+def test_an_answer_that_comes_late_counts_from_then_on(world: World) -> None:
+    world.begin("slow")
+    world.directory.is_asked()
+    world.now = 5.0
+    world.lookups.expire()
+    world.directory.answers.set()
+    world.begin("ann")
+    world.is_woken()  # by the deadline
+    world.is_woken()  # by ann, whom another thread or the same one answers
+    while world.lookups._running:
+        pass
+    assert world.begin("slow").answers == {"slow": groups_of("slow")}
+
+
+def test_a_look_up_that_fails_is_no_groups() -> None:
+    def look_up(user: str) -> tuple[str, ...]:
+        raise RuntimeError("not one of the errors that are expected")
+
+    lookups, woken = GroupLookups(lambda: 0, look_up), threading.Event()
+    lookup = lookups.begin(["ann"], woken.set)
+    assert woken.wait(PATIENCE)
+    assert lookup.answers == {"ann": ()}
+    lookups.close()
+
+
+# -- the queue -------------------------------------------------------------------------------------
+
+
+def test_work_that_waits_for_groups_holds_its_resource_manager_only() -> None:
+    queue = WorkQueue(threading.Thread(), turn=10)
+    lookup = Lookup(lambda: None)
+    lookup.missing.add("ann")
+
+    def put(rm_id: str, lookup: Lookup | None = None) -> WorkItem:
+        item = WorkItem(list, Future(), rm_id, lookup=lookup)
+        assert queue.put(item)
+        return item
+
+    held, behind, other = put("a", lookup), put("a"), put("b")
+    assert queue.take() is other
+    assert queue.take() is None
+    assert queue.holds and len(queue) == 2
+    read = put("")
+    assert queue.take() is read
+    lookup.missing.clear()
+    queue.wake("a")
+    assert [queue.take(), queue.take()] == [held, behind]
+    queue.close()
+    with pytest.raises(Closed):
+        queue.take()
+
+
+def test_a_closed_queue_is_not_over_before_what_waits_for_groups() -> None:
+    queue = WorkQueue(threading.Thread(), turn=10)
+    lookup = Lookup(lambda: None)
+    lookup.missing.add("ann")
+    item = WorkItem(list, Future(), "a", lookup=lookup)
+    queue.put(item)
+    queue.close()
+    assert queue.take() is None
+    lookup.missing.clear()
+    queue.wake("a")
+    assert queue.take() is item
+
+
+# -- the service -----------------------------------------------------------------------------------
+
+QUEUES = (
+    "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+)
+
+
+def groups_in_core(service: SchedulerService, app_id: str) -> Any:
+    return service.read(lambda core: core.application(app_id, rm_id="rm").groups_of_user)
+
+
+def test_i24_an_application_waits_for_its_users_groups_and_nobody_else_does(world: World) -> None:
+    world.now = 0.0
+    with SchedulerService(groups_of=world.lookups) as service:
+        for rm_id in ("rm", "other"):
+            service.register_resource_manager(register(rm_id, config=QUEUES), Heard())
+        slow = service.submit(applications("slow"))
+        later = service.submit(si.ApplicationRequest(rmID="rm"))
+        world.directory.is_asked()
+        service.submit(applications("ann", rm_id="other")).result(PATIENCE)
+        assert not slow.done() and not later.done()
+        world.directory.answers.set()
+        slow.result(PATIENCE)
+        later.result(PATIENCE)
+        assert groups_in_core(service, "app-slow") == groups_of("slow")
+        assert "quadriga" not in world.directory.threads  # the scheduler's own
+
+
+def test_i24_a_large_request_has_the_groups_of_all_its_users(world: World) -> None:
+    users = [f"user-{number}" for number in range(600)]
+    with SchedulerService(groups_of=world.lookups) as service:
+        service.register_resource_manager(register(config=QUEUES), Heard())
+        service.update_application(applications(*users))
+        for user in ("user-0", "user-599"):
+            assert groups_in_core(service, f"app-{user}") == groups_of(user)
+
+
+def test_q16_an_application_whose_look_up_is_late_has_no_groups(world: World) -> None:
+    with SchedulerService(groups_of=world.lookups) as service:
+        service.register_resource_manager(register(config=QUEUES), Heard())
+        sent = service.submit(applications("slow"))
+        world.directory.is_asked()
+        world.now = 5.0
+        sent.result(PATIENCE)
+        assert groups_in_core(service, "app-slow") == ()
+
+
+def test_i24_a_request_that_a_callback_sends_has_groups_too(world: World) -> None:
+    class Sends(Heard):
+        def update_application(self, response: si.ApplicationResponse) -> None:
+            super().update_application(response)
+            if response.accepted and response.accepted[0].applicationID == "app-ann":
+                service.update_application(applications("bob"))
+
+    heard = Sends()
+    with SchedulerService(groups_of=world.lookups) as service:
+        service.register_resource_manager(register(config=QUEUES), heard)
+        service.update_application(applications("ann"))
+        heard.wait_for(lambda messages: len(messages) >= 2)
+        assert groups_in_core(service, "app-bob") == groups_of("bob")
+
+
+def test_the_end_of_the_service_answers_what_waits_for_groups(world: World) -> None:
+    service = SchedulerService(groups_of=world.lookups)
+    service.register_resource_manager(register(config=QUEUES), Heard())
+    sent = service.submit(applications("slow"))
+    world.directory.is_asked()
+    world.now = 5.0  # the deadline
+    service.stop()
+    sent.result(PATIENCE)
