@@ -8,9 +8,11 @@ import sys
 import traceback
 from pathlib import Path
 
+from tests.oracle import defaults
 from tests.oracle.comparison import Difference, Verdict, judge
+from tests.oracle.defaults import second
 from tests.oracle.events import Event, events_apart
-from tests.oracle.report import as_data, lines_of, ours, summary
+from tests.oracle.report import as_data, lines_of, ours, spelled, summary
 from tests.oracle.scenario import V15, V18, scenarios
 
 
@@ -26,6 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object for each scenario")
     parser.add_argument("--ours", action="store_true", help="compare nothing, show what ours says")
     parser.add_argument(
+        "--defaults",
+        action="store_true",
+        help="play a second time, with our defaults, and name the rules that make a difference",
+    )
+    parser.add_argument(
         "--events",
         choices=("report", "count", "off"),
         default="report",
@@ -33,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         "or do not look at them",
     )
     options = parser.parse_args(arguments)
+    if options.defaults:
+        return _with_defaults(options.paths, options.version)
     verdicts = []
     for scenario in scenarios(options.paths):
         if options.ours:
@@ -59,6 +68,15 @@ def main(arguments: list[str] | None = None) -> int:
     if options.events == "count":
         agree = agree and not any(verdict.events for verdict in verdicts)
     return 0 if verdicts and agree else 1
+
+
+def _with_defaults(paths: list[Path], version: str | None) -> int:
+    found = []
+    for scenario in scenarios(paths):
+        found.append(second(judge(scenario, version)))
+        print("\n".join(defaults.lines_of(found[-1], spelled)), flush=True)
+    print(defaults.summary(found))
+    return 0 if found and all(each.named for each in found) else 1
 
 
 def _spelled(side: str, event: Event) -> str:

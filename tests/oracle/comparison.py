@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from quadriga.core import Scheduler
+from quadriga.core import Options, Scheduler
 from tests.oracle.differences import explainers, partings_of, possible_settings
 from tests.oracle.lines import Reader, Said
 from tests.oracle.observe import observe
-from tests.oracle.player import Player, cannot_be_told
+from tests.oracle.player import OPTIONS, Player, cannot_be_told
 from tests.oracle.scenario import V15, V18, Answer, Scenario
 from tests.oracle.settings import Setting
 from tests.oracle.totals import Line, their_totals
@@ -120,10 +120,15 @@ def _newer(verdict: Verdict) -> list[str] | None:
     return list(found.parting) or None
 
 
-def compare(scenario: Scenario, version: str = V15, settings: tuple[Setting, ...] = ()) -> Verdict:
+def compare(
+    scenario: Scenario,
+    version: str = V15,
+    settings: tuple[Setting, ...] = (),
+    options: Options = OPTIONS,
+) -> Verdict:
     """Play it and compare with one version, up to the first difference that no rule explains."""
     answers = scenario.answers(version)
-    player = Player(scenario.steps, settings, version)
+    player = Player(scenario.steps, settings, version, options)
     aware = StateAware(player)
     course = Course(Verdict(scenario, version, settings, alone=answers is None), aware)
     for at, step in enumerate(scenario.steps):

@@ -49,7 +49,8 @@ _EXTRA = {
 #: older than two seconds: not at two seconds exactly
 _A_LITTLE = 1
 
-_OPTIONS = Options(
+#: Go's side of every option in which the defaults differ
+OPTIONS = Options(
     journal_size=None,
     inspect_interval=_NEVER,
     reservation_delay=2_000 * _MS + _A_LITTLE,
@@ -129,6 +130,7 @@ class Player(Requests):
         steps: list[dict[str, Any]],
         settings: tuple[Setting, ...] = (),
         version: str = V15,
+        options: Options = OPTIONS,
     ) -> None:
         super().__init__(by_key=version == V18)
         self._told = _as_told_to_v18 if version == V18 else dict[str, Any]
@@ -139,7 +141,7 @@ class Player(Requests):
         self.denied: list[tuple[str, str]] = []
         self._settings = settings
         choosy = any(step.get("op") == "predicates" for step in steps)
-        self._service = SchedulerService(_OPTIONS, manual=True, clock=lambda: START + self.now)
+        self._service = SchedulerService(options, manual=True, clock=lambda: START + self.now)
         self._service.step(START, limit=0)
         self._heard: list[Callback] = []
         self._callback = _Choosy(self) if choosy else _Callback(self)

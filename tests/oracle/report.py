@@ -60,11 +60,11 @@ def _details(difference: Difference) -> list[str]:
     extra = Counter(difference.ours) - Counter(difference.theirs)
     if not missing and not extra:
         found.append("the same lines in another order:")
-        found += [f"  theirs  {_text(said)}" for said in difference.theirs]
-        found += [f"  ours    {_text(said)}" for said in difference.ours]
+        found += [f"  theirs  {spelled(said)}" for said in difference.theirs]
+        found += [f"  ours    {spelled(said)}" for said in difference.ours]
         return found
-    found += [f"  theirs  {_text(said)}" for said in missing.elements()]
-    found += [f"  ours    {_text(said)}" for said in extra.elements()]
+    found += [f"  theirs  {spelled(said)}" for said in missing.elements()]
+    found += [f"  ours    {spelled(said)}" for said in extra.elements()]
     common = sum((Counter(difference.theirs) & Counter(difference.ours)).values())
     if common:
         found.append(f"  both    {common} more lines")
@@ -90,10 +90,10 @@ def ours(scenario: Scenario) -> list[str]:
             str(step[key]) for key in ("appID", "nodeID", "action", "ms") if key in step
         )
         found.append(" ".join([f"{at:2} {step['op']}", about, *notes]).rstrip())
-        found += [f"     {_text(said)}" for said in reader.read(step["op"], answer.callbacks)]
+        found += [f"     {spelled(said)}" for said in reader.read(step["op"], answer.callbacks)]
         totals = done.get("totals", {})
         found += [
-            f"     {_text((0, line))}"
+            f"     {spelled((0, line))}"
             for part in ("apps", "queues", "nodes")
             for line in sorted(totals.get(part, ()), key=repr)
             if line[-1] not in ((), 0, False)
@@ -102,7 +102,8 @@ def ours(scenario: Scenario) -> list[str]:
     return found
 
 
-def _text(said: Said) -> str:
+def spelled(said: Said) -> str:
+    """A line as people read it."""
     t, line = said
     words = " ".join(_word(word) for word in line if word != "")
     return f"t={t / 1e9:g}s {words}" if t else words
@@ -164,7 +165,7 @@ def as_data(verdict: Verdict) -> dict[str, Any]:
         data["difference"] = {
             "step": verdict.difference.at,
             "problem": verdict.difference.problem,
-            "theirs": [_text(said) for said in verdict.difference.theirs],
-            "ours": [_text(said) for said in verdict.difference.ours],
+            "theirs": [spelled(said) for said in verdict.difference.theirs],
+            "ours": [spelled(said) for said in verdict.difference.ours],
         }
     return data

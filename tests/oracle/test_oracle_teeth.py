@@ -7,6 +7,7 @@ The reference is what our own core says, changed by hand into what the Go core i
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,11 +16,13 @@ from typing import Any
 import pytest
 
 from tests.oracle.comparison import Verdict, compare, judge
+from tests.oracle.explain import on_a_draining_node
 from tests.oracle.mutations import Mutation, verdicts_on
 from tests.oracle.player import START, Player
 from tests.oracle.report import lines_of
 from tests.oracle.scenario import V15, V18, Answer, Callback, Scenario, Versions, scenarios
 from tests.oracle.settings import ADMISSION, HOLD, Setting
+from tests.oracle.view import Facts, Memory, View
 
 FOLDER = Path(__file__).parent / "scenarios"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.json"))
@@ -570,3 +573,17 @@ def test_x12_a_release_by_uuid_leaves_the_pending_ask_on_both_sides() -> None:
     assert [line for line in lines_said(answer) if line.startswith("new")] == ["new waits"]
     drop(answer, allocationKey="waits")
     reference.differs()
+
+
+def test_i32_looks_at_the_reservation_before_the_step() -> None:
+    """In the step the reservation may end here, because its ask goes to another node."""
+    player = Player([])
+    before = Facts.of(player.core)
+    step = {"op": "schedule"}
+    for closed, allowed in (({"node-1"}, ["I32"]), (set(), [])):
+        facts = dataclasses.replace(before, closed=closed)
+        said = (0, ("new", "a", "a0", "node-1", (), "", ""))
+        view = View(3, step, V15, [said], [], facts, player.core, Memory())
+        on_a_draining_node(view)
+        assert view.used == allowed
+        assert bool(view.stopped) == bool(allowed)

@@ -39,7 +39,7 @@ def their_totals(done: Mapping[str, Any], state: Callable[[str, str], str]) -> d
         found["nodes"] = {
             line
             for partition in done["nodes"] or ()
-            for node in partition["nodesInfo"] or ()
+            for node in partition.get("nodesInfo") or ()
             for line in _node(node)
         }
     return found

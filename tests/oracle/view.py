@@ -57,14 +57,18 @@ class Facts:
     gathering: set[str]
     #: asks that have a node reserved, by application
     reserved: dict[str, set[str]]
+    #: nodes that drain and are reserved
+    closed: set[str]
 
     @classmethod
     def of(cls, core: Scheduler) -> Facts:
-        facts = cls({}, {}, set(), set(), {}, {}, set(), set(), set(), {})
+        facts = cls({}, {}, set(), set(), {}, {}, set(), set(), set(), {}, set())
         for partition in core.partitions():
             names = partition.registry.mapping
             for node in partition.nodes.values():
                 facts.nodes[node.node_id] = NODE.allows(node.state, node_fsm.SCHEDULE)
+                if not node.open and node.reservation is not None:
+                    facts.closed.add(node.node_id)
             for app in partition.applications.values():
                 app_id = app.app_id
                 facts.paths[app_id] = tuple(queue.path for queue in app.queue.lineage)
