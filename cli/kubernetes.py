@@ -216,5 +216,5 @@ def _need() -> None:
     except ImportError as error:
         raise CommandError(
             f"kubernetes: this needs the extra 'kubernetes' ({error}):"
-            " pip install 'quadriga[kubernetes]'"
+            " pip install '.[kubernetes]' in a checkout of Quadriga"
         ) from None

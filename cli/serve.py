@@ -30,7 +30,9 @@ LIMITS = (
     ("--max-ended-size", 32, "MIB", "total size of these"),
     ("--max-rejected", 5_000, "N", "rejected applications kept per resource manager"),
     ("--max-rejected-size", 8, "MIB", "total size of these"),
-    ("--max-connections", 1000, "N", "open HTTP connections"),
+    ("--max-connections", 1000, "N", "open HTTP connections, if half of ulimit -n allows them"),
+    ("--max-grpc-connections", 1000, "N", "open gRPC connections, likewise"),
+    ("--max-grpc-connections-per-client", 500, "N", "gRPC connections of one address"),
 )
 
 _DESCRIPTION = """\

@@ -173,6 +173,19 @@ class Volume(_Struct):
     iscsi: dict[str, Any] | None = None
 
 
+class SchedulingGroup(_Struct):
+    """The PodGroup that the pod belongs to (since 1.36)."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadReference(_Struct):
+    """A group of a Workload that the pod belongs to (1.35 only)."""
+
+    name: str = ""
+    pod_group: str = ""
+
+
 class PodSpec(_Struct):
     scheduler_name: str = ""
     node_name: str = ""
@@ -192,7 +205,10 @@ class PodSpec(_Struct):
     image_pull_secrets: tuple[NamedReference, ...] = ()
     scheduling_gates: tuple[NamedReference, ...] = ()
     resource_claims: tuple[NamedReference, ...] = ()
+    restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class PodCondition(_Struct):
@@ -215,6 +231,9 @@ class PodStatus(_Struct):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resize: str = ""
+    #: of the pod as a whole
+    allocated_resources: Quantities = {}
+    resources: ResourceRequirements | None = None
 
 
 class Pod(_Struct):

@@ -36,6 +36,10 @@ class ClaimSpec(_Struct):
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     resources: ClaimResources = msgspec.field(default_factory=ClaimResources)
+    #: of the labels of volumes that nobody has made for this claim
+    selector: LabelSelector | None = None
+    volume_mode: str = ""
+    volume_attributes_class_name: str = ""
 
 
 class PersistentVolumeClaim(_Struct):
@@ -52,14 +56,33 @@ class CSISource(_Struct):
     volume_handle: str = ""
 
 
+class ClaimReference(_Struct):
+    """The claim that a volume belongs to; without ``uid`` somebody has set the volume aside for it."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class VolumeSpec(_Struct):
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSISource | None = None
+    capacity: Quantities = {}
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    claim_ref: ClaimReference | None = None
+    volume_mode: str = ""
+    volume_attributes_class_name: str = ""
+
+
+class VolumeStatus(_Struct):
+    phase: str = ""
 
 
 class PersistentVolume(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+    status: VolumeStatus = msgspec.field(default_factory=VolumeStatus)
 
 
 class TopologyRequirement(_Struct):

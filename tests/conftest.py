@@ -33,8 +33,8 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# Where it is not about finding something new: other versions of the libraries, and coverage.
-settings.register_profile("few", parent=settings.get_profile("ci"), max_examples=25)
+# Where it is not about finding something new: other versions of the libraries.
+settings.register_profile("few", parent=settings.get_profile("ci"), max_examples=10)
 settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 

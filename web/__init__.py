@@ -3,4 +3,6 @@
 from importlib.util import find_spec
 
 if find_spec("starlette") is None:
-    raise ImportError("quadriga.web needs Starlette and uvicorn: pip install 'quadriga[web]'")
+    raise ImportError(
+        "quadriga.web needs Starlette and uvicorn: pip install '.[web]' in a checkout of Quadriga"
+    )

@@ -14,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from quadriga.si.descriptors import lowered
 from quadriga.web.tls import names_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class WebServer:
 
     ``tls`` is made by ``tls.server_context``; the names in a client's certificate are then in
     ``scope["state"]["certificate"]``. ``port`` 0 means any free port. Beyond ``connections`` open
-    connections, requests get 503; far beyond, the newest connections are dropped.
+    connections, or fewer if ``ulimit -n`` allows no more, requests get 503; far beyond, the newest
+    connections are dropped.
     """
 
     def __init__(
@@ -56,7 +58,8 @@ class WebServer:
     ) -> None:
         self._site: Site = app.state.site
         self._address = host, port
-        most = connections + OVERFLOW_CONNECTIONS
+        most = lowered(connections + OVERFLOW_CONNECTIONS)
+        connections = max(1, min(connections, most - OVERFLOW_CONNECTIONS))
         self._server = _Server(
             uvicorn.Config(
                 app,

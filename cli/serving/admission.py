@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
 from quadriga.cli.serving import logs
+from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.addresses import Address, address
 from quadriga.cli.serving.rights import logged_in
 from quadriga.k8s.admission.process import Plan
@@ -90,6 +91,7 @@ def serve_webhook(arguments: Namespace, namespace: str) -> int:
 
 async def _until_stopped(login: Login, plan: Plan, where: Address) -> int:
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(AcceptErrors())
     stop: asyncio.Future[int] = loop.create_future()
     ready: asyncio.Future[int] = loop.create_future()
 

@@ -52,6 +52,8 @@ def limits_of(settings: Settings) -> Limits:
         items=settings.max_items,
         resource_managers=settings.max_resource_managers,
         streams=settings.max_streams,
+        connections=settings.max_grpc_connections,
+        connections_per_client=settings.max_grpc_connections_per_client,
         requests_per_second=settings.max_rate,
         request_burst=2 * settings.max_rate,
         items_per_second=settings.max_item_rate,
@@ -76,6 +78,12 @@ def measured(server: Server) -> Iterator[Measured]:
         "counter",
         "Events and scheduling states for which there was no room.",
         [({"rm": rm_id}, session.dropped) for rm_id, session in sorted(sessions.items())],
+    )
+    yield _one(
+        "quadriga_grpc_connections_closed_total",
+        "counter",
+        "Connections that were closed because there were too many.",
+        server.connections.closed,
     )
     yield (
         "quadriga_grpc_refused_total",

@@ -18,15 +18,21 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class HealthServer:
-    """``alive`` and ``ready`` are asked for every request; ``metrics`` gives the text for Prometheus."""
+    """``alive`` and ``ready`` are asked for every request; ``metrics`` gives the text for Prometheus.
+    ``standby`` says for whom a process that is ready stands by, "" if for nobody."""
 
     def __init__(
-        self, *, alive: Look, ready: Look, metrics: Callable[[], Awaitable[bytes]]
+        self,
+        *,
+        alive: Look,
+        ready: Look,
+        metrics: Callable[[], Awaitable[bytes]],
+        standby: Look = lambda: "",
     ) -> None:
         self._metrics = metrics
         app = web.Application()
         app.router.add_get("/healthz", _answering(alive))
-        app.router.add_get("/readyz", _answering(ready))
+        app.router.add_get("/readyz", _answering(ready, standby))
         app.router.add_get("/metrics", self._scrape)
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=1.0
@@ -48,11 +54,13 @@ class HealthServer:
         return web.Response(body=body, headers={"Content-Type": _TEXT})
 
 
-def _answering(look: Look) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _answering(
+    look: Look, says: Look = lambda: ""
+) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
         wrong = look()
         if wrong:
             return web.Response(status=503, text=f"{wrong}\n")
-        return web.Response(text="ok\n")
+        return web.Response(text=f"{says() or 'ok'}\n")
 
     return answer

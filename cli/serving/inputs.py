@@ -33,7 +33,7 @@ def need(settings: Settings) -> None:
         except ImportError as error:
             raise CommandError(
                 f"serve: --{option} needs the extra {extra!r} ({error}):"
-                f" pip install 'quadriga[{extra}]', or --{option} off"
+                f" pip install '.[{extra}]' in a checkout of Quadriga, or --{option} off"
             ) from None
 
 

@@ -51,7 +51,9 @@ class KubernetesPart:
             core=core,
             observe=self._observe,
         )
-        self._health = HealthServer(alive=self._not_alive, ready=self._not_ready, metrics=metrics)
+        self._health = HealthServer(
+            alive=self._not_alive, ready=self._not_ready, metrics=metrics, standby=self._standby
+        )
         self.address: Address | None = None
 
     async def start(self) -> None:
@@ -107,7 +109,11 @@ class KubernetesPart:
 
     def _not_ready(self) -> str:
         health = self.shim.health()
-        return "" if health.ready else "; ".join(health.reasons)
+        return "" if health.ready or health.leader else "; ".join(health.reasons)
+
+    def _standby(self) -> str:
+        leader = self.shim.health().leader
+        return f"{leader} leads, this process stands by" if leader else ""
 
     def _observe(self, method: str, path: str, status: int) -> None:
         self._requests[method, _resource_of(path), status] += 1

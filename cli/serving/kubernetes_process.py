@@ -46,7 +46,7 @@ def schedule(arguments: Namespace) -> int:
         from quadriga.k8s.driver.remote import CoreWatcher
     except ImportError as error:
         raise CommandError(
-            f"kubernetes: --core needs the extra 'grpc' ({error}): pip install 'quadriga[grpc]'"
+            f"kubernetes: --core needs the extra 'grpc' ({error}): pip install '.[grpc]' in a checkout of Quadriga"
         ) from None
     watcher = CoreWatcher()
     client = connect(arguments, "kubernetes", watcher)

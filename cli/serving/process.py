@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
 from quadriga.cli.memory import look_less_often
 from quadriga.cli.serving import inputs, logs
+from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.journal_file import JournalFile
 from quadriga.cli.serving.notify import Notifier
 from quadriga.cli.serving.queues_file import QueuesFile
@@ -108,7 +109,9 @@ class _Process:
     async def run(self, text: str | None) -> int:
         """Start, serve, and stop."""
         settings = self._settings
-        self._stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(AcceptErrors())
+        self._stop: asyncio.Future[int] = loop.create_future()
         self._journal = inputs.journal_file(settings)
         self._service = self._new_service()
         self._views = Views(self._service.scheduler, start_time=time.time_ns())

@@ -61,6 +61,8 @@ class Settings:
     max_rejected: int
     max_rejected_bytes: int
     max_connections: int
+    max_grpc_connections: int
+    max_grpc_connections_per_client: int
     #: of ``quadriga kubernetes``
     kubernetes: KubernetesSettings | None = None
 
@@ -98,6 +100,8 @@ def settings_of(arguments: Namespace, kubernetes: KubernetesSettings | None = No
         max_rejected=arguments.max_rejected,
         max_rejected_bytes=arguments.max_rejected_size * _MIB,
         max_connections=arguments.max_connections,
+        max_grpc_connections=arguments.max_grpc_connections,
+        max_grpc_connections_per_client=arguments.max_grpc_connections_per_client,
         kubernetes=kubernetes,
     )
     _check(settings)
@@ -125,6 +129,13 @@ def _check(settings: Settings) -> None:
         ("--max-rejected", 0, 10_000_000, settings.max_rejected),
         ("--max-rejected-size", 1, 65_536, settings.max_rejected_bytes // _MIB),
         ("--max-connections", 1, 100_000, settings.max_connections),
+        ("--max-grpc-connections", 1, 100_000, settings.max_grpc_connections),
+        (
+            "--max-grpc-connections-per-client",
+            1,
+            100_000,
+            settings.max_grpc_connections_per_client,
+        ),
     ):
         if not low <= value <= high:  # written so that NaN fails too
             raise _wrong(f"{name} is {value:g}, not within {low:g} and {high:g}")

@@ -22,9 +22,9 @@ __all__ = [
     "has_application_id",
     "is_system_user",
     "may_claim",
-    "no_scheduler_pod",
     "quoted",
     "readable_user_info",
+    "unfounded_claim",
     "user_info",
 ]
 
@@ -69,16 +69,6 @@ def for_us(spec: str, settings: Settings) -> str:
     """Whether a pod's spec names no scheduler, the default one, or one of ours."""
     names = _list(("", DEFAULT_SCHEDULER, *settings.scheduler_names))
     return f"!has({spec}.schedulerName) || {spec}.schedulerName in {names}"
-
-
-def no_scheduler_pod() -> str:
-    """Whether the pod is none of the scheduler's own."""
-    key, value = keys.SCHEDULER_LABEL
-    labels = "object.metadata.labels"
-    return (
-        f"!has({labels}) || !({quoted(key)} in {labels}) || "
-        f"{labels}[{quoted(key)}] != {quoted(value)}"
-    )
 
 
 # -- applications (K54, K161) ----------------------------------------------------------------------
@@ -152,3 +142,37 @@ def may_claim(settings: Settings) -> str:
             f"has(request.userInfo.groups) && request.userInfo.groups.exists(g, {group})"
         )
     return " ||\n".join(f"({each})" for each in allowed)
+
+
+def unfounded_claim(settings: Settings) -> str:
+    """Whether a request claims a user that it may not claim, or changes the user of a pod (K162, K164).
+
+    It stands by itself, as a condition of the webhook, which has no variables. It is never an error,
+    which would refuse the request.
+    """
+    in_cron_job = "spec.jobTemplate.spec.template.metadata"
+    resource = "request.resource.resource"
+    return (
+        f'{resource} == "pods" ? ({_claims("metadata", settings, of_pod=True)})\n'
+        f': {resource} == "cronjobs" ? ({_claims(in_cron_job, settings)})\n'
+        f": ({_claims('spec.template.metadata', settings)})"
+    )
+
+
+def _claims(metadata: str, settings: Settings, *, of_pod: bool = False) -> str:
+    """As `unfounded_claim`, where the annotations are below this path."""
+    key = quoted(keys.USER_INFO)
+
+    def there(found: str) -> str:
+        above = f"has({found}.{metadata}) && " if "." in metadata else ""
+        return f"({above}has({found}.{metadata}.annotations) && {key} in {found}.{metadata}.annotations)"
+
+    def text(found: str) -> str:
+        return f"{found}.{metadata}.annotations[{key}]"
+
+    same = f"{there('oldObject')} && {text('oldObject')} == {text('object')}"
+    claims = f"{there('object')} && {text('object')} != ({user_info()}) && !({may_claim(settings)})"
+    if not of_pod:
+        return f'{claims} && !(request.operation == "UPDATE" && {same})'
+    unchanged = f"{there('object')} ? {same} : !{there('oldObject')}"
+    return f'request.operation == "UPDATE" ? !({unchanged}) : {claims}'

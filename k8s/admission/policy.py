@@ -73,10 +73,7 @@ class _Policies:
         return self._mutating(
             _PODS,
             self._constraints({"": ("pods",)}, ["CREATE"]),
-            [
-                ("scheduler", cel.for_us("object.spec", settings)),
-                ("not-of-the-scheduler", cel.no_scheduler_pod()),
-            ],
+            [("scheduler", cel.for_us("object.spec", settings))],
             {
                 **self._namespace_variables(),
                 "labels": _texts("object.metadata", "labels"),

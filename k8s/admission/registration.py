@@ -1,8 +1,10 @@
 """Tells the API server of the webhook (K158).
 
-A webhook that does not answer is passed by after two seconds. What never needs it is not sent to it, as far
-as the version of the server can tell: namespaces have a label with their name since 1.21, and conditions
-in CEL are there since 1.28.
+A webhook that does not answer is passed by after two seconds. With the setting ``failClosed`` requests that
+claim a user they may not claim are refused then, as by the policies; only they are (K169).
+
+What never needs the webhook is not sent to it, as far as the version of the server can tell: namespaces have a
+label with their name since 1.21, and conditions in CEL are there since 1.28.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ def configurations(
     bundle: bytes | None,
 ) -> list[Document]:
     """Both objects, for a server of this version. ``bundle``: the authorities (PEM), if they are ours."""
-    mutating = {
+    mutating: Document = {
         **_webhook("mutate", "/mutate", target, bundle),
         "rules": [
             _rule("", ["pods"]),
@@ -94,6 +96,7 @@ def configurations(
             _rule("batch", ["jobs", "cronjobs"], ["v1", "v1beta1"]),
         ],
     }
+    claims: list[Document] = []
     validating = {
         **_webhook("configuration", "/validate-conf", target, bundle),
         "rules": [_rule("", ["configmaps"])],
@@ -110,11 +113,25 @@ def configurations(
                 "expression": f'request.resource.resource != "pods" || {for_us}',
             }
         ]
+        if settings.admission_fails_closed:
+            claims.append(_claims(mutating, settings))
         names = ", ".join(cel.quoted(each) for each in (DEFAULTS_NAME, CONFIGS_NAME))
         validating["matchConditions"] = [
             {"name": "name", "expression": f"request.name in [{names}]"}
         ]
-    return [_document(MUTATING, mutating), _document(VALIDATING, validating)]
+    # first, because a user that `mutate` has added would look like a claim
+    return [_document(MUTATING, *claims, mutating), _document(VALIDATING, validating)]
+
+
+def _claims(mutating: Document, settings: Settings) -> Document:
+    """The same webhook, for requests with a claim that it would deny: they are not passed by."""
+    condition = {"name": "unfounded-claim", "expression": cel.unfounded_claim(settings)}
+    return {
+        **mutating,
+        "name": "claims.admission.quadriga",
+        "failurePolicy": "Fail",
+        "matchConditions": [*mutating["matchConditions"], condition],
+    }
 
 
 def _webhook(name: str, path: str, target: Service | Url, bundle: bytes | None) -> Document:
@@ -145,12 +162,12 @@ def _namespaces(operator: str, names: list[str]) -> Document:
     return {"matchExpressions": [{"key": _NAME_LABEL, "operator": operator, "values": names}]}
 
 
-def _document(kind: str, webhook: Document) -> Document:
+def _document(kind: str, *webhooks: Document) -> Document:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
         "metadata": {"name": NAME, "labels": {"app.kubernetes.io/name": "quadriga"}},
-        "webhooks": [webhook],
+        "webhooks": list(webhooks),
     }
 
 

@@ -165,9 +165,6 @@ def _pod_created(request: Request, around: Surroundings) -> Decision:
     if denied := _denied(claimed, request, settings):
         return Decision(denied=denied)
     labels = _texts(pod, "labels")
-    label, value = keys.SCHEDULER_LABEL
-    if labels.get(label) == value:
-        return _UNCHANGED
     new_labels: dict[str, str] = {}
     new_annotations: dict[str, str] = {}
     if is_labelled(request.namespace, around):

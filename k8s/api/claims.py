@@ -65,7 +65,7 @@ class Claims:
     def __init__(self, changed: Callable[[Key], None] = lambda key: None) -> None:
         self._changed = changed
         self._claims: dict[Key, PersistentVolumeClaim] = {}
-        self._volumes: set[str] = set()
+        self._volumes: dict[str, PersistentVolume] = {}
         self._classes: dict[str, StorageClass] = {}
         #: whether all was listed; before, what is not here may exist
         self.synced = False
@@ -82,7 +82,10 @@ class Claims:
                 self._claims[key] = found
             self._changed(key)
         elif isinstance(found, PersistentVolume):
-            (self._volumes.discard if gone else self._volumes.add)(name)
+            if gone:
+                self._volumes.pop(name, None)
+            else:
+                self._volumes[name] = found
             self._changed(("", name))
         elif isinstance(found, StorageClass):
             if gone:
@@ -93,8 +96,8 @@ class Claims:
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self._claims.get((namespace, name))
 
-    def has_volume(self, name: str) -> bool:
-        return name in self._volumes
+    def volume(self, name: str) -> PersistentVolume | None:
+        return self._volumes.get(name)
 
     def storage_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
         """The class of the claim; ``None`` if it names none, or one that does not exist."""

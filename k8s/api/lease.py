@@ -99,6 +99,8 @@ class Lease:
         self._seen: _Seen | None = None
         #: own clock, ns: when the lease was seen to change
         self._changed_at = 0
+        #: own clock, ns: when it was read or written last
+        self._heard_at = 0
         #: own clock, ns: the start of the last write that succeeded
         self._renewed_at: int | None = None
         self._problem = ""
@@ -107,6 +109,14 @@ class Lease:
     def holder(self) -> str:
         """Who held the lease when it was read or written last; "" for nobody."""
         return self._seen.holder if self._seen is not None else ""
+
+    @property
+    def rival(self) -> str:
+        """Who else holds the lease; "" for nobody, and if it was not read for as long as a leader may take to
+        renew it."""
+        if self._clock() >= self._heard_at + int(self._times.renew_deadline * SECOND):
+            return ""
+        return "" if self.holder == self._identity else self.holder
 
     @property
     def held(self) -> bool:
@@ -253,6 +263,7 @@ class Lease:
         if self._seen is None or seen.spec != self._seen.spec:
             self._changed_at = self._clock()
         self._seen = seen
+        self._heard_at = self._clock()
         return seen
 
 

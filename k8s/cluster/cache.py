@@ -143,12 +143,14 @@ class ClusterCache:
                 self._selections.drop_profile(profile)
             volumes = PodVolumes.of(pod) if pod.spec.volumes else None
             if volumes != record.volumes:
+                self._volumes.drop(pod.uid)
                 self._count(record, "")
                 record.volumes = volumes
             record.pod = pod
             if pod.spec.node_name:
                 self._assume(record, "")
                 record.tentative = ""
+                self._choose(record, None)
             self._count(record, record.place)
             return changed
 
@@ -193,6 +195,12 @@ class ClusterCache:
             volumes = self._volumes_of(uid)
             return [] if volumes is None else self._volumes.unbound(volumes)
 
+    def chosen_volumes(self, uid: str) -> dict[tuple[str, str], str]:
+        """The volumes that the pod's claims are to be bound to, by namespace and name of the claims: held since
+        the pod was assumed on its node (K102)."""
+        with self._lock:
+            return self._volumes.chosen(uid)
+
     def pod(self, uid: str) -> Pod | None:
         """The newest version of a pod that has not ended."""
         record = self._pods.get(uid)
@@ -228,6 +236,9 @@ class ClusterCache:
             reasons = self._changed(record, there)
             if not reasons:
                 self._assume(record, node)
+                self._choose(record, there.node)
+            elif not record.assumed:
+                self._choose(record, None)
             self._count(record, record.place)
             return reasons[0] if reasons else None
 
@@ -280,6 +291,7 @@ class ClusterCache:
                 record.tentative = node
                 record.deadline = self._clock() + _TENTATIVE
                 self._tentative.append((record.deadline, record))
+                self._choose(record, there.node)
             self._count(record, record.place)
             return reasons[0] if reasons else None
 
@@ -501,9 +513,19 @@ class ClusterCache:
         if node:
             self._assumed_on.setdefault(node, {})[uid] = None
 
+    def _choose(self, record: PodRecord, node: Node | None) -> None:
+        """The pod is to go to the node, with volumes of its own: or to none, and they are free again."""
+        if record.volumes is None:
+            return
+        if node is None:
+            self._volumes.drop(record.pod.uid)
+        else:
+            self._volumes.choose(record.volumes, node)
+
     def _undo(self, record: PodRecord) -> None:
         self._assume(record, "")
         record.tentative = ""
+        self._choose(record, None)
         self._count(record, record.place)
 
     def _forget_pod(self, uid: str) -> None:
@@ -512,6 +534,7 @@ class ClusterCache:
             return
         self._assume(record, "")
         record.tentative = ""
+        self._choose(record, None)
         self._count(record, "")
         self._templates.drop(record.template)
         self._selections.drop_profile(record.profile)
@@ -528,6 +551,7 @@ class ClusterCache:
             deadline, record = waiting.popleft()
             if record.tentative and record.deadline == deadline:
                 record.tentative = ""
+                self._choose(record, None)
                 self._count(record, record.place)
 
 

@@ -1,7 +1,7 @@
 """Volumes: the filters of claims and disks (K129 to K132).
 
 Nothing is kept per node here: a pod with volumes is rare beside its other terms, and only pods with
-volumes on the node are looked at. What is not known, or not supported yet, is refused with a reason (K103).
+volumes on the node are looked at. What is not known is refused with a reason (K103).
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from quadriga.k8s.cluster.disks import Disk, conflict, disks
+from quadriga.k8s.cluster.free_volumes import (
+    ClaimName,
+    FreeVolumes,
+    class_of,
+    requested,
+    size_of,
+)
 from quadriga.k8s.cluster.selectors import NodeTerm, compile_node_selector, compile_selector
-from quadriga.k8s.conversion.quantities import QuantityError, amount
 from quadriga.k8s.objects import Node, Pod
 from quadriga.k8s.objects_volumes import (
     CSIDriver,
@@ -28,7 +34,6 @@ __all__ = ["PodVolumes", "Volumes"]
 
 _BOUND = "pv.kubernetes.io/bind-completed"
 _SELECTED = "volume.kubernetes.io/selected-node"
-_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _STATIC = ("", "kubernetes.io/no-provisioner")
 _LATE = "WaitForFirstConsumer"
 _ALONE = "ReadWriteOncePod"
@@ -40,9 +45,6 @@ _ZONES = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-
-#: namespace and name of a claim
-ClaimName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Volumes:
     def __init__(self) -> None:
         self._claims: dict[ClaimName, PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
+        self._free = FreeVolumes()
         self._terms: dict[str, tuple[NodeTerm, ...]] = {}
         self._classes: dict[str, StorageClass] = {}
         self._csi_nodes: dict[str, CSINode] = {}
@@ -89,7 +92,9 @@ class Volumes:
         meta = thing.metadata
         match thing:
             case PersistentVolumeClaim():
-                self._claims[meta.namespace, meta.name] = thing
+                name = (meta.namespace, meta.name)
+                self._claims[name] = thing
+                self._free.bind(name, thing.spec.volume_name if self._is_bound(name) else "")
             case PersistentVolume():
                 self._volumes[meta.name] = thing
                 affinity = thing.spec.node_affinity
@@ -97,6 +102,7 @@ class Volumes:
                 self._terms.pop(meta.name, None)
                 if required is not None:
                     self._terms[meta.name] = compile_node_selector(required)
+                self._free.set(thing, self._terms.get(meta.name))
             case StorageClass():
                 self._classes[meta.name] = thing
             case CSINode():
@@ -114,9 +120,11 @@ class Volumes:
         match thing:
             case PersistentVolumeClaim():
                 self._claims.pop((meta.namespace, meta.name), None)
+                self._free.bind((meta.namespace, meta.name), "")
             case PersistentVolume():
                 self._volumes.pop(meta.name, None)
                 self._terms.pop(meta.name, None)
+                self._free.remove(meta.name)
             case StorageClass():
                 self._classes.pop(meta.name, None)
             case CSINode():
@@ -144,6 +152,45 @@ class Volumes:
             del self._users[claim][volumes.uid]
             if not self._users[claim]:
                 del self._users[claim]
+
+    # ---- volumes that are chosen for pods
+
+    def choose(self, volumes: PodVolumes, node: Node) -> None:
+        """The pod is to go to the node: the volumes that its claims get there are held for it."""
+        matched = self._matched(volumes, node)
+        self._free.hold(volumes.uid, {claim: name for claim, (name, _) in matched.items() if name})
+
+    def drop(self, uid: str) -> None:
+        """The pod has its volumes, or is not to go there any more."""
+        self._free.drop(uid)
+
+    def chosen(self, uid: str) -> dict[ClaimName, str]:
+        """The volumes that are held for the pod, by its claims."""
+        return self._free.chosen(uid)
+
+    def _matched(self, volumes: PodVolumes, node: Node) -> dict[ClaimName, tuple[str, bool]]:
+        """For each claim that may get a volume that is there already: which one on the node, "" for none, and
+        whether it is to have one that cannot be used there. Small claims come first, as in kube-scheduler."""
+        waiting = [
+            claim
+            for name, _ in volumes.claims
+            if (claim := self._claims.get(name)) is not None and self._may_match(name, claim)
+        ]
+        waiting.sort(key=requested)
+        found: dict[ClaimName, tuple[str, bool]] = {}
+        taken: set[str] = set()
+        for claim in waiting:
+            name = (claim.metadata.namespace, claim.metadata.name)
+            found[name] = self._free.find(claim, node, volumes.uid, taken)
+            taken.add(found[name][0])
+        return found
+
+    def _may_match(self, name: ClaimName, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim waits for its first consumer, and no provisioner works for it."""
+        chosen = self._class(claim)
+        if chosen is None or chosen.volume_binding_mode != _LATE or claim.spec.volume_name:
+            return False
+        return chosen.provisioner in _STATIC or _SELECTED not in claim.metadata.annotations
 
     # ---- what a pod needs
 
@@ -183,12 +230,8 @@ class Volumes:
             yield f"VolumeRestrictions: {reason}"
         if reason := self._too_many(volumes, node):
             yield f"NodeVolumeLimits: {reason}"
-        for claim, own in volumes.claims:
-            if reason := self._missing(claim, own, volumes) or self._unreachable(
-                claim, volumes.uid, node
-            ):
-                yield f"VolumeBinding: {reason}"
-                break
+        if reason := self._unbindable(volumes, node):
+            yield f"VolumeBinding: {reason}"
         if reason := self._elsewhere(volumes, node):
             yield f"VolumeZone: {reason}"
 
@@ -198,9 +241,30 @@ class Volumes:
             return f"VolumeRestrictions: {reason}"
         if reason := self._too_many(volumes, node):
             return f"NodeVolumeLimits: {reason}"
+        matched = self._matched(volumes, node)
+        for claim, _ in volumes.claims:
+            if claim in matched and (
+                reason := self._unreachable(claim, volumes.uid, node, matched)
+            ):
+                return f"VolumeBinding: {reason}"
         return None
 
-    def _unreachable(self, name: ClaimName, own: str, node: Node) -> str | None:
+    def _unbindable(self, volumes: PodVolumes, node: Node) -> str | None:
+        matched = self._matched(volumes, node)
+        for claim, own in volumes.claims:
+            if reason := self._missing(claim, own, volumes) or self._unreachable(
+                claim, volumes.uid, node, matched
+            ):
+                return reason
+        return None
+
+    def _unreachable(
+        self,
+        name: ClaimName,
+        own: str,
+        node: Node,
+        matched: Mapping[ClaimName, tuple[str, bool]],
+    ) -> str | None:
         claim = self._claims[name]
         if self._is_bound(name):
             volume = claim.spec.volume_name
@@ -217,23 +281,26 @@ class Volumes:
             return f"the claim {name[1]} is not bound, and its storage class does not exist"
         if chosen.volume_binding_mode != _LATE or claim.spec.volume_name:
             return f"the claim {name[1]} is not bound yet"
+        volume, elsewhere = matched.get(name, ("", False))
+        if volume:
+            return None
+        if elsewhere:
+            return f"the volume that the claim {name[1]} is to have cannot be used on the node"
         selected = claim.metadata.annotations.get(_SELECTED, node.name)
         if selected != node.name and any(uid != own for uid in self._users.get(name, ())):
             # Alone, the pod may take its claim to another node (K150).
             return f"a volume for the claim {name[1]} is being provisioned for another node"
         if chosen.provisioner in _STATIC:
             return (
-                f"the claim {name[1]} has no provisioner, and volumes that were made by hand are not"
-                " matched yet"
+                f"no free volume on the node fits the claim {name[1]}, and its storage class has no"
+                " provisioner"
             )
         if not _allows(chosen, node.metadata.labels):
             return f"the storage class of the claim {name[1]} provides no volumes on the node"
         return self._no_capacity(claim, chosen, node)
 
     def _class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
-        # The annotation is older and wins.
-        name = claim.metadata.annotations.get(_OLD_CLASS, claim.spec.storage_class_name)
-        return self._classes.get(name or "")
+        return self._classes.get(class_of(claim))
 
     def _no_capacity(
         self, claim: PersistentVolumeClaim, chosen: StorageClass, node: Node
@@ -241,14 +308,14 @@ class Volumes:
         driver = self._drivers.get(chosen.provisioner)
         if driver is None or not driver.spec.storage_capacity:
             return None
-        size = _size(claim.spec.resources.requests.get("storage", 0))
+        size = size_of(claim.spec.resources.requests.get("storage", 0))
         for capacity in self._capacities.values():
             if capacity.storage_class_name != chosen.metadata.name:
                 continue
             if not compile_selector(capacity.node_topology).matches(node.metadata.labels):
                 continue
             most = capacity.maximum_volume_size
-            room = _size(capacity.capacity if most is None else most)
+            room = size_of(capacity.capacity if most is None else most)
             if size is not None and room is not None and room >= size:
                 return None
         return f"the node does not have enough storage for the claim {claim.metadata.name}"
@@ -332,13 +399,3 @@ def _allows(chosen: StorageClass, labels: Mapping[str, str]) -> bool:
         all(labels.get(each.key) in each.values for each in term.match_label_expressions)
         for term in chosen.allowed_topologies
     )
-
-
-def _size(quantity: object) -> int | None:
-    """In bytes; ``None`` if nobody has said."""
-    if not isinstance(quantity, str | int | float):
-        return None
-    try:
-        return amount("storage", quantity)
-    except QuantityError:
-        return None

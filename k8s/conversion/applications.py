@@ -15,7 +15,7 @@ from quadriga.k8s.conversion.times import unix_seconds
 from quadriga.k8s.objects import Namespace, Pod
 from quadriga.si.constants import TAG_CREATION_TIME
 
-__all__ = ["ApplicationMetadata", "creation_order", "creator", "deviation", "read"]
+__all__ = ["ApplicationMetadata", "creation_order", "creator", "deviation", "read", "sharing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class ApplicationMetadata:
     """Everything but the pods."""
 
     id: str
+    #: the ID as its pods name it: without the namespace (K52)
+    named: str
     namespace: str
     queue: str
     user: User
@@ -69,6 +71,7 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
         tags[TAG_CREATION_TIME] = str(created)
     return ApplicationMetadata(
         id=identity.application_id(pod, settings),
+        named=identity.application_named(pod, settings),
         namespace=meta.namespace or "default",
         queue=identity.queue_of(pod),
         user=user.user,
@@ -112,6 +115,31 @@ def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:
     if not found:
         return None
     return Problem("Scheduling", "Scheduling", f"ignored of the pod: {'; '.join(found)}")
+
+
+def sharing(pod: Pod, application: ApplicationMetadata) -> Problem | None:
+    """A later pod of another namespace, or one that names no user, runs at the cost of the application (K58).
+
+    One that names another user is a `deviation`.
+    """
+    found = []
+    namespace = pod.metadata.namespace or "default"
+    if namespace != application.namespace:
+        found.append(
+            f"it was created in namespace {application.namespace!r}, the pod in {namespace!r}; "
+            "service.applicationIdsPerNamespace keeps the application IDs of namespaces apart"
+        )
+    user = identity.user_of(pod).user
+    if keys.USER_INFO not in pod.metadata.annotations and user != application.user:
+        found.append(
+            f"its user is {_described(application.user)}, the pod has no annotation "
+            f"{keys.USER_INFO} and is of {_described(user)}"
+        )
+    if not found:
+        return None
+    name = shown(application.named)
+    note = f"the pod runs in the queue and for the user of application {name}: {'; '.join(found)}"
+    return Problem("ApplicationShared", "Scheduling", note)
 
 
 def _described(user: User) -> str:

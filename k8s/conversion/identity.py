@@ -17,9 +17,11 @@ __all__ = [
     "User",
     "ambiguity",
     "application_id",
+    "application_named",
     "is_being_deleted_unplaced",
     "is_ours",
     "is_placeholder",
+    "is_replaced",
     "is_resumed",
     "is_static",
     "may_be_preempted",
@@ -48,7 +50,19 @@ def is_ours(pod: Pod, settings: Settings) -> bool:
 
 
 def application_id(pod: Pod, settings: Settings) -> str:
-    """The application of a pod of ours, empty for a foreign pod (K52 to K54)."""
+    """The application of a pod of ours, empty for a foreign pod (K52 to K54).
+
+    With ``ids_per_namespace`` the namespace stands before it, as in ``team-a.spark-1``. A namespace has no
+    dot in its name, so that no two of them make the same ID.
+    """
+    named = application_named(pod, settings)
+    if named and settings.ids_per_namespace:
+        return f"{pod.metadata.namespace or 'default'}.{named}"
+    return named
+
+
+def application_named(pod: Pod, settings: Settings) -> str:
+    """The ID as the pod names it, or a generated one (K52 to K54)."""
     if pod.spec.scheduler_name not in settings.scheduler_names:
         return ""
     meta = pod.metadata
@@ -204,6 +218,13 @@ def task_group_name(pod: Pod, settings: Settings) -> str:
 def is_static(pod: Pod) -> bool:
     """Whether the pod belongs to its node: the mirror of a static pod (K46)."""
     return any(owner.kind == "Node" for owner in pod.metadata.owner_references)
+
+
+def is_replaced(pod: Pod) -> bool:
+    """Whether a controller makes another pod as soon as this one fails: its containers are to run for ever, as
+    those of a ReplicaSet, so that its failure means nothing to its controller (K60)."""
+    owners = pod.metadata.owner_references
+    return pod.spec.restart_policy == "Always" and any(owner.controller for owner in owners)
 
 
 def is_being_deleted_unplaced(pod: Pod) -> bool:

@@ -144,7 +144,7 @@ def manifest(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name_of(application.id, group.name, suffix),
+            "name": name_of(application.named, group.name, suffix),
             "namespace": application.namespace,
             "labels": _labels(application, group),
             "annotations": _annotations(application, group),
@@ -155,7 +155,7 @@ def manifest(
 
 
 def _labels(application: ApplicationMetadata, group: TaskGroup) -> dict[str, str]:
-    own = {keys.APP_ID: application.id, keys.QUEUE: application.queue}
+    own = {keys.APP_ID: application.named, keys.QUEUE: application.queue}
     labels = {key: value for key, value in group.labels.items() if key not in own}
     labels.update((key, value) for key, value in own.items() if value and _is_label(value))
     return labels
@@ -176,7 +176,7 @@ def _annotations(application: ApplicationMetadata, group: TaskGroup) -> dict[str
     if policy:
         annotations[keys.POLICY_PARAMETERS] = policy
     # Annotations may name what is no label, and are read as well.
-    for key, value in ((keys.APP_ID, application.id), (keys.QUEUE, application.queue)):
+    for key, value in ((keys.APP_ID, application.named), (keys.QUEUE, application.queue)):
         annotations.pop(key, None)
         if value and not _is_label(value):
             annotations[key] = value

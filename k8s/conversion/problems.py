@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["Problem", "shown"]
+__all__ = ["CLAIMS_UNREAD", "Problem", "shown"]
+
+#: why a pod with a claim is not asked for until they are listed: nothing is wrong (K88)
+CLAIMS_UNREAD: Final = "the claims of the cluster are not known yet"
 
 #: that many characters of a user's text are shown
 _SHOWN = 200

@@ -13,7 +13,7 @@ from quadriga.k8s.conversion.problems import Problem
 from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, amount
 from quadriga.k8s.objects import Container, ContainerStatus, Node, Pod, Quantities
 
-__all__ = ["PODS", "Amounts", "converted", "of_node", "of_pod", "problem_of"]
+__all__ = ["PODS", "Amounts", "converted", "may_differ", "of_node", "of_pod", "problem_of"]
 
 Amounts = dict[str, int]
 
@@ -35,13 +35,27 @@ def of_pod(pod: Pod) -> Amounts:
     else:
         total = _of_containers(pod)
     if spec.resources is not None:
-        for name, quantity in spec.resources.requests.items():
-            if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
-                total.update(converted({name: quantity}))
+        total.update(_of_pod_level(pod, spec.resources.requests))
     if spec.overhead:
         _add(total, converted(spec.overhead))
     total[PODS] = 1
     return total
+
+
+def may_differ(old: Pod, new: Pod) -> bool:
+    """Whether the two versions may need different amounts: a resize is asked for, is in force, or has turned
+    out to be infeasible (K85)."""
+    was, now, before, after = old.spec, new.spec, old.status, new.status
+    return (
+        after.container_statuses != before.container_statuses
+        or now.containers != was.containers
+        or after.init_container_statuses != before.init_container_statuses
+        or now.init_containers != was.init_containers
+        or now.resources != was.resources
+        or after.allocated_resources != before.allocated_resources
+        or after.resources != before.resources
+        or _resize_is_infeasible(old) != _resize_is_infeasible(new)
+    )
 
 
 def of_node(node: Node) -> Amounts:
@@ -119,6 +133,26 @@ def _of_container(
     if status.resources is not None:
         _raise(needs, converted(status.resources.requests))
     return needs
+
+
+def _of_pod_level(pod: Pod, requests: Quantities) -> Amounts:
+    """What the pod asks for as a whole (K84). The status names these resources for pods without such requests
+    too: there it is the sum of the containers and does not count."""
+    names = [each for each in requests if each in _POD_LEVEL or each.startswith(_HUGE_PAGES)]
+    wanted = converted({name: requests[name] for name in names})
+    status = pod.status
+    in_force: Amounts = {}
+    for quantities in (
+        status.allocated_resources,
+        status.resources.requests if status.resources is not None else {},
+    ):
+        _raise(
+            in_force, converted({name: quantities[name] for name in names if name in quantities})
+        )
+    if in_force and _resize_is_infeasible(pod):
+        return {**wanted, **in_force}
+    _raise(wanted, in_force)
+    return wanted
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:

@@ -49,6 +49,8 @@ class Settings:
     volume_bind_timeout: int = DEFAULTS["volume_bind_timeout"]
     bind_timeout: int = DEFAULTS["bind_timeout"]
     disable_gang_scheduling: bool = DEFAULTS["disable_gang_scheduling"]
+    #: the same application id in two namespaces names two applications (K52)
+    ids_per_namespace: bool = DEFAULTS["ids_per_namespace"]
     #: how often a group's lost placeholders are made again in a minute
     gang_retries: int = DEFAULTS["gang_retries"]
     #: bounds of a gang (Q16): its members, its task groups, the bytes of its definition, and the bytes
@@ -79,6 +81,8 @@ class Settings:
     # Of admission. The lists are regular expressions for `patterns.any_matches`.
     admission_service_name: str = DEFAULTS["admission_service_name"]
     scheduler_service_address: str = DEFAULTS["scheduler_service_address"]
+    #: while the webhook does not answer, a user that the requester may not claim is refused (K169)
+    admission_fails_closed: bool = DEFAULTS["admission_fails_closed"]
     process_namespaces: tuple[str, ...] = DEFAULTS["process_namespaces"]
     bypass_namespaces: tuple[str, ...] = DEFAULTS["bypass_namespaces"]
     label_namespaces: tuple[str, ...] = DEFAULTS["label_namespaces"]

@@ -14,17 +14,27 @@ _TURN: Final = 10_000_000_000
 @dataclass(frozen=True, slots=True)
 class Health:
     """``alive``: the loop turns. ``ready``: it holds the lease, its caches are synced and the core knows
-    the cluster. ``reasons`` say what is missing."""
+    the cluster. ``reasons`` say what is missing. ``leader``: who leads instead, if this process only stands
+    by for it: it lacks nothing but the lease."""
 
     alive: bool
     ready: bool
     reasons: tuple[str, ...] = ()
+    leader: str = ""
 
 
 def health_of(
-    *, now: int, turned_at: int, leads: bool, unsynced: tuple[str, ...], serves: bool, stopped: str
+    *,
+    now: int,
+    turned_at: int,
+    leads: bool,
+    unsynced: tuple[str, ...],
+    serves: bool,
+    stopped: str,
+    rival: str = "",
 ) -> Health:
-    """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not."""
+    """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not; ``rival``
+    holds the lease as this process has read it."""
     reasons = []
     alive = now - turned_at <= _TURN
     if stopped:
@@ -33,9 +43,10 @@ def health_of(
     elif not alive:
         reasons.append(f"its loop has not turned for {(now - turned_at) // 1_000_000_000} s")
     if not leads:
-        reasons.append("another process leads")
+        reasons.append(f"{rival or 'another process'} leads")
     if unsynced:
         reasons.append(f"not listed yet: {', '.join(unsynced)}")
     if leads and not unsynced and not serves:
         reasons.append("the core is being told what runs")
-    return Health(alive, not reasons, tuple(reasons))
+    stands_by = alive and not leads and not unsynced
+    return Health(alive, not reasons, tuple(reasons), rival if stands_by else "")

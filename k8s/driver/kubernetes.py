@@ -210,6 +210,7 @@ class KubernetesShim:
             unsynced=unsynced,
             serves=shim is not None and shim.state in shim_fsm.SERVES,
             stopped=self._outcome.reason if self._ended.is_set() else "",
+            rival=self._lease.rival if self._lease is not None else "",
         )
 
     def measured(self) -> list[Measured]:

@@ -18,6 +18,7 @@ from quadriga.k8s.api.reflector import Reflector, Timing, Watching
 from quadriga.k8s.api.requester import NoAnswer
 from quadriga.k8s.api.volume_binding import VolumeBinding
 from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import (
@@ -87,6 +88,7 @@ class Volumes:
             client,
             self._claims,
             misplaced=self._misplaced,
+            chosen=cache.chosen_volumes,
             timeout=settings.volume_bind_timeout,
             write_timeout=settings.bind_timeout,
         )
@@ -151,7 +153,7 @@ class Volumes:
         if not has_claims(pod):
             return ""
         if not self._claims.synced:
-            return "the claims of the cluster are not known yet"
+            return CLAIMS_UNREAD
         return "; ".join(self._cache.claim_problems(pod.uid))
 
     def _misplaced(self, uid: str, node: str) -> str | None:

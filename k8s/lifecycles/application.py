@@ -2,11 +2,11 @@
 
 The pods that name one application id are one application. It is New until one of its pods may be scheduled,
 Submitted until the core has answered, and then Running; one whose id the core has turned down shortly before
-is Held for a while first. A gang is Reserving first, until every task group
-has all its placeholders on nodes. A gang that does not get there is Resuming, either because the core
-says so (Soft timeout) or because a placeholder was not allowed: its placeholders are deleted, and it goes on
-as an ordinary application. The core completes (Completed) or kills it (Failing, Failed), or rejects it
-(Rejected); it is Removed with its last pod.
+is Held for a while first, and one that it turns down is Held again if its pods would only be replaced. A gang
+is Reserving first, until every task group has all its placeholders on nodes. A gang that does not get there is
+Resuming, either because the core says so (Soft timeout) or because a placeholder was not allowed: its
+placeholders are deleted, and it goes on as an ordinary application. The core completes (Completed) or kills it
+(Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
 
 Its pods drive it, and the messages of the core. Releases delete pods and never change the state
 of the application (K27). A failure is legal in every state that may still change (K28). What arrives late
@@ -153,6 +153,8 @@ class ApplicationFacts(Protocol):
     @property
     def delay(self) -> int: ...  # how long it is not submitted, in ns: its id was turned down (K60)
     @property
+    def would_come_again(self) -> bool: ...  # a controller replaces its pods when they fail (K60)
+    @property
     def core_has_pods(
         self,
     ) -> bool: ...  # the core has had asks or allocations of it, and completes it
@@ -165,6 +167,10 @@ class ApplicationFacts(Protocol):
 
 def was_turned_down(app: ApplicationFacts, info: Info) -> bool:
     return app.delay > 0
+
+
+def would_come_again(app: ApplicationFacts, info: Info) -> bool:
+    return app.would_come_again
 
 
 def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
@@ -346,6 +352,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(ACCEPT,               SUBMITTED,                      RESERVING,  when=reserves,    emit=create),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    when=timed_out_soft, emit=timeout_over),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    emit=ask),
+        row(REJECT, SUBMITTED, HELD, when=would_come_again, emit=reject_pods),
         row(REJECT,               SUBMITTED,                      REJECTED,   emit=reject_pods),
 
         row(PLACEHOLDER_BOUND, RESERVING, RUNNING, when=groups_full, emit=(say_allocated, say_complete)),

@@ -247,7 +247,10 @@ def send_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def say_obstacle(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (Say("FailedScheduling", "Scheduling", fired.info["obstacle"], warning=True),)
+    obstacle = fired.info["obstacle"]
+    if fired.info.get("unread"):  # it passes by itself, so that nothing is wrong
+        return (Say("Scheduling", "Scheduling", obstacle),)
+    return (Say("FailedScheduling", "Scheduling", obstacle, warning=True),)
 
 
 def report(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:

@@ -6,7 +6,7 @@ from collections import deque
 
 from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
-from quadriga.k8s.conversion import identity, keys, messages, task_groups
+from quadriga.k8s.conversion import identity, keys, messages, pod_groups, task_groups
 from quadriga.k8s.conversion.problems import Problem
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
@@ -28,6 +28,7 @@ from quadriga.k8s.shim.tasks import consider, record_about, report
 __all__ = [
     "create_application",
     "end_task",
+    "hold",
     "join",
     "leave_behind",
     "settle",
@@ -82,6 +83,8 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
         if is_placeholder:
             return None
         app = create_application(kernel, pod)
+    elif app.state in application_fsm.HOLDS and not is_placeholder:
+        app = _mended(kernel, app, pod)
     task = Task(pod, app, is_placeholder, identity.task_group_name(pod, kernel.settings))
     kernel.tasks[task.key] = task
     if app.state in application_fsm.JOINABLE:
@@ -92,6 +95,22 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
     if not is_placeholder:
         _tell_differences(kernel, app, task)
     return task
+
+
+def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
+    """A pod that differs from what was turned down makes the held application anew: its template was mended,
+    and the pods of the old template may stay until it runs (K60)."""
+    namespace = kernel.namespaces.get(pod.metadata.namespace)
+    metadata = metadata_of.read(pod, namespace, kernel.settings)
+    if kernel.turned_down.delay(metadata, kernel.now):
+        return held
+    tasks = list(held.tasks.values())
+    kernel.fire_application(held, application_fsm.IDLE)
+    kernel.timers.stop(application_fsm.APPLICATION, held)
+    app = create_application(kernel, pod)
+    for task in tasks:
+        _enter(app, task)
+    return app
 
 
 def _enter(app: Application, task: Task) -> None:
@@ -113,31 +132,35 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
     _tell(kernel, pod, identity.ambiguity(pod))
     if pod is not app.originator:
         _tell(kernel, pod, metadata_of.deviation(pod, app.metadata))
+        _tell(kernel, pod, metadata_of.sharing(pod, app.metadata))
     if task.group:
         group = app.groups.get(task.group)
         if group is None:
             _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
         else:
             _tell(kernel, pod, task_groups.differences(pod, group.spec))
+            if pod_groups.names_group(pod):
+                _tell(kernel, pod, pod_groups.overruled(pod))
 
 
 def submit_if_ready(kernel: Kernel, app: Application) -> None:
-    """Submit the application with its first pod that may be scheduled (K32)."""
+    """Submit the application with its first pod that may be scheduled (K32). Pods that run already do not
+    wait for their report."""
     if app.state not in application_fsm.UNSUBMITTED:
         return
     for task in app.tasks.values():
         pod = task.pod
         if pod.spec.node_name or not (pod.spec.scheduling_gates or task.is_placeholder):
-            _hold(kernel, app)
+            app.delay = 0
+            if kernel.serving and not app.with_node:
+                hold(kernel, app)
             kernel.fire_application(app, application_fsm.SUBMIT)
             return
 
 
-def _hold(kernel: Kernel, app: Application) -> None:
-    """Not at once if the core has just turned down the same application (K60). Pods that run already do
-    not wait for their report."""
-    is_new = kernel.serving and not app.with_node
-    app.delay = kernel.turned_down.delay(app.metadata, kernel.now) if is_new else 0
+def hold(kernel: Kernel, app: Application) -> None:
+    """Not at once if the core has just turned down the same application (K60)."""
+    app.delay = kernel.turned_down.delay(app.metadata, kernel.now)
     if app.delay:
         reason = kernel.turned_down.reason(app.key)
         seconds = -(-app.delay // SECOND)
@@ -288,7 +311,8 @@ def _has_ended(kernel: Kernel, app: Application, effect: HasEnded) -> None:
 
 @executes(FailPods)
 def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
-    """K34: the whole reason, and for two kinds of failure the end of the pod."""
+    """K34: the whole reason, and for two kinds of failure the end of the pod. Of a held application the pods
+    stay that would be replaced at once (K60)."""
     reason = effect.reason.encode()[:_MAX_REASON].decode(errors="ignore")
     phase_reason = next(
         (
@@ -306,7 +330,11 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     for task in app.tasks.values():
         if task.is_placeholder or task.node or task.state not in task_fsm.UNPLACED:
             continue
-        note = f"application {app.key} has failed: {reason}"
+        stays = app.state in application_fsm.HOLDS and identity.is_replaced(task.pod)
+        what = f"was rejected: {message}" if stays else f"has failed: {reason}"
+        note = f"application {app.key} {what}"
         record_about(kernel, task.pod, "ApplicationFailed", "Scheduling", note)
+        if stays:
+            continue
         if phase_reason:
             kernel.actions.append(actions.FailPod(ref_of(task.pod), phase_reason, message))

@@ -10,7 +10,7 @@ from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.applications import leave_behind, settle
+from quadriga.k8s.shim.applications import hold, leave_behind, settle
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task, ref_of
 from quadriga.k8s.shim.tasks import (
@@ -200,7 +200,11 @@ def _after_accept(kernel: Kernel, app: Application) -> None:
 def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     """Pods that run already keep running, as foreign ones (K143)."""
     kernel.turned_down.note(app.metadata, reason, kernel.now)
+    hold(kernel, app)
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)
+    if app.state in application_fsm.HOLDS:
+        for task in list(app.tasks.values()):
+            consider(kernel, task)
     for task in list(app.tasks.values()):
         if task.state in task_fsm.UNCONFIRMED:
             kernel.fire_task(task, task_fsm.REJECTED, reason=reason)

@@ -5,6 +5,7 @@ Nothing here decides anything. The state of each changes through its lifecycle o
 
 from __future__ import annotations
 
+from quadriga.k8s.conversion import identity
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.resources import Amounts
 from quadriga.k8s.conversion.task_groups import TaskGroup
@@ -208,6 +209,12 @@ class Application:
     @property
     def groups_full(self) -> bool:
         return not self.unfilled
+
+    @property
+    def would_come_again(self) -> bool:
+        """A running pod needs the answer that the application is not there (K143)."""
+        real = (task.pod for task in self.tasks.values() if not task.is_placeholder)
+        return not self.with_node and any(map(identity.is_replaced, real))
 
     @property
     def core_has_pods(self) -> bool:

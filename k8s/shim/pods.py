@@ -107,13 +107,7 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
         if kernel.serving:
             submit_if_ready(kernel, app)
         consider(kernel, task)
-    if task.state in task_fsm.SIZED and (
-        pod.status.container_statuses != old.status.container_statuses
-        or pod.spec.containers != old.spec.containers
-        or pod.status.init_container_statuses != old.status.init_container_statuses
-        or pod.status.resize != old.status.resize
-        or pod.spec.resources != old.spec.resources
-    ):
+    if task.state in task_fsm.SIZED and resources.may_differ(old, pod):
         amounts = resources.of_pod(pod)
         if amounts != task.amounts:
             kernel.fire_task(task, task_fsm.RESIZED)
@@ -176,7 +170,7 @@ def _change_foreign(kernel: Kernel, uid: str, pod: Pod) -> None:
     """Told again only if the resources have changed (K91)."""
     foreign = kernel.foreign[uid]
     old, foreign.pod = foreign.pod, pod
-    if pod.spec.containers == old.spec.containers and pod.status == old.status:
+    if not resources.may_differ(old, pod):
         return
     amounts = resources.of_pod(pod)
     if amounts != foreign.amounts:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from quadriga.k8s.conversion import messages, resources
+from quadriga.k8s.conversion import messages, pod_groups, resources
+from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import node as node_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
@@ -111,11 +112,16 @@ def _tell(kernel: Kernel, task: Task) -> None:
 
 def _ask(kernel: Kernel, task: Task) -> None:
     """An obstacle is told once, until it is another one (K88)."""
-    obstacle = kernel.obstacle(task.pod)
+    pod = task.pod
+    if pod_groups.names_group(pod) and task.group not in task.app.groups:
+        obstacle = pod_groups.not_supported(pod)
+    else:
+        obstacle = kernel.obstacle(pod)
     if obstacle and obstacle == task.obstacle:
         return
     task.obstacle = obstacle
-    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle)
+    unread = obstacle == CLAIMS_UNREAD
+    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle, unread=unread)
 
 
 def is_known(kernel: Kernel, node: str) -> bool:

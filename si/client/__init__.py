@@ -8,7 +8,9 @@ resource manager must register again.
 try:
     import grpc  # noqa: F401
 except ImportError as error:  # pragma: no cover (the tests have it)
-    raise ImportError("quadriga.si.client needs gRPC: pip install 'quadriga[grpc]'") from error
+    raise ImportError(
+        "quadriga.si.client needs gRPC: pip install '.[grpc]' in a checkout of Quadriga"
+    ) from error
 
 from quadriga.si.client.asynchronous import AsyncClient
 from quadriga.si.client.backoff import Backoff

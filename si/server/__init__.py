@@ -7,7 +7,9 @@ Needs the extra ``grpc``. docs/grpc.md has the rules.
 try:
     import grpc  # noqa: F401
 except ImportError as error:  # pragma: no cover
-    raise ImportError("quadriga.si.server needs gRPC: pip install 'quadriga[grpc]'") from error
+    raise ImportError(
+        "quadriga.si.server needs gRPC: pip install '.[grpc]' in a checkout of Quadriga"
+    ) from error
 
 from quadriga.si.server.driver import Driver
 from quadriga.si.server.limits import Limits

@@ -13,6 +13,8 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from quadriga.si.server.connections import Connections
+
 __all__ = ["StrictInterceptor"]
 
 
@@ -21,8 +23,9 @@ class StrictInterceptor(grpc.aio.ServerInterceptor):
     ``streams`` streams at a time with RESOURCE_EXHAUSTED. The scheduler's own services receive
     bytes and count their streams themselves."""
 
-    def __init__(self, streams: int) -> None:
+    def __init__(self, streams: int, connections: Connections) -> None:
         self._limit = streams
+        self._connections = connections
         self._open = 0
 
     async def intercept_service(
@@ -58,8 +61,9 @@ class StrictInterceptor(grpc.aio.ServerInterceptor):
             async def stream(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
                 await enter(context)
                 try:
-                    async for answer in handler.stream_stream(each(requests, context), context):
-                        yield answer
+                    with self._connections.call(context):
+                        async for answer in handler.stream_stream(each(requests, context), context):
+                            yield answer
                 finally:
                     self._open -= 1
 
@@ -70,7 +74,8 @@ class StrictInterceptor(grpc.aio.ServerInterceptor):
                 request = await parsed(data, context)
                 await enter(context)
                 try:
-                    await handler.unary_stream(request, context)
+                    with self._connections.call(context):
+                        await handler.unary_stream(request, context)
                 finally:
                     self._open -= 1
 

@@ -27,6 +27,9 @@ class Limits:
     #: open streams of one RM, and of all RMs; a connection may have four times the first number
     streams_per_rm: int = 16
     streams: int = 1024
+    #: open connections, of all and of one address; at most half of what ``ulimit -n`` allows
+    connections: int = 1000
+    connections_per_client: int = 500
     #: requests of one RM: average per second, and burst; above it streams are read later, and unary
     #: calls are refused
     requests_per_second: float = 20_000.0

@@ -34,6 +34,7 @@ from quadriga.si.server.authentication import (
     metadata,
 )
 from quadriga.si.server.channels import CALLBACK, MESSAGE_OF, RPC_OF, SI_CHANNELS
+from quadriga.si.server.connections import Connections
 from quadriga.si.server.driver import Driver, Served
 from quadriga.si.server.interceptor import StrictInterceptor
 from quadriga.si.server.limits import LONGEST_ID, Limits
@@ -67,6 +68,8 @@ _IDS_PER_REGISTRATION = 16
 #: a connection without calls is closed after this time, in ms; a resource manager keeps its streams
 #: open
 _IDLE_MS = 600_000
+#: time between two looks at the number of connections, in s; and while they are too many
+_LOOK_S, _LOOK_SOON_S = 1.0, 0.1
 #: a configuration longer than this, in characters, is parsed in a thread
 _LARGE = 4096
 
@@ -113,6 +116,7 @@ class Server:
         #: rmID -> number of its open streams; the key is "" until a stream has named its resource
         #: manager
         self._streams: Counter[str] = Counter()
+        self.connections = Connections(self.limits)
         self._server: grpc.aio.Server | None = None
         self._health: Any = None
         self._bucket: TokenBucket | None = None
@@ -129,6 +133,8 @@ class Server:
             ("grpc.max_metadata_size", 16 << 10),
             ("grpc.max_concurrent_streams", limits.streams_per_rm * 4),
             ("grpc.so_reuseport", 0),
+            # a further connection is closed at once
+            ("grpc.max_allowed_incoming_connections", self.connections.most),
             # close connections that never speak HTTP/2, and connections that have had no call for
             # long
             ("grpc.server_handshake_timeout_ms", max(1000, int(limits.introduction_s * 1000))),
@@ -142,7 +148,8 @@ class Server:
         self._bucket = TokenBucket(
             limits.requests_per_second, limits.request_burst, asyncio.get_running_loop().time
         )
-        server = grpc.aio.server(interceptors=[StrictInterceptor(limits.streams)], options=options)
+        interceptor = StrictInterceptor(limits.streams, self.connections)
+        server = grpc.aio.server(interceptors=[interceptor], options=options)
         server.add_generic_rpc_handlers((self._si_handlers(), self._extension_handlers()))
         self._health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -164,7 +171,16 @@ class Server:
         await server.start()
         self._server = server
         self.registry.spawn(self.registry.sweep())
+        self.connections.port = self.port
+        self.registry.spawn(self._close_surplus())
         return self.port
+
+    async def _close_surplus(self) -> None:
+        """Keep the bounds of connections."""
+        connections, closed = self.connections, 0
+        while True:
+            await asyncio.sleep(_LOOK_SOON_S if closed else _LOOK_S)
+            closed = await asyncio.to_thread(connections.close_surplus, connections.busy())
 
     async def stop(self, grace: float | None = 5.0) -> None:
         """Announce the stop, let calls finish for ``grace`` seconds, and end the rest. The
@@ -240,7 +256,8 @@ class Server:
                     raise StatusError(
                         Code.RESOURCE_EXHAUSTED, "I11", "too many requests: try again later"
                     )
-                response = await do(principal, parse(message, data), context)
+                with self.connections.call(context):
+                    response = await do(principal, parse(message, data), context)
             except StatusError as status:
                 await self._abort(context, status)
             return bytes(response.SerializeToString())
@@ -250,7 +267,8 @@ class Server:
     def _stream_of(self, channel: int) -> Callable[[Any, Context], Coroutine[Any, Any, None]]:
         async def handle(_: Any, context: Context) -> None:
             try:
-                status = await self._stream(channel, context)
+                with self.connections.call(context):
+                    status = await self._stream(channel, context)
             except StatusError as error:
                 status = error
             if status is not None:

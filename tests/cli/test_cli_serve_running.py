@@ -93,4 +93,4 @@ def test_a_missing_extra_is_one_clear_line(module: str, extra: str) -> None:
     )
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
-    assert f"pip install 'quadriga[{extra}]'" in line
+    assert f"pip install '.[{extra}]'" in line

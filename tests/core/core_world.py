@@ -10,7 +10,20 @@ from tree_side import news as allocations
 from quadriga.core import Options
 from quadriga.sim.script import ONE_QUEUE, Script
 
-__all__ = ["MESSAGE_ORDERS", "in_order", "news", "queues", "running_gang", "scripted", "state"]
+__all__ = [
+    "MESSAGE_ORDERS",
+    "gang",
+    "in_order",
+    "launch",
+    "later",
+    "member",
+    "news",
+    "queues",
+    "running_gang",
+    "scripted",
+    "serve",
+    "state",
+]
 
 #: the two orders in which a resource manager can have its messages (X8)
 MESSAGE_ORDERS = ("design", "k8shim")
@@ -65,9 +78,41 @@ def news(heard: list[str]) -> list[str]:
     return [line.split(" placeholder")[0] for line in allocations(heard)]
 
 
+def serve(script: Script, app: str, *keys: str, **more: Any) -> list[str]:
+    """Ask, and schedule. Returns what the decisions say."""
+    script.ask(app, *keys, **more)
+    return script.schedule()
+
+
+def member(script: Script, *keys: str, size: int = 1, **more: Any) -> list[str]:
+    """Application g asks for members of its task group tg. Returns what the decisions say."""
+    return serve(script, "g", *keys, group="tg", memory=size, **more)
+
+
+def later(script: Script, seconds: float) -> list[str]:
+    """Let time pass, and schedule. Returns what the decisions say."""
+    script.advance(seconds)
+    return script.schedule()
+
+
+def launch(
+    script: Script, app: str, *keys: str, queue: str = "root.default", **more: Any
+) -> list[str]:
+    """An application that asks, and is scheduled. Returns what the decisions say."""
+    script.app(app, queue)
+    return serve(script, app, *keys, **more)
+
+
 def in_order(order: str, update: str, *rest: str) -> list[str]:
     """X8: the design's order ends with the update, the k8shim's begins with it."""
     return [*rest, update] if order == "design" else [update, *rest]
+
+
+def gang(script: Script, *keys: str, announced: int, size: int = 1, **app: Any) -> list[str]:
+    """Application g announces a gang, and asks for these placeholders of group tg. Returns what the
+    decisions say."""
+    script.app("g", gang={"memory": announced}, **app)
+    return serve(script, "g", *keys, group="tg", placeholder=True, memory=size)
 
 
 def running_gang(
@@ -76,6 +121,5 @@ def running_gang(
     """The application with all its placeholders p0, p1, ... of group tg."""
     script.app(app, gang={"memory": count * size}, style=style)
     keys = [f"p{n}" for n in range(count)]
-    script.ask(app, *keys, group="tg", placeholder=True, memory=size)
-    script.schedule()
+    serve(script, app, *keys, group="tg", placeholder=True, memory=size)
     assert state(script, app) == "Running"

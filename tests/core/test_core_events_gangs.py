@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import pytest
+from core_world import later, queues, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.core import Options
 from quadriga.sim.script import Script
 
-ATOMIC = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {gang.admission: atomic, gang.gather.after: 1m, gang.gather.patience: 5m}
-        queues:
-          - name: default
-          - name: small
-            resources: {max: {vcore: 3}}
-          - name: limited
-            limits: [{limit: "", users: [joe], maxresources: {vcore: 3}}]
-"""
+
+def config(admission: str = "atomic") -> str:
+    settings = f"gang.admission: {admission}, gang.gather.after: 1m, gang.gather.patience: 5m"
+    return queues(
+        "default",
+        "small",
+        "limited",
+        root=f"properties: {{{settings}}}",
+        small="resources: {max: {vcore: 3}}",
+        limited="limits: [{limit: '', users: [joe], maxresources: {vcore: 3}}]",
+    )
 
 
 @pytest.fixture
 def script() -> Script:
     """Two nodes of four vcores."""
-    made = Script(ATOMIC, options=Options(journal_size=None))
-    made.node("n1", vcore=4)
-    made.node("n2", vcore=4)
-    return made
+    return scripted(config(), nodes=("n1", "n2"), options=Options(journal_size=None), vcore=4)
 
 
 def gang(
@@ -38,14 +33,12 @@ def gang(
 ) -> None:
     script.app(name, queue, gang={"vcore": members * vcore}, **more)  # type: ignore[arg-type]
     keys = [f"{name}-p{at}" for at in range(members)]
-    script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
-    script.schedule()
+    serve(script, name, *keys, group="g", placeholder=True, vcore=vcore)
 
 
 def single(script: Script, name: str, vcore: int) -> None:
     script.app(name)
-    script.ask(name, "a", vcore=vcore)
-    script.schedule()
+    serve(script, name, "a", vcore=vcore)
 
 
 def waits(reader: RecordReader) -> list[str]:
@@ -54,19 +47,16 @@ def waits(reader: RecordReader) -> list[str]:
     return [line.removeprefix("APP NONE ") for line in lines if "(Gang " in line]
 
 
-def test_q8_a_record_says_that_a_gang_was_placed_whole(script: Script) -> None:
-    reader = RecordReader(script)
-    gang(script, "g", 4, 2)
-    assert waits(reader) == ["g (Gang is placed: all 4 outstanding members)"]
-
-
-def test_q8_a_record_says_how_many_members_could_start(script: Script) -> None:
+def test_q8_a_record_says_how_many_members_could_start_and_that_all_did(script: Script) -> None:
     single(script, "s", 1)
     reader = RecordReader(script)
     gang(script, "g", 4, 2)
     assert waits(reader) == [
         "g (Gang waits for nodes: 3 of 4 members could start now, no room for 1 of map[vcore:2])"
     ]
+    script.release("s", "a-0")
+    script.schedule()
+    assert waits(reader) == ["g (Gang is placed: all 4 outstanding members)"]
 
 
 def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Script) -> None:
@@ -79,15 +69,14 @@ def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Scri
     script.schedule()  # one node has room: an attempt that fails as the last one did
     single(script, "v", 4)
     assert waits(reader) == []
-    script.ask("g", "late", group="h", placeholder=True, vcore=3)
-    script.schedule()
+    serve(script, "g", "late", group="h", placeholder=True, vcore=3)
     assert waits(reader) == [
         "g (Gang waits for nodes: 0 of 3 members could start now, "
         "no room for 2 of map[vcore:4], no room for 1 of map[vcore:3])"
     ]
 
 
-def test_q8_a_record_names_the_quota_that_has_no_room(script: Script) -> None:
+def test_q8_a_record_names_the_quota_or_the_limit_that_has_no_room(script: Script) -> None:
     script.app("s", "root.small")
     script.ask("s", "a", vcore=2000)
     script.node("large", vcore=9000)
@@ -98,25 +87,10 @@ def test_q8_a_record_names_the_quota_that_has_no_room(script: Script) -> None:
         "g (Gang does not fit in queue 'root.small' "
         "(requested map[vcore:2000], available map[vcore:1000]))"
     ]
-
-
-def test_q8_a_record_names_the_limit_that_has_no_room(script: Script) -> None:
-    script.node("large", vcore=9000)
-    reader = RecordReader(script)
-    gang(script, "g", 4, 1000, "root.limited", user="joe")
+    gang(script, "h", 4, 1000, "root.limited", user="joe")
     assert waits(reader) == [
-        "g (Gang exceeds the available quota of user 'joe' in queue 'root.limited' "
+        "h (Gang exceeds the available quota of user 'joe' in queue 'root.limited' "
         "(requested map[vcore:4000], available map[vcore:3000]))"
-    ]
-
-
-def test_q8_a_record_says_that_asks_are_missing(script: Script) -> None:
-    script.app("g", gang={"vcore": 4})
-    reader = RecordReader(script)
-    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
-    script.schedule()
-    assert waits(reader) == [
-        "g (Gang waits for its asks: announced map[vcore:4], asked for map[vcore:2] so far)"
     ]
 
 
@@ -136,14 +110,12 @@ def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
     for name in ("g", "h"):
         gang(script, name, 2, 4)
     reader = RecordReader(script)
-    script.advance(60)
-    script.schedule()
+    later(script, 60)
     assert reader.new_lines("APP NONE", "NODE ADD NODE_RES") == [
         "APP NONE g (Gang starts to gather: it keeps nodes until all its members fit, 1 of 2 fit now)",
         "NODE ADD NODE_RESERVATION n1 g-p0 vcore=4 (reserved for the gang of application 'g')",
     ]
-    script.advance(300)
-    script.schedule()
+    later(script, 300)
     assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
         "APP NONE g (Gang gives its reserved nodes back (1): "
         "none of them had more room for its members in all its patience)",
@@ -156,8 +128,7 @@ def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
 def test_q8_a_record_names_the_nodes_that_are_reserved_for_others(script: Script) -> None:
     single(script, "s", 3)
     gang(script, "g", 2, 4)
-    script.advance(60)
-    script.schedule()
+    later(script, 60)
     reader = RecordReader(script)
     gang(script, "h", 5, 1)
     assert waits(reader) == [
@@ -170,20 +141,17 @@ def test_q8_a_gang_that_timed_out_and_waits_again_is_recorded_again(script: Scri
     single(script, "s", 1)
     script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
     reader = RecordReader(script)
-    script.ask("g", "p0", group="g", placeholder=True, vcore=4)
-    script.schedule()
-    script.advance(10)
-    script.ask("g", "r0", "r1", group="g", vcore=4)
-    script.schedule()
-    assert [line.split(":")[0] for line in waits(reader)] == [
-        "g (Gang waits for its asks",
-        "g (Gang waits for nodes",
+    serve(script, "g", "p0", group="g", placeholder=True, vcore=4)
+    assert waits(reader) == [
+        "g (Gang waits for its asks: announced map[vcore:8], asked for map[vcore:4] so far)"
     ]
+    script.advance(10)
+    serve(script, "g", "r0", "r1", group="g", vcore=4)
+    assert [line.split(":")[0] for line in waits(reader)] == ["g (Gang waits for nodes"]
 
 
 def test_gangs_that_are_placed_one_by_one_have_no_such_record() -> None:
-    script = Script(ATOMIC.replace("atomic", "whole"))
-    script.node("n1", vcore=4)
+    script = scripted(config("whole"), vcore=4)
     reader = RecordReader(script)
     gang(script, "g", 4, 2, timeout_ms=10_000)
     script.advance(10)

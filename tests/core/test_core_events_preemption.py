@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
+from core_world import later, launch, queues, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-QUEUES = """\
-partitions:
-  - name: default
-    preemption: {quotapreemptionenabled: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: low
-            properties: {preemption.quota.delay: 10s}
-            resources: {guaranteed: {vcore: 1}, max: {vcore: LIMIT}}
-          - name: high
-            properties: {preemption.delay: 1s}
-            resources: {guaranteed: {vcore: 3}}
-"""
+
+def quotas(most: int) -> str:
+    low = f"resources: {{guaranteed: {{vcore: 1}}, max: {{vcore: {most}}}}}"
+    config = queues(
+        "low",
+        "high",
+        low=f"properties: {{preemption.quota.delay: 10s}}, {low}",
+        high="properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 3}}",
+    )
+    return config.replace("queues:", "preemption: {quotapreemptionenabled: true}, queues:", 1)
 
 
 def full() -> tuple[Script, RecordReader]:
     """Four vcores, all used by ``low``; one of them is guaranteed to it."""
-    script = Script(QUEUES.replace("LIMIT", "4"))
-    script.node("n1", vcore=4000)
-    script.app("low", "root.low")
-    script.app("high", "root.high")
-    script.ask("low", "a", "b", "c", "d", vcore=1000)
-    script.schedule()
+    script = scripted(quotas(4), "low:root.low", "high:root.high", vcore=4000)
+    serve(script, "low", "a", "b", "c", "d", vcore=1000)
     return script, RecordReader(script)
 
 
 def test_2_16_the_record_of_a_victim_names_the_ask_and_its_end_is_preempted() -> None:
     script, reader = full()
     script.ask("high", "h", preempt=(True, True), vcore=1000)
-    script.advance(1)
-    script.schedule()
+    later(script, 1)
     assert reader.new_lines("REQUEST NONE d", "NODE ADD") == [
         "REQUEST NONE d low vcore=1000 (Preempted by h from application high in root.high)",
         "NODE ADD NODE_RESERVATION n1 h vcore=1000",
@@ -56,7 +47,7 @@ def test_2_16_the_record_of_a_victim_names_the_ask_and_its_end_is_preempted() ->
 
 def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
     script, reader = full()
-    script.configure(QUEUES.replace("LIMIT", "3"))
+    script.configure(quotas(3))
     reader.new_lines()
     script.advance(10)
     assert reader.new_lines() == [
@@ -70,12 +61,9 @@ def test_2_16_an_ask_without_victims_on_its_required_node_is_recorded() -> None:
     script = Script()
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=9000)
     script.node("n1", vcore=1000)
-    script.app("a")
-    script.ask("a", "first", priority=9, vcore=1000)
-    script.schedule()
+    launch(script, "a", "first", priority=9, vcore=1000)
     reader = RecordReader(script)
-    script.ask("a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1000)
-    script.schedule()
+    serve(script, "a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1000)
     script.schedule()
     assert reader.new_lines("REQUEST") == [
         "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_world import queues, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.si import (
@@ -11,33 +12,23 @@ from quadriga.si import (
     NodeInfo,
     TerminationType,
 )
-from quadriga.sim.script import Script, resource
-
-TWO_QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-          - name: small
-            resources: {{{small}}}
-            {more}
-"""
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 
-def queues(small: str = "max: {vcore: 2}", more: str = "") -> str:
-    return TWO_QUEUES.format(small=small, more=more)
+def config(small: str = "max: {vcore: 2}", more: str = "", name: str = "small") -> str:
+    own = f"resources: {{{small}}}" + (f", {more}" if more else "")
+    return queues("default", name, **{name: own})
 
 
-def running(**extra: object) -> tuple[Script, RecordReader]:
+def recorded(config: str = ONE_QUEUE, *apps: str, **node: int) -> tuple[Script, RecordReader]:
+    script = scripted(config, *apps, **node)
+    return script, RecordReader(script)
+
+
+def running(**asked: int) -> tuple[Script, RecordReader]:
     """One node, and the application ``a`` with one allocation on it."""
-    script = Script()
-    script.node("n1", vcore=4000, **extra)  # type: ignore[arg-type]
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    script = scripted(ONE_QUEUE, "a", vcore=4000)
+    serve(script, "a", "k", vcore=1000, **asked)
     return script, RecordReader(script)
 
 
@@ -45,29 +36,18 @@ def running(**extra: object) -> tuple[Script, RecordReader]:
 
 
 def test_2_16_configured_queues_are_recorded_parents_first() -> None:
-    script = Script(queues())
-    lines = RecordReader(script).new_lines()
-    assert lines == []  # nothing since
-    batch = script.scheduler.events.batch()
+    batch = Script(config()).scheduler.events.batch()
     assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
 
 
 def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
-    script = Script(queues())
-    reader = RecordReader(script)
-    script.configure(queues("max: {vcore: 3}, guaranteed: {vcore: 1}"))
+    script, reader = recorded(config())
+    script.configure(config("max: {vcore: 3}, guaranteed: {vcore: 1}"))
     assert reader.new_lines() == [
         "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=3000",
         "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
     ]
-
-
-def test_2_16_a_reload_that_changes_nothing_of_a_queue_records_nothing() -> None:
-    script = Script(queues())
-    reader = RecordReader(script)
-    script.configure(queues() + "# the same\n")
-    assert reader.new_lines() == []
 
 
 @pytest.mark.parametrize(
@@ -79,37 +59,37 @@ def test_2_16_a_reload_that_changes_nothing_of_a_queue_records_nothing() -> None
         "limits: [{users: [ann], maxapplications: 1}]",
     ],
 )
-def test_x44_any_change_of_a_queue_by_its_configuration_is_recorded_once(change: str) -> None:
-    script = Script(queues())
-    reader = RecordReader(script)
-    script.configure(queues(more=change))
+def test_2_16_x44_any_change_of_a_queue_by_its_configuration_is_recorded_once(change: str) -> None:
+    script, reader = recorded(config())
+    script.configure(config() + " # the same")
+    assert reader.new_lines() == []
+    script.configure(config(more=change))
     assert reader.new_lines("QUEUE") == ["QUEUE SET QUEUE_CONFIG root.small"]
-    script.configure(queues(more=change) + "# the same")
+    script.configure(config(more=change) + " # the same")
     assert reader.new_lines() == []
 
 
 def test_x44_a_queue_that_is_configured_again_before_it_was_gone_is_recorded() -> None:
-    script = Script(queues())
-    script.app("a", "root.small")
-    script.configure(queues().replace("small", "other"))
+    script = scripted(config(), "a:root.small")
+    script.configure(config(name="other"))
     reader = RecordReader(script)
-    script.configure(queues())
+    script.configure(config())
     assert reader.new_lines("QUEUE SET") == ["QUEUE SET QUEUE_CONFIG root.small"]
 
 
 def test_x44_a_queue_made_by_placement_that_is_configured_is_recorded() -> None:
-    rules = "placementrules: [{name: provided, create: true}]\n    queues:"
-    script = Script(queues().replace("queues:", rules, 1))
-    script.app("a", "root.made")
-    reader = RecordReader(script)
-    script.configure(queues().replace("queues:", rules, 1).replace("small", "made"))
+    def placing(name: str) -> str:
+        rules = "placementrules: [{name: provided, create: true}], queues:"
+        return config(name=name).replace("queues:", rules, 1)
+
+    script, reader = recorded(placing("small"), "a:root.made")
+    script.configure(placing("made"))
     assert "QUEUE SET QUEUE_CONFIG root.made" in reader.new_lines("QUEUE")
 
 
 def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
-    script = Script(queues())
-    reader = RecordReader(script)
-    script.configure(queues(more="queues: [{name: below}]"))
+    script, reader = recorded(config())
+    script.configure(config(more="queues: [{name: below}]"))
     assert reader.new_lines() == [
         "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
         "QUEUE SET QUEUE_CONFIG root.small",
@@ -119,10 +99,8 @@ def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
 
 
 def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
-    script = Script(queues())
-    script.app("a", "root.small")
-    reader = RecordReader(script)
-    script.configure(queues().replace("small", "other"))
+    script, reader = recorded(config(), "a:root.small")
+    script.configure(config(name="other"))
     assert reader.new_lines("QUEUE") == ["QUEUE ADD QUEUE_CONFIG root.other"]
     script.remove_app("a")
     script.advance(10)
@@ -133,13 +111,8 @@ def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
 
 
 def test_2_16_queues_made_by_placement_are_dynamic() -> None:
-    script = Script("""\
-partitions:
-  - name: default
-    placementrules: [{name: user, create: true}]
-    queues: [{name: root, submitacl: '*'}]
-""")
-    reader = RecordReader(script)
+    rules = "placementrules: [{name: user, create: true}], queues:"
+    script, reader = recorded(queues().replace("queues:", rules, 1))
     script.app("a", "", user="ann")
     assert reader.new_lines() == [
         "QUEUE ADD QUEUE_DYNAMIC root.ann",
@@ -152,9 +125,7 @@ partitions:
 
 
 def test_2_16_the_record_of_roots_max_has_the_quantities_before() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    reader = RecordReader(script)
+    script, reader = recorded(vcore=4000)
     script.node("n2", vcore=1000)
     assert reader.new_lines("QUEUE") == [
         "QUEUE SET QUEUE_MAX root vcore=4000 "
@@ -166,8 +137,7 @@ def test_2_16_the_record_of_roots_max_has_the_quantities_before() -> None:
 
 
 def test_2_16_records_of_a_node_from_its_arrival_to_its_removal() -> None:
-    script = Script()
-    reader = RecordReader(script)
+    script, reader = recorded()
     script.node("n1", vcore=4000)
     assert reader.new_lines("NODE") == [
         "NODE SET NODE_SCHEDULABLE n1 (schedulable: true)",
@@ -185,17 +155,16 @@ def test_2_16_records_of_a_node_from_its_arrival_to_its_removal() -> None:
     ]
 
 
-def test_x7_a_node_created_draining_is_not_schedulable() -> None:
-    script = Script()
-    reader = RecordReader(script)
+def test_x7_i30_a_node_created_draining_is_not_schedulable_and_a_rejected_one_not_added() -> None:
+    script, reader = recorded()
     script.node("n1", NodeInfo.CREATE_DRAIN, vcore=4000)
     assert "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)" in reader.new_lines()
+    script.node("n1", vcore=4000)
+    assert reader.new_lines() == []
 
 
 def test_2_16_capacity_occupied_and_ready_are_recorded_when_they_change() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    reader = RecordReader(script)
+    script, reader = recorded(vcore=4000)
     script.node("n1", NodeInfo.UPDATE, vcore=6000)
     assert reader.new_lines("NODE") == ["NODE SET NODE_CAPACITY n1 vcore=6000"]
     script.node("n1", NodeInfo.UPDATE, vcore=6000)
@@ -205,14 +174,6 @@ def test_2_16_capacity_occupied_and_ready_are_recorded_when_they_change() -> Non
     script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
     script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
     assert reader.new_lines() == ["NODE SET NODE_READY n1 (ready: false)"]
-
-
-def test_i30_a_rejected_node_is_not_recorded_as_added() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    reader = RecordReader(script)
-    script.node("n1", vcore=4000)
-    assert reader.new_lines() == []
 
 
 def test_2_16_the_allocations_of_a_removed_node_end() -> None:
@@ -228,12 +189,8 @@ def test_2_16_the_allocations_of_a_removed_node_end() -> None:
 
 
 def test_2_7_a_reservation_is_recorded_and_its_end() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.node("n2", vcore=4000)
-    script.app("a")
-    script.ask("a", "k", "l", vcore=3000)
-    script.schedule()
+    script = scripted(ONE_QUEUE, "a", nodes=("n1", "n2"), vcore=4000)
+    serve(script, "a", "k", "l", vcore=3000)
     script.ask("a", "wide", vcore=2000)
     script.advance(3)
     reader = RecordReader(script)
@@ -250,9 +207,7 @@ def test_2_7_a_reservation_is_recorded_and_its_end() -> None:
 
 
 def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    reader = RecordReader(script)
+    script, reader = recorded(vcore=4000)
     script.app("a")
     assert reader.new_lines() == ["APP ADD APP_NEW a", "QUEUE ADD QUEUE_APP root.default a"]
     script.ask("a", "k", vcore=1000)
@@ -285,12 +240,10 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
 
 def test_x44_every_allocation_of_repeated_asks_serves_its_ask_and_enters_its_leaf() -> None:
     """Also for allocations of one batch, and once for each repeat."""
-    script = Script()
-    script.node("n1", vcore=50_000)
-    script.app("a")
+    script, reader = recorded(ONE_QUEUE, "a", vcore=50_000)
     script.ask("a", *(f"k{number}" for number in range(20)), vcore=1000)
     script.ask("a", "r", vcore=1000, repeat=3)
-    reader = RecordReader(script)
+    reader.new_lines()
     script.schedule()
     heard = reader.new_lines("APP REMOVE", "QUEUE")
     uuids = [f"k{number}-0" for number in range(20)] + ["r-0", "r-1", "r-2"]
@@ -304,41 +257,33 @@ def test_x44_every_allocation_of_repeated_asks_serves_its_ask_and_enters_its_lea
     ]
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_x44_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
-    asked: bool,
-) -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("a")
-    if asked:
-        script.ask("a", "k", vcore=1000)
-    reader = RecordReader(script)
-    ran = Allocation(
+def ran() -> Allocation:
+    return Allocation(
         allocationKey="k",
         applicationID="a",
         nodeID="n1",
         resourcePerAlloc=resource({"vcore": 1000}),
     )
-    script.send(AllocationRequest(rmID="rm", allocations=[ran]))
-    heard = reader.new_lines("QUEUE ADD", "APP REMOVE")
-    assert (
-        heard
-        == [
-            "QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000",
-            "APP REMOVE REQUEST_ALLOC a k vcore=1000",
-        ][: 1 + asked]
-    )
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_x44_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
+    asked: bool,
+) -> None:
+    script, reader = recorded(ONE_QUEUE, "a", vcore=4000)
+    if asked:
+        script.ask("a", "k", vcore=1000)
+    script.send(AllocationRequest(rmID="rm", allocations=[ran()]))
+    served = ["APP REMOVE REQUEST_ALLOC a k vcore=1000"] if asked else []
+    heard = reader.new_lines("QUEUE ADD QUEUE_ALLOC", "APP REMOVE")
+    assert heard == ["QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000", *served]
 
 
 def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
-    script = Script(queues(small="", more="properties: {application.sort.policy: stateaware}"))
-    script.node("n1", vcore=4000)
-    script.app("a", "root.small")
-    script.ask("a", "k", vcore=1000)
-    reader = RecordReader(script)
-    script.schedule()
-    assert reader.new_lines("APP SET") == ["APP SET APP_STARTING a vcore=1000"]
+    stateaware = config(small="", more="properties: {application.sort.policy: stateaware}")
+    script, reader = recorded(stateaware, "a:root.small", vcore=4000)
+    serve(script, "a", "k", vcore=1000)
+    assert "APP SET APP_STARTING a vcore=1000" in reader.new_lines("APP SET")
 
 
 @pytest.mark.parametrize(
@@ -352,9 +297,7 @@ def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
 def test_2_16_a_rejected_application_is_recorded_with_the_reason(
     queue: str, partition: str, user: str, reason: str
 ) -> None:
-    small = "{name: root, submitacl: '*', queues: [{name: small}]}"
-    script = Script(f"partitions: [{{name: default, queues: [{small}]}}]\n")
-    reader = RecordReader(script)
+    script, reader = recorded(queues("small"))
     script.app("a", queue, partition=partition, user=user)
     arrived, rejected = reader.new_lines()
     assert arrived == "APP ADD APP_NEW a"
@@ -381,22 +324,14 @@ def test_x31_a_removed_application_leaves_nothing_behind() -> None:
 # -- asks and allocations ------------------------------------------------------------------------------
 
 
-def test_i17_an_ask_that_changes_is_recorded_again() -> None:
-    script = Script()
-    script.app("a")
+def test_i17_2_16_an_ask_that_changes_is_recorded_again_and_its_cancellation() -> None:
+    script, reader = recorded(ONE_QUEUE, "a")
     script.ask("a", "k", vcore=1000)
-    reader = RecordReader(script)
+    reader.new_lines()
     script.ask("a", "k", vcore=2000)
     assert reader.new_lines() == ["APP ADD APP_REQUEST a k vcore=2000"]
-
-
-def test_2_16_an_ask_that_the_resource_manager_withdraws_is_cancelled() -> None:
-    script = Script()
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    reader = RecordReader(script)
-    script.release_ask("a", "k")
-    assert reader.new_lines("APP REMOVE") == ["APP REMOVE REQUEST_CANCEL a k vcore=1000"]
+    script.release_ask("a", "k")  # the resource manager withdraws it
+    assert reader.new_lines("APP REMOVE") == ["APP REMOVE REQUEST_CANCEL a k vcore=2000"]
 
 
 @pytest.mark.parametrize(
@@ -418,31 +353,16 @@ def test_2_16_the_end_of_an_allocation_says_how_its_release_was_terminated(
 
 
 def test_x17_an_allocation_that_ran_for_too_long_timed_out() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("a")
-    script.ask("a", "k", vcore=1000, timeout_ms=5000)
-    script.schedule()
+    script, reader = running(timeout_ms=5000)
     script.advance(5)
-    reader = RecordReader(script)
     script.confirm()
     assert reader.new_lines("APP REMOVE") == ["APP REMOVE ALLOC_TIMEOUT a k-0 vcore=1000"]
 
 
 def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
-    script = Script()
-    script.app("a")
-    reader = RecordReader(script)
-    there = Allocation(
-        applicationID="a",
-        allocationKey="k",
-        UUID="k-0",
-        nodeID="n1",
-        resourcePerAlloc=resource({"vcore": 1000}),
-    )
-    script.node("n1", existing=[there], vcore=4000)
-    lines = reader.new_lines("APP", "NODE ADD")
-    assert lines == [
+    script, reader = recorded(ONE_QUEUE, "a")
+    script.node("n1", existing=[ran()], vcore=4000)
+    assert reader.new_lines("APP", "NODE ADD") == [
         "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
         "APP SET APP_ACCEPTED a",
         "NODE ADD NODE_ALLOC n1 k vcore=1000",
@@ -454,20 +374,19 @@ def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
 # -- gangs -------------------------------------------------------------------------------------------
 
 
-def gang(style: str = "Soft", vcore: int = 1000) -> tuple[Script, RecordReader]:
-    """A gang of two that has both placeholders, of ``vcore`` each."""
-    script = Script()
-    script.node("n1", vcore=8000)
-    script.app("g", gang={"vcore": 2 * vcore}, style=style, timeout_ms=60_000)
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=vcore)
-    script.schedule()
+def gang(
+    style: str = "Soft", *, node: int = 8000, timeout_ms: int = 60_000
+) -> tuple[Script, RecordReader]:
+    """A gang of two, of 1000 each, that has the placeholders that fit the node."""
+    script = scripted(vcore=node)
+    script.app("g", gang={"vcore": 2000}, style=style, timeout_ms=timeout_ms)
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     return script, RecordReader(script)
 
 
 def test_g31_a_replacement_on_the_same_node_has_no_record_of_the_node() -> None:
     script, reader = gang()
-    script.ask("g", "r0", group="tg", vcore=500)
-    script.schedule()
+    serve(script, "g", "r0", group="tg", vcore=500)
     assert reader.new_lines() == ["APP ADD APP_REQUEST g r0 vcore=500"]
     script.confirm()
     assert reader.new_lines() == [
@@ -487,8 +406,7 @@ def test_x18_a_replacement_on_another_node_is_recorded_there_at_once() -> None:
         "rm", lambda key, node, allocate: "not here" if (key, node) == ("r0", "n1") else None
     )
     reader.new_lines()
-    script.ask("g", "r0", group="tg", vcore=500)
-    script.schedule()
+    serve(script, "g", "r0", group="tg", vcore=500)
     assert reader.new_lines("NODE") == ["NODE ADD NODE_ALLOC n2 r0 vcore=500"]
     script.confirm()
     assert reader.new_lines("NODE") == ["NODE REMOVE NODE_ALLOC n1 p0 vcore=1000"]
@@ -506,12 +424,7 @@ def test_5_10_a_placeholder_that_is_too_small_is_named() -> None:
 
 
 def test_g45_a_hard_timeout_is_recorded_with_its_reason() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("g", gang={"vcore": 2000}, style="Hard", timeout_ms=10_000)
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
-    reader = RecordReader(script)
+    script, reader = gang("Hard", node=1000, timeout_ms=10_000)
     script.advance(10)
     assert reader.new_lines() == [
         "APP SET APP_FAILING g (ResourceReservationTimeout)",
@@ -527,12 +440,7 @@ def test_g45_a_hard_timeout_is_recorded_with_its_reason() -> None:
 
 
 def test_x2_a_soft_timeout_resumes() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("g", gang={"vcore": 2000}, timeout_ms=10_000)
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
-    reader = RecordReader(script)
+    script, reader = gang(node=1000, timeout_ms=10_000)
     script.advance(10)
     script.confirm()
     assert reader.new_lines("APP SET") == [

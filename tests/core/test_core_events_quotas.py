@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from core_world import later, launch, queues, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.si import AddApplicationRequest, ApplicationRequest, UserGroupInformation
 from quadriga.sim.script import Script
 
-QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: small
-            resources: {{max: {{vcore: {vcore}}}}}
-            {more}
-          - name: large
-"""
+
+def config(vcore: int, more: str = "") -> str:
+    own = f"resources: {{max: {{vcore: {vcore}}}}}" + (f", {more}" if more else "")
+    return queues("small", "large", small=own)
 
 
 def cluster(vcore: int = 2, more: str = "", nodes: int = 1) -> tuple[Script, RecordReader]:
     """Nodes of 8 vcores, and a queue with less."""
-    script = Script(QUEUES.format(vcore=vcore, more=more))
-    for at in range(nodes):
-        script.node(f"n{at}", vcore=8000)
+    named = tuple(f"n{at}" for at in range(nodes))
+    script = scripted(config(vcore, more), nodes=named, vcore=8000)
     return script, RecordReader(script)
+
+
+def waiting(*keys: str, **more: Any) -> tuple[Script, RecordReader]:
+    """Asks of one vcore each, in a queue with less."""
+    script, reader = cluster(**more)
+    launch(script, "a", *keys, vcore=1000, queue="root.small")
+    return script, reader
 
 
 def no_room(key: str, left: int, app: str = "a", vcore: int = 1000, queue: str = "small") -> str:
@@ -48,26 +49,15 @@ def room(key: str, app: str = "a", vcore: int = 1000, queue: str = "small") -> s
 
 
 def test_2_16_every_ask_that_a_quota_stops_is_named_once() -> None:
-    script, reader = cluster()
-    script.app("a", "root.small")
-    script.ask("a", "k0", "k1", "k2", "k3", vcore=1000)
-    script.schedule()
+    """Only the ask that gets the room has a record of it."""
+    script, reader = waiting("k0", "k1", "k2", "k3")
     assert reader.new_lines("REQUEST") == [no_room("k2", 0), no_room("k3", 0)]
     for _ in range(3):
         script.schedule()
         script.advance(1)
     assert reader.new_lines("REQUEST") == []
-    script.ask("a", "k4", vcore=1000)
-    script.schedule()
+    serve(script, "a", "k4", vcore=1000)
     assert reader.new_lines("REQUEST") == [no_room("k4", 0)]
-
-
-def test_2_16_only_the_ask_that_gets_the_room_has_a_record_of_it() -> None:
-    script, reader = cluster()
-    script.app("a", "root.small")
-    script.ask("a", "k0", "k1", "k2", "k3", vcore=1000)
-    script.schedule()
-    reader.new_lines()
     script.release("a", "k0-0")
     script.schedule()
     assert reader.new_lines("REQUEST") == [room("k2")]
@@ -81,8 +71,7 @@ def test_2_16_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_has_
     script.ask("b", "big", vcore=6000)
     script.app("a", "root.small")
     script.ask("a", "k", vcore=2000)
-    script.ask("a", "wide", vcore=4000)
-    script.schedule()
+    serve(script, "a", "wide", vcore=4000)
     # root has 0 left: big and k are there
     assert reader.new_lines("REQUEST") == [no_room("wide", 0, vcore=4000)]
     script.node("n1", vcore=3000)
@@ -94,31 +83,22 @@ def test_2_16_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_has_
 
 def test_5_3_a_full_cluster_is_a_quota_too() -> None:
     script, reader = cluster(vcore=100)
-    script.app("a", "root.large")
-    script.ask("a", "k0", "k1", vcore=5000)
-    script.schedule()
+    launch(script, "a", "k0", "k1", vcore=5000, queue="root.large")
     assert reader.new_lines("REQUEST") == [no_room("k1", 3000, vcore=5000, queue="large")]
 
 
 def test_2_2_a_higher_quota_has_room_for_all_asks() -> None:
-    script, reader = cluster(vcore=1)
-    script.app("a", "root.small")
-    script.ask("a", "k0", "k1", "k2", vcore=1000)
-    script.schedule()
+    script, reader = waiting("k0", "k1", "k2", vcore=1)
     reader.new_lines()
-    script.configure(QUEUES.format(vcore=2, more=""))
-    script.schedule()
-    assert reader.new_lines("REQUEST") == [room("k1")]
-    script.configure(QUEUES.format(vcore=9, more=""))
-    script.schedule()
-    assert reader.new_lines("REQUEST") == [room("k2")]
+    for vcore, key in ((2, "k1"), (9, "k2")):
+        script.configure(config(vcore))
+        script.schedule()
+        assert reader.new_lines("REQUEST") == [room(key)]
 
 
 def test_x13_the_remaining_repeats_of_an_ask_are_recorded_again() -> None:
     script, reader = cluster()
-    script.app("a", "root.small")
-    script.ask("a", "k", repeat=4, vcore=1000)
-    script.schedule()
+    launch(script, "a", "k", repeat=4, vcore=1000, queue="root.small")
     assert reader.new_lines("REQUEST") == [no_room("k", 0)]
     script.release("a", "k-0")
     script.schedule()
@@ -137,18 +117,15 @@ def test_x9_asks_that_are_held_have_no_quota_events() -> None:
     assert reader.new_lines("REQUEST") == [no_room("extra", 0, app="g")]
 
 
-def test_5_6_quota_events_of_many_applications_are_in_order_of_arrival() -> None:
+def test_5_6_quota_events_are_of_all_applications() -> None:
     script, reader = cluster(vcore=1)
     for app in ("a", "b", "c"):
         script.app(app, "root.small")
-    for app in ("a", "b", "c"):
         script.ask(app, "k", "l", vcore=1000)
     script.schedule()
     recorded = [each.split(" (")[0] for each in reader.new_lines("REQUEST")]
-    assert sorted(recorded) == [
-        f"REQUEST NONE {key} {app} vcore=1000"
-        for key, app in sorted([("l", "a"), ("k", "b"), ("l", "b"), ("k", "c"), ("l", "c")])
-    ]
+    stopped = ("l a", "k b", "l b", "k c", "l c")
+    assert sorted(recorded) == sorted(f"REQUEST NONE {each} vcore=1000" for each in stopped)
 
 
 # -- maxapplications -------------------------------------------------------------------------------
@@ -175,11 +152,9 @@ def test_2_9_its_asks_have_quota_events_only_when_it_can_run() -> None:
     script, reader = cluster(vcore=1, more="maxapplications: 1")
     script.app("a", "root.small")
     script.ask("a", "k", vcore=1000)
-    script.app("b", "root.small")
-    script.ask("b", "k", vcore=1000)
-    script.schedule()
+    launch(script, "b", "k", vcore=1000, queue="root.small")
     assert reader.new_lines("REQUEST") == []
-    script.configure(QUEUES.format(vcore=1, more="maxapplications: 2"))
+    script.configure(config(1, "maxapplications: 2"))
     script.schedule()
     assert reader.new_lines("REQUEST", "APP NONE") == [
         "APP NONE APP_RUNNABLE_QUEUE b",
@@ -195,13 +170,13 @@ ONE_EACH = "limits: [{limit: ann, users: [ann], maxapplications: 1}]"
 
 
 def test_2_5_limits_are_recorded_with_the_configuration() -> None:
-    script = Script(QUEUES.format(vcore=4, more=USER))
+    script = Script(config(4, USER))
     reader = RecordReader(script)
     batch = script.scheduler.events.batch()
     assert [record[4:6] for record in batch.records if record[1] == 5] == [("ann", "root.small")]
-    script.configure(QUEUES.format(vcore=4, more=USER.replace("vcore: 1", "vcore: 2")))
+    script.configure(config(4, USER.replace("vcore: 1", "vcore: 2")))
     assert reader.new_lines("USER") == ["USERGROUP SET UG_USER_LIMIT ann root.small"]
-    script.configure(QUEUES.format(vcore=4, more=GROUP))
+    script.configure(config(4, GROUP))
     assert reader.new_lines("USER") == [
         "USERGROUP REMOVE UG_USER_LIMIT ann root.small",
         "USERGROUP SET UG_GROUP_LIMIT devs root.small",
@@ -211,8 +186,7 @@ def test_2_5_limits_are_recorded_with_the_configuration() -> None:
 def test_2_5_an_ask_above_a_limit_is_recorded_and_when_there_is_room_again() -> None:
     script, reader = cluster(vcore=4, more=USER)
     script.app("a", "root.small", user="ann")
-    script.ask("a", "k0", "k1", vcore=1000)
-    script.schedule()
+    serve(script, "a", "k0", "k1", vcore=1000)
     assert reader.new_lines("REQUEST") == [
         "REQUEST NONE k1 a vcore=1000 (Request 'k1' exceeds the available user quota "
         "(requested map[vcore:1000], available map[vcore:0]))"
@@ -227,11 +201,9 @@ def test_2_5_an_ask_above_a_limit_is_recorded_and_when_there_is_room_again() -> 
 def test_5_6_the_limit_is_checked_before_the_quota_of_the_queue() -> None:
     script, reader = cluster(vcore=1, more=USER)
     script.app("b", "root.small", user="bob")
-    script.ask("b", "k", vcore=1000)
-    script.schedule()
+    serve(script, "b", "k", vcore=1000)
     script.app("a", "root.small", user="ann")
-    script.ask("a", "k", vcore=2000)
-    script.schedule()
+    serve(script, "a", "k", vcore=2000)
     assert [each.split("'")[2] for each in reader.new_lines("REQUEST")] == [
         " exceeds the available user quota (requested map[vcore:2000], available map[vcore:1000]))"
     ]
@@ -244,8 +216,7 @@ def test_2_5_a_group_is_linked_while_its_application_runs(groups: tuple[str, ...
     new = AddApplicationRequest(applicationID="a", queueName="root.small", ugi=ugi)
     script.send(ApplicationRequest(rmID="rm", new=[new]))
     assert reader.new_lines("USER") == []
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    serve(script, "a", "k", vcore=1000)
     assert reader.new_lines("USER") == [
         "USERGROUP SET UG_APP_LINK devs a",
         "USERGROUP ADD UG_USER_RESOURCE ann root.small vcore=1000",
@@ -278,15 +249,12 @@ def test_2_16_a_refusal_by_all_nodes_is_recorded_with_the_reasons_every_15_secon
     script, reader = cluster(nodes=3)
     reasons = {"n0": "taint", "n1": "taint", "n2": "affinity"}
     script.scheduler.set_predicate("rm", lambda key, node, allocate: reasons[node])
-    script.app("a", "root.large")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    launch(script, "a", "k", vcore=1000, queue="root.large")
     text = "REQUEST NONE k a vcore=1000 (Unschedulable request 'k': affinity (1x) taint (2x))"
     assert reader.new_lines("REQUEST") == [text]
     heard = []
     for _ in range(30):
-        script.advance(1)
-        script.schedule()
+        later(script, 1)
         heard.append(reader.new_lines("REQUEST"))
     assert [at + 1 for at, each in enumerate(heard) if each] == [15, 30]
 
@@ -296,7 +264,5 @@ def test_2_16_a_refusal_by_some_nodes_is_not_recorded() -> None:
     script.scheduler.set_predicate(
         "rm", lambda key, node, allocate: "taint" if node == "n0" else None
     )
-    script.app("a", "root.large")
-    script.ask("a", "k", vcore=1000)
-    assert "new a/k-0 on n1" in script.schedule()
+    assert "new a/k-0 on n1" in launch(script, "a", "k", vcore=1000, queue="root.large")
     assert reader.new_lines("REQUEST") == []

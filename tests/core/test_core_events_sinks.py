@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from core_world import scripted, serve
 from event_lines import RecordReader, line
 
 from quadriga.core import Scheduler
@@ -123,6 +124,9 @@ def test_i6_records_wait_for_a_resource_manager_that_is_disconnected() -> None:
     script.scheduler.reconnect("rm", script.now)
     script.advance(2)
     assert [e.objectID for e in script.events] == ["a", "root.default"]
+    script.app("b")
+    script.scheduler.shutdown("rm", script.now)
+    assert script.scheduler.next_deadline() is None  # nothing is sent after that
 
 
 def test_i7_a_resource_manager_that_registers_again_starts_with_an_empty_store() -> None:
@@ -134,25 +138,14 @@ def test_i7_a_resource_manager_that_registers_again_starts_with_an_empty_store()
     assert script.scheduler.events.created == 6  # in the ring they are all
 
 
-def test_i6_nothing_is_sent_after_a_shutdown() -> None:
-    script = Script()
-    script.scheduler.shutdown("rm", script.now)
-    assert script.scheduler.next_deadline() is None
-
-
 # -- the ring buffer -----------------------------------------------------------------------------------
 
 
 def test_2_16_ids_count_from_zero() -> None:
-    script = Script()
-    events = script.scheduler.events
-    batch = events.batch()
+    assert Scheduler().events.batch() == (0, 0, ())  # before the first there is nothing
+    batch = Script().scheduler.events.batch()
     assert (batch.lowest, batch.highest) == (0, 1)
     assert [record[4] for record in batch.records] == ["root", "root.default"]
-
-
-def test_2_16_before_the_first_event_there_is_nothing() -> None:
-    assert Scheduler().events.batch() == (0, 0, ())
 
 
 def test_2_16_a_batch_begins_with_the_id_that_was_asked_for() -> None:
@@ -270,33 +263,27 @@ def test_2_2_3_the_number_of_streams_is_bounded() -> None:
         events.open_stream("c")
     first.close()
     events.open_stream("c")
-
-
-def test_2_16_without_tracking_there_is_no_stream() -> None:
-    script = Script(extra={"event.trackingEnabled": "false"})
-    with pytest.raises(EventsRefused, match="Event tracking is disabled") as refused:
-        script.scheduler.events.open_stream("host")
-    assert not refused.value.too_many
+    script.configure("", {"event.maxStreams": "0"})  # none at all
+    with pytest.raises(EventsRefused, match="Too many"):
+        script.scheduler.events.open_stream("d")
 
 
 # -- settings ------------------------------------------------------------------------------------------
 
 
-def test_2_16_without_tracking_nothing_is_recorded() -> None:
-    script = Script(extra={"event.trackingEnabled": "false"})
-    script.node("n1", vcore=1000)
-    script.app("a")
-    script.ask("a", "k", "l", vcore=1000)
-    script.schedule()
+def test_2_16_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> None:
+    script = scripted(ONE_QUEUE, "a", extra={"event.trackingEnabled": "false"}, vcore=1000)
+    serve(script, "a", "k", "l", vcore=1000)
     script.advance(10)
     events = script.scheduler.events
     assert (events.created, script.events, events.tracking) == (0, [], False)
+    with pytest.raises(EventsRefused, match="Event tracking is disabled") as refused:
+        events.open_stream("host")
+    assert not refused.value.too_many
 
 
 def test_2_2_3_tracking_is_switched_while_running() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("a")
+    script = scripted(ONE_QUEUE, "a", vcore=1000)
     script.ask("a", "k", "l", vcore=1000)
     script.configure("", {"event.trackingEnabled": "False"})
     reader = RecordReader(script)
@@ -331,12 +318,6 @@ def test_2_2_3_an_invalid_value_is_refused_with_the_name_of_its_key(key: str, va
         script.send(UpdateConfigurationRequest(rmID="rm", extraConfig={key: value}))
     assert refused.value.field == f"extraConfig[{key}]"
     assert key not in script.scheduler.resource_managers()[0].extra
-
-
-def test_2_2_3_streams_can_be_disabled() -> None:
-    script = Script(extra={"event.maxStreams": "0"})
-    with pytest.raises(EventsRefused, match="Too many"):
-        script.scheduler.events.open_stream("host")
 
 
 def test_2_2_3_if_resource_managers_differ_the_largest_value_of_each_key_applies() -> None:

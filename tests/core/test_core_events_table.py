@@ -4,9 +4,8 @@ change is reported with."""
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from quadriga.core.events import observers
 from quadriga.fsm import LIFECYCLES
@@ -34,6 +33,7 @@ def _functions_of_the_observer() -> dict[str, list[str]]:
     return found
 
 
+@cache
 def _functions_in(module: str) -> dict[str, list[str]]:
     """By name, the types of the parameters but for the first one, the log or ``self``."""
     found = {}
@@ -53,17 +53,12 @@ def test_every_change_has_one_row() -> None:
     assert sorted(rows) == sorted(REPORTED)
 
 
-@pytest.mark.parametrize("change", observers.CHANGES)
-def test_a_row_takes_what_is_reported(change: str) -> None:
-    record = observers.CHANGES[change]
-    module = f"{record.__module__.rpartition('.')[2]}.py"
-    assert _functions_in(module)[record.__name__] == REPORTED[change]
-
-
-@pytest.mark.parametrize("change", observers.QUOTA_CHANGES)
-def test_a_row_of_quota_events_takes_what_is_reported(change: str) -> None:
-    method = observers.QUOTA_CHANGES[change].__name__
-    assert _functions_in("quota_events.py")[method] == REPORTED[change]
+def test_a_row_takes_what_is_reported() -> None:
+    for change, record in observers.CHANGES.items():
+        module = f"{record.__module__.rpartition('.')[2]}.py"
+        assert _functions_in(module)[record.__name__] == REPORTED[change], change
+    for change, method in observers.QUOTA_CHANGES.items():
+        assert _functions_in("quota_events.py")[method.__name__] == REPORTED[change], change
 
 
 def test_transitions_are_those_of_lifecycles_that_there_are() -> None:
@@ -86,10 +81,8 @@ def test_quota_events_follow_the_partitions_that_there_are() -> None:
     rm = script.scheduler.resource_managers()[0]
     recorder = rm.observer
     assert isinstance(recorder, observers.Recorder)
-    assert [partition.name for partition in recorder.quota_events.partitions] == [
-        "default",
-        "other",
-    ]
+    names = [partition.name for partition in recorder.quota_events.partitions]
+    assert names == ["default", "other"]
     script.configure(ONE_PARTITION)
     assert [partition.name for partition in recorder.quota_events.partitions] == ["default"]
 

@@ -24,8 +24,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from quadriga.core import Options, Scheduler
 
-FOLDER = str(Path(__file__).parent)
-
 
 def history(seed: int, steps: int = 80, *, curious: bool = True) -> Life:
     life = Life(Random(seed), curious=curious)
@@ -95,11 +93,18 @@ def test_v10_looking_changes_nothing(seed: int) -> None:
 
 def test_v10_nothing_depends_on_the_hash_seed() -> None:
     """Nor, with that, on the order of a set. Digests of every byte that the scheduler said."""
-    say = "from test_core_everything import history; "
-    say += "print(history(40, 60, curious=False).digest.hexdigest())"
+    live = """
+import random, sys
+sys.path.insert(0, sys.argv[1])
+from everything_life import Life
+life = Life(random.Random(40), curious=False)
+for _ in range(60):
+    life.step()
+print(life.digest.hexdigest())
+"""
     heard = {
         subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {say}", FOLDER],
+            [sys.executable, "-c", live, str(Path(__file__).parent)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,

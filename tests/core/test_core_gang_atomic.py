@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import news, queues, scripted
+from core_world import later, launch, news, queues, scripted, serve
 
 from quadriga.core import Options
 from quadriga.si import NodeInfo
@@ -105,29 +105,23 @@ def test_q2_two_gangs_do_not_hold_parts_against_each_other(script: Script) -> No
 def test_q2_large_members_are_placed_before_small_ones(script: Script) -> None:
     script.app("g", gang={"vcore": 8})
     script.ask("g", "a", "b", "c", "d", group="small", placeholder=True, vcore=1)
-    script.ask("g", "e", group="large", placeholder=True, vcore=4)
-    assert len(news(script.schedule())) == 5
+    assert len(news(serve(script, "g", "e", group="large", placeholder=True, vcore=4))) == 5
 
 
 def test_q2_a_plan_that_fails_leaves_the_order_of_nodes_as_it_was(script: Script) -> None:
     """Its second shape is looked up while the first one has taken room."""
     script.app("g", gang={"vcore": 9})
-    script.ask("g", "a", "b", "c", group="large", placeholder=True, vcore=3)
-    assert news(script.schedule()) == []
+    assert news(serve(script, "g", "a", "b", "c", group="large", placeholder=True, vcore=3)) == []
     script.app("h", gang={"vcore": 12})
     script.ask("h", "a", "b", group="large", placeholder=True, vcore=3)
-    script.ask("h", "c", "d", "e", group="small", placeholder=True, vcore=2)
-    assert news(script.schedule()) == []
+    assert news(serve(script, "h", "c", "d", "e", group="small", placeholder=True, vcore=2)) == []
     assert single(script, "s", 2) == ["s/a-0 on n1"]
 
 
 def test_q2_a_quota_has_room_for_all_members_or_none_is_placed(script: Script) -> None:
-    script.app("s", "root.small")
-    script.ask("s", "a", vcore=2)
-    script.schedule()
+    launch(script, "s", "a", vcore=2, queue="root.small")
     script.app("g", "root.small", gang={"vcore": 2})
-    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1)
-    assert news(script.schedule()) == []
+    assert news(serve(script, "g", "p0", "p1", group="g", placeholder=True, vcore=1)) == []
     assert script.scheduler.application("g").gang.gated
     script.release("s", "a-0")
     assert len(news(script.schedule())) == 2
@@ -135,8 +129,7 @@ def test_q2_a_quota_has_room_for_all_members_or_none_is_placed(script: Script) -
 
 def test_q2_a_limit_without_room_for_any_member_is_waited_for(script: Script) -> None:
     script.app("s", queue="root.limited")
-    script.ask("s", "a", vcore=3)
-    assert len(news(script.schedule())) == 1
+    assert len(news(serve(script, "s", "a", vcore=3))) == 1
     gang(script, "g", 2, queue="root.limited")
     assert news(script.schedule()) == []
     assert script.scheduler.application("g").gang.lacks == "limit"
@@ -157,19 +150,16 @@ def test_q2_a_limit_that_admits_no_further_application_is_waited_for(script: Scr
 
 def test_q2_a_gang_waits_for_all_its_asks(script: Script) -> None:
     script.app("g", gang={"vcore": 4})
-    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
-    assert news(script.schedule()) == []
+    assert news(serve(script, "g", "p0", group="g", placeholder=True, vcore=2)) == []
     assert told(script, "g", "p0") == (
         "The gang waits for its asks: it has announced vcore=4, and asked for vcore=2 so far."
     )
-    script.ask("g", "p1", group="g", placeholder=True, vcore=2)
-    assert len(news(script.schedule())) == 2
+    assert len(news(serve(script, "g", "p1", group="g", placeholder=True, vcore=2))) == 2
 
 
 def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) -> None:
     script.app("g", gang={"vcore": 4}, style="Hard", timeout_ms=10_000)
-    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
-    script.schedule()
+    serve(script, "g", "p0", group="g", placeholder=True, vcore=2)
     assert "g Killing (ResourceReservationTimeout)" in script.advance(10)
 
 
@@ -178,8 +168,7 @@ def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> 
     single(script, "t", 3)
     gang(script, "g", 2, vcore=4)
     assert news(script.schedule()) == []
-    script.advance(60)
-    script.schedule()
+    later(script, 60)
     assert states(script, "g") == ["Gathering"]
     assert single(script, "u", 1) == []  # both nodes are kept
     script.release("s", "a-0")
@@ -197,8 +186,7 @@ def test_q3_one_gang_gathers_at_a_time(script: Script) -> None:
     for name in ("g", "h"):
         gang(script, name, 2, vcore=4)
     script.schedule()
-    script.advance(60)
-    script.schedule()
+    later(script, 60)
     assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
     assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
     assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
@@ -214,8 +202,7 @@ def test_q3_g12_a_gang_larger_than_the_cluster_asks_for_nodes_and_does_not_gathe
     script.schedule()
     hints = [line for line in script.advance(1) if "FAILED" in line]
     assert [line.split()[1] for line in hints] == ["g/g-p0", "g/g-p1", "g/g-p2"]
-    script.advance(60)
-    script.schedule()
+    later(script, 60)
     assert states(script, "g") == []
     script.node("n3", vcore=4)
     assert len(news(script.schedule())) == 3
@@ -227,8 +214,7 @@ def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> N
     script.schedule()
     script.advance(10)
     single(script, "s", 1)
-    script.ask("g", "r0", "r1", group="g", vcore=4)
-    assert news(script.schedule()) == []
+    assert news(serve(script, "g", "r0", "r1", group="g", vcore=4)) == []
     script.release("s", "a-0")
     assert len(news(script.schedule())) == 2
 
@@ -236,14 +222,11 @@ def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> N
 def test_q5_after_a_soft_timeout_asks_that_never_come_are_not_waited_for(script: Script) -> None:
     """Another placeholder timeout later the gang goes on with the members that have asked."""
     script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
-    script.ask("g", "p0", group="g", placeholder=True, vcore=4)
-    script.schedule()
+    serve(script, "g", "p0", group="g", placeholder=True, vcore=4)
     script.advance(10)
-    script.ask("g", "r0", group="g", vcore=4)
-    assert news(script.schedule()) == []
+    assert news(serve(script, "g", "r0", group="g", vcore=4)) == []
     assert told(script, "g", "r0").startswith("The gang waits for its asks: ")
-    script.advance(10)
-    assert news(script.schedule()) == ["g/r0-0 on n1"]
+    assert news(later(script, 10)) == ["g/r0-0 on n1"]
 
 
 def told(script: Script, app: str, ask: str) -> str:
@@ -278,8 +261,7 @@ def two_short_gangs(*, priority: int = 0, elastic: bool = False) -> Script:
         assert len(news(script.schedule())) == 2
     priorities = {"a": 0, "b": priority}
     for name, prior in priorities.items():
-        script.ask(name, f"{name}-r0", group="g", vcore=4, priority=prior)
-        script.schedule()
+        serve(script, name, f"{name}-r0", group="g", vcore=4, priority=prior)
     script.confirm()
     script.schedule()
     for node in ("n3", "n4"):

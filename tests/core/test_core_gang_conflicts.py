@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, running_gang, scripted, state
+from core_world import gang, later, launch, member, queues, running_gang, scripted, serve, state
 
 from quadriga.si import (
-    AllocationAskRelease,
-    AllocationRelease,
-    AllocationReleasesRequest,
     AllocationRequest,
-    AllocationResponse,
     NodeInfo,
     RequestError,
     TerminationType,
@@ -33,9 +29,7 @@ def only(script: Script, *nodes: str) -> None:
 def test_x2_in_the_words_of_yunikorn(order: str) -> None:
     """X1, X34: the same flow, other names; a reason stays as it is."""
     script = scripted(order=order, extra={"si.stateNames": "yunikorn"}, memory=20)
-    script.app("g", gang={"memory": 30}, style="Hard")
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    gang(script, "p0", announced=30, style="Hard")
     script.advance(15 * MINUTE)
     script.confirm()
     updates = [line for line in script.log if line.startswith("g ")]
@@ -53,28 +47,20 @@ def test_x8_an_unknown_order_is_refused() -> None:
 
 def test_x8_the_order_can_be_changed_while_running(script: Script) -> None:
     script.configure(ONE_QUEUE, extra={"si.messageOrder": "design"})
-    script.app("a")
-    script.ask("a", "x", memory=1)
-    script.schedule()
+    launch(script, "a", "x", memory=1)
     assert script.release("a", "x-0") == ["released a/x-0 STOPPED_BY_RM", "a Waiting (wait)"]
     script.configure(ONE_QUEUE, extra={"si.messageOrder": "k8shim"})
-    script.ask("a", "y", memory=1)
-    script.schedule()
+    serve(script, "a", "y", memory=1)
     assert script.release("a", "y-0") == ["a Waiting (wait)", "released a/y-0 STOPPED_BY_RM"]
 
 
 def test_x8_nothing_waits_for_the_confirmation_of_asks(script: Script) -> None:
     script.app("g", gang={"memory": 30}, style="Hard")
     script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.ask("g", "p1", group="tg", placeholder=True, memory=29)
-    script.schedule()
+    serve(script, "g", "p1", group="tg", placeholder=True, memory=29)
     script.advance(15 * MINUTE)
     assert script.confirm() == ["g Killed (killed)"]
-    late = AllocationAskRelease(
-        partitionName="default", applicationID="g", allocationKey="p1", terminationType=TIMEOUT
-    )
-    releases = AllocationReleasesRequest(allocationAsksToRelease=[late])
-    assert script.send(AllocationRequest(rmID="rm", releases=releases)) == []
+    assert script.release_ask("g", "p1", TIMEOUT) == []
 
 
 # -- X9 --------------------------------------------------------------------------------------------
@@ -84,8 +70,7 @@ def test_x9_held_asks_are_visible_and_not_reported_for_scale_up(script: Script) 
     """And when the hold is switched off they go on."""
     script.app("g", gang={"memory": 30})
     script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.ask("g", "real", memory=1)
-    script.schedule()
+    serve(script, "g", "real", memory=1)
     assert script.advance(10) == []
     (reason,) = script.scheduler.explain("g", "real").reasons
     assert reason == "held until the gang is complete: has memory=1 of memory=30 (X9)"
@@ -101,15 +86,12 @@ def test_x18_another_node_is_used_from_the_request_on(script: Script) -> None:
     script.node("n2", memory=6)
     running_gang(script, count=1, size=6)
     only(script, "n2")
-    script.ask("g", "real", group="tg", memory=6)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "real", size=6) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     n2 = script.scheduler.partition().nodes["n2"]
     assert sum(n2.allocated) == 6
     (planned,) = n2.allocations
     assert (planned.uuid, planned.state) == ("real-0", "Planned")
-    script.app("other")
-    script.ask("other", "x", memory=6)
-    assert script.schedule() == []
+    assert launch(script, "other", "x", memory=6) == []
     assert script.confirm() == ["new g/real-0 on n2"]
 
 
@@ -117,8 +99,7 @@ def test_x18_a_full_node_is_no_other_node(script: Script) -> None:
     script.node("n2", memory=5)
     running_gang(script, count=1, size=6)
     only(script, "n2")
-    script.ask("g", "real", group="tg", memory=6)
-    assert script.schedule() == []
+    assert member(script, "real", size=6) == []
     script.node("n2", NodeInfo.UPDATE, memory=6)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
 
@@ -133,8 +114,7 @@ def test_x18_any_placeholders_own_node_goes_first(script: Script) -> None:
     assert sorted(nodes.values()) == ["n1", "n2", "n3"]
     only(script, "n3")
     (on_n3,) = [uuid for uuid, node in nodes.items() if node == "n3"]
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == [f"released g/{on_n3} PLACEHOLDER_REPLACED"]
+    assert member(script, "real") == [f"released g/{on_n3} PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n3"]
 
 
@@ -145,8 +125,7 @@ def test_x18_the_chosen_node_vanishes(script: Script) -> None:
     assert first == "n1"
     script.node("n3", memory=20)
     only(script, "n3")
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "real") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert script.node("n3", NodeInfo.DECOMISSION) == []
     only(script, "n1", "n2")
     # planned anew with the placeholder that is left; the other one is only freed
@@ -160,8 +139,7 @@ def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> Non
     script.node("n2", memory=20)
     running_gang(script, count=1)
     only(script, "n2")
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
+    member(script, "real")
     script.node("n2", NodeInfo.DRAIN_NODE)
     only(script, "n1", "n2")
     assert script.confirm() == ["new g/real-0 on n1"]
@@ -173,8 +151,7 @@ def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> Non
 
 def test_x26_leftovers_are_released_before_completed_not_on_entry(script: Script) -> None:
     running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
+    member(script, "real")
     script.confirm()
     script.release("g", "real-0")
     assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
@@ -188,8 +165,7 @@ def test_x26_leftovers_are_released_before_completed_not_on_entry(script: Script
 def test_x26_without_leftovers_the_timer_completes(script: Script) -> None:
     """Also if the last one goes while it is Waiting: the timer decides."""
     running_gang(script)
-    script.ask("g", "real", memory=1)
-    script.schedule()
+    serve(script, "g", "real", memory=1)
     script.release("g", "real-0")
     script.advance(10)
     script.release("g", "p0-0")
@@ -204,15 +180,13 @@ def test_x27_though_its_own_placeholder_fills_the_quota(order: str) -> None:
     script = scripted(config, order=order, memory=20)
     running_gang(script, count=1, size=6)
     only(script)
-    script.ask("g", "real", group="tg", memory=6)
-    script.schedule()
+    member(script, "real", size=6)
     assert script.advance(1) == ["FAILED g/real"]
 
 
 def test_x27_a_member_that_waits_for_its_confirmation_is_not_reported(script: Script) -> None:
     running_gang(script, count=1)
-    script.ask("g", "real", "next", group="tg", memory=1)
-    script.schedule()
+    member(script, "real", "next")
     assert script.advance(59) == []
 
 
@@ -222,10 +196,8 @@ def test_x27_a_member_that_waits_for_its_confirmation_is_not_reported(script: Sc
 @pytest.mark.parametrize("announced", [True, False])
 def test_i17_x35_a_placeholder_ask_that_changes_its_size(script: Script, announced: bool) -> None:
     script.app("g", gang={"memory": 4} if announced else None)
-    script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=30)
-    assert script.schedule() == []
-    script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=2)
-    assert script.schedule() == [
+    assert serve(script, "g", "p", group="tg", placeholder=True, repeat=2, memory=30) == []
+    assert serve(script, "g", "p", group="tg", placeholder=True, repeat=2, memory=2) == [
         "new g/p-0 on n1 placeholder of tg",
         "g Running (run)",
         "new g/p-1 on n1 placeholder of tg",
@@ -237,8 +209,7 @@ def test_i17_x35_a_placeholder_ask_that_changes_its_size(script: Script, announc
 def test_i17_a_partly_allocated_placeholder_ask_stays_one(script: Script) -> None:
     """What is allocated belongs to its ask: the key cannot become something else by then."""
     script.app("g", gang={"memory": 40})
-    script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=15)
-    assert len(script.schedule()) == 1
+    assert len(serve(script, "g", "p", group="tg", placeholder=True, repeat=2, memory=15)) == 1
     for group, flag in (("tg", False), ("other", True)):
         (answer,) = script.ask("g", "p", group=group, placeholder=flag, memory=5)
         assert answer.startswith("rejected ask g/p: ")
@@ -248,8 +219,7 @@ def test_i17_a_partly_allocated_placeholder_ask_stays_one(script: Script) -> Non
 
 def test_i17_a_parked_ask_stays_a_member_of_its_group(script: Script) -> None:
     running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
+    member(script, "real")
     (answer,) = script.ask("g", "real", group="tg", placeholder=True, memory=1)
     assert answer.startswith("rejected ask g/real: ")
     assert script.confirm() == ["new g/real-0 on n1"]
@@ -257,10 +227,8 @@ def test_i17_a_parked_ask_stays_a_member_of_its_group(script: Script) -> None:
 
 def test_i17_a_parked_ask_may_want_more(script: Script) -> None:
     running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.ask("g", "real", group="tg", memory=1, repeat=2, priority=3)
-    assert script.schedule() == []
+    member(script, "real")
+    assert member(script, "real", repeat=2, priority=3) == []
     assert script.confirm() == ["new g/real-0 on n1"]
     assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-1 on n1"]
@@ -274,19 +242,12 @@ def test_a_member_with_a_reservation_takes_over_a_placeholder(script: Script) ->
     """It waited for a node; when a placeholder comes the reservation falls."""
     script.node("n2", memory=19)
     script.node("n3", memory=2)
-    script.app("g", gang={"memory": 14})
-    script.ask("g", "p0", group="tg", placeholder=True, memory=14)
-    script.schedule()
-    script.ask("g", "m0", group="tg", memory=14)
-    script.schedule()
+    gang(script, "p0", announced=14, size=14)
+    member(script, "m0", size=14)
     script.confirm()
-    script.app("other")
-    script.ask("other", "x", memory=9)
-    script.schedule()
-    script.ask("g", "m1", group="tg", memory=14)
-    script.schedule()
-    script.advance(2)
-    script.schedule()
+    launch(script, "other", "x", memory=9)
+    member(script, "m1", size=14)
+    later(script, 2)
     app = script.scheduler.application("g")
     assert len(app.reservations) == 1
     reserved = next(iter(app.reservations)).node.node_id
@@ -301,27 +262,9 @@ def test_a_member_with_a_reservation_takes_over_a_placeholder(script: Script) ->
     assert script.scheduler.partition().nodes[reserved].reservation is None
 
 
-def test_confirmations_of_several_members_in_one_request(script: Script) -> None:
-    running_gang(script, count=3)
-    script.ask("g", "m0", "m1", "m2", group="tg", memory=1)
-    script.schedule()
-    releases = [
-        AllocationRelease(applicationID="g", UUID=f"p{n}-0", terminationType=REPLACED)
-        for n in (2, 0, 1)
-    ]
-    request = AllocationRequest(
-        rmID="rm", releases=AllocationReleasesRequest(allocationsToRelease=releases)
-    )
-    start = len(script.messages)
-    assert script.send(request) == [f"new g/m{n}-0 on n1" for n in (2, 0, 1)]
-    assert all(isinstance(m, AllocationResponse) for _, m in script.messages[start:])
-
-
 def test_asks_releases_and_confirmations_in_one_request(script: Script) -> None:
     """M2: the ask is there before the release that would have let the application wait."""
-    script.app("g")
-    script.ask("g", "a", memory=1)
-    script.schedule()
+    launch(script, "g", "a", memory=1)
     request = AllocationRequest(rmID="rm")
     ask = request.asks.add(allocationKey="b", applicationID="g", maxAllocations=1)
     ask.resourceAsk.resources["memory"].value = 1
@@ -338,10 +281,8 @@ def test_a_member_that_waits_for_a_placeholder_says_so(
 ) -> None:
     """5.6: its group has a placeholder pending, also in an application that announced no gang."""
     script.app("g", gang=gang)
-    script.ask("g", "p0", group="other", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "g", "p0", group="other", placeholder=True, memory=1)
     script.ask("g", "p1", group="tg", placeholder=True, memory=20)
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == []
+    assert member(script, "real") == []
     (reason,) = script.scheduler.explain("g", "real").reasons
     assert reason.startswith("waits for a placeholder of task group tg: 1 in all, 1 pending")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from core_world import in_order, queues, running_gang, scripted, state
+from core_world import in_order, launch, member, queues, running_gang, scripted, serve, state
 
 from quadriga.si import NodeInfo, TerminationType
-from quadriga.sim.script import Script, lines
+from quadriga.sim.script import Script
 
 TIMEOUT = TerminationType.TIMEOUT
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
@@ -45,21 +45,13 @@ def test_g40_waiting_when_nothing_is_allocated_or_pending(script: Script, order:
 def with_leftovers(script: Script, count: int) -> None:
     """A gang of so many, one of which has taken over its placeholder."""
     running_gang(script, count)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
+    member(script, "real")
     script.confirm()
-
-
-def test_g40_a_gang_does_not_wait_as_its_last_placeholder_lands(script: Script) -> None:
-    running_gang(script)
-    assert script.advance(10 * MINUTE) == []
-    assert state(script) == "Running"
 
 
 def test_g40_a_pending_placeholder_ask_is_pending(script: Script) -> None:
     with_leftovers(script, 2)
-    script.ask("g", "more", group="tg", placeholder=True, memory=19)
-    assert script.schedule() == []
+    assert serve(script, "g", "more", group="tg", placeholder=True, memory=19) == []
     assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
     assert state(script) == "Running"
     assert "g Waiting (wait)" in script.release_ask("g", "more")
@@ -67,16 +59,13 @@ def test_g40_a_pending_placeholder_ask_is_pending(script: Script) -> None:
 
 def test_g40_a_parked_ask_is_pending(script: Script) -> None:
     with_leftovers(script, 2)
-    script.ask("g", "m1", group="tg", memory=1)
-    script.schedule()
+    member(script, "m1")
     assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
     assert script.confirm() == ["new g/m1-0 on n1"]
 
 
 def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: Script) -> None:
-    script.app("g")
-    script.ask("g", "a", memory=1)
-    script.schedule()
+    launch(script, "g", "a", memory=1)
     script.release("g", "a-0")
     assert script.advance(29) == []
     assert script.ask("g", "b", memory=1) == ["g Running (ask)"]
@@ -101,25 +90,10 @@ def test_g43_g51_g53_leftovers_are_released_on_the_way_to_completed(script: Scri
     assert nothing_is_left(script)
 
 
-def test_g52_clean_up_step_by_step(script: Script, order: str) -> None:
-    running_gang(script, count=2)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
-    assert script.release("g", "m0-0") == ["released g/m0-0 STOPPED_BY_RM"]
-    heard = script.release("g", "m1-0")
-    assert heard == in_order(order, "g Waiting (wait)", "released g/m1-0 STOPPED_BY_RM")
-    assert script.advance(30) == ["g Completed (complete)"]
-    assert "g" not in script.scheduler.partition().applications
-    assert nothing_is_left(script)
-
-
 @pytest.mark.parametrize("ended", ["Completed", "Killed", "Rejected", "removed"])
 def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
     if ended == "Completed":
-        script.app("g")
-        script.ask("g", "a", memory=1)
-        script.schedule()
+        launch(script, "g", "a", memory=1)
         script.release("g", "a-0")
         script.advance(30)
     elif ended == "Killed":
@@ -166,8 +140,7 @@ def test_g55_a_living_id_is_taken(script: Script) -> None:
 def test_g44_the_timeout_starts_with_the_first_placeholder(script: Script) -> None:
     script.app("g", gang={"memory": 40}, style="Hard", timeout_ms=60_000)
     script.advance(60 * MINUTE)
-    script.ask("g", "p0", group="tg", placeholder=True, memory=30)
-    script.schedule()
+    serve(script, "g", "p0", group="tg", placeholder=True, memory=30)
     assert script.advance(60 * MINUTE) == ["FAILED g/p0"]  # nothing placed, nothing timed out
     script.ask("g", "p1", group="tg", placeholder=True, memory=10)
     assert script.schedule() == ["new g/p1-0 on n1 placeholder of tg"]
@@ -181,41 +154,24 @@ def test_g44_g45_later_placeholders_do_not_restart_it(script: Script) -> None:
     """G24: also a gang times out whose asks have not all arrived."""
     script.app("g", gang={"memory": 10}, style="Hard", timeout_ms=60_000)
     for n in range(6):
-        script.ask("g", f"p{n}", group="tg", placeholder=True, memory=1)
-        script.schedule()
+        serve(script, "g", f"p{n}", group="tg", placeholder=True, memory=1)
         script.advance(10)
     assert state(script) == "Killing"
 
 
-def test_g45_a_gang_nobody_uses_waits_when_its_placeholders_are_gone(script: Script) -> None:
-    """5.15, s6: none was replaced, so nothing is left after the timeout."""
+def test_g40_g45_a_gang_nobody_uses_waits_when_its_placeholders_are_gone(script: Script) -> None:
+    """5.15, s6: none was replaced, so nothing is left after the timeout; until then it runs."""
     running_gang(script)
-    script.advance(15 * MINUTE)
+    assert script.advance(10 * MINUTE) == []
+    assert state(script) == "Running"
+    script.advance(5 * MINUTE)
     assert script.confirm() == ["g Waiting (wait)"]
-
-
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_g46_g47_the_messages_of_a_timeout(script: Script, order: str, style: str) -> None:
-    """X8: three messages; the design's order, or the one that the k8shim needs."""
-    incomplete_gang(script, style)
-    goes_to = "Killing" if style == "Hard" else "Resuming"
-    start = len(script.messages)
-    assert script.advance(15 * MINUTE) == in_order(
-        order,
-        f"g {goes_to} (ResourceReservationTimeout)",
-        "released ask g/p2 TIMEOUT",
-        "released g/p0-0 TIMEOUT",
-        "released g/p1-0 TIMEOUT",
-    )
-    parts = [len(lines(message)) for _, message in script.messages[start:]]
-    assert parts == ([1, 2, 1] if order == "design" else [1, 1, 2])
 
 
 def test_g46_several_task_groups(script: Script, order: str) -> None:
     script.app("g", gang={"memory": 100}, style="Hard")
     script.ask("g", "a0", "a1", group="a", placeholder=True, memory=10)
-    script.ask("g", "b0", "b1", group="b", placeholder=True, memory=40)
-    script.schedule()
+    serve(script, "g", "b0", "b1", group="b", placeholder=True, memory=40)
     script.advance(1)
     assert script.advance(15 * MINUTE) == in_order(
         order,
@@ -230,8 +186,7 @@ def test_g46_several_task_groups(script: Script, order: str) -> None:
 def test_g46_what_is_releasing_already_is_not_released_again(script: Script, order: str) -> None:
     script.app("g", gang={"memory": 24}, style="Hard")
     script.ask("g", "p0", group="tg", placeholder=True, memory=8, timeout_ms=5_000)
-    script.ask("g", "p1", "p2", group="tg", placeholder=True, memory=8)
-    script.schedule()
+    serve(script, "g", "p1", "p2", group="tg", placeholder=True, memory=8)
     assert script.advance(5) == ["FAILED g/p2", "released g/p0-0 TIMEOUT"]
     heard = script.advance(15 * MINUTE - 5)
     assert heard.count("released g/p1-0 TIMEOUT") == 1
@@ -255,13 +210,12 @@ def test_g48_g49_g50_the_removal_of_the_placeholders_ends_the_application(script
     assert script.confirm(most=1) == []
     assert (state(script), "g" in leaf.apps) == ("Killing", True)
     assert script.confirm() == ["g Killed (killed)"]
-    assert [state for _, state in app.history] == ["New", "Accepted", "Killing", "Killed"]
+    states = [state for _, state in script.scheduler.application("g").history]
+    assert states == ["New", "Accepted", "Killing", "Killed"]
     assert "g" not in script.scheduler.partition().applications
     assert not (leaf.apps or leaf.admitted)
     assert nothing_is_left(script)
-    script.app("other")
-    script.ask("other", "x", memory=20)
-    assert "new other/x-0 on n1" in script.schedule()
+    assert "new other/x-0 on n1" in launch(script, "other", "x", memory=20)
 
 
 def test_x2_x29_a_soft_timeout_goes_through_resuming(script: Script) -> None:
@@ -303,13 +257,11 @@ def in_flight(order: str, style: str, *, other_node: bool) -> Script:
         script.node("n2", NodeInfo.DRAIN_NODE)
     script.app("g", gang={"memory": 60}, style=style)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=3)
-    script.ask("g", "p2", group="tg", placeholder=True, memory=54)
-    script.schedule()
+    serve(script, "g", "p2", group="tg", placeholder=True, memory=54)
     if other_node:
         script.node("n2", NodeInfo.DRAIN_TO_SCHEDULABLE)
         script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
-    script.ask("g", "real", group="tg", memory=3)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "real", size=3) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     return script
 
 
@@ -376,16 +328,6 @@ def test_x28_no_allocation_outlives_its_application(order: str, style: str) -> N
 # -- X31: the resource manager removes the application ---------------------------------------------
 
 
-def test_x31_a_running_application_completes_at_once(script: Script, order: str) -> None:
-    with_leftovers(script, 2)
-    updates = ["g Waiting (application removed)", "g Completed (application removed)"]
-    released = ["released g/real-0 STOPPED_BY_RM", "released g/p1-0 STOPPED_BY_RM"]
-    heard = script.remove_app("g")
-    assert heard == (released + updates if order == "design" else updates + released)
-    assert script.app("g") == ["accepted g"]
-    assert nothing_is_left(script)
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -402,9 +344,7 @@ def test_x31_from_every_state(order: str, before: str, after: str) -> None:
     config = queues("default", default="properties: {application.sort.policy: stateaware}")
     script = scripted(config, order=order, memory=20)
     if before in ("Starting", "Running", "Waiting"):
-        script.app("g")
-        script.ask("g", "a", memory=1)
-        script.schedule()
+        launch(script, "g", "a", memory=1)
         if before == "Running":
             script.advance(5 * MINUTE)
         elif before == "Waiting":
@@ -424,16 +364,6 @@ def test_x31_from_every_state(order: str, before: str, after: str) -> None:
     assert script.confirm() == []
 
 
-def test_x31_a_removal_undoes_a_replacement_in_flight(script: Script) -> None:
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.remove_app("g")
-    assert state(script) == "Completed"
-    assert script.confirm() == []
-    assert nothing_is_left(script)
-
-
 # -- stored fields and books -----------------------------------------------------------------------
 
 
@@ -443,8 +373,7 @@ def test_g58_what_is_stored(script: Script) -> None:
     ask = script.scheduler.application("g").asks["p0"]
     assert (ask.task_group, ask.placeholder, ask.terms.run_limit) == ("tg", True, 7_000 * 10**9)
     script.schedule()
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
+    member(script, "real")
     app = script.scheduler.application("g")
     assert app.gang.size is not None
     assert sum(app.gang.size) == 2
@@ -464,9 +393,7 @@ def test_g59_placeholders_are_real_usage(script: Script) -> None:
     app = script.scheduler.application("g")
     assert sum(app.queue.allocated) == sum(partition.root.allocated) == 15
     assert sum(partition.nodes["n1"].allocated) == sum(partition.users["user"].usage) == 15
-    script.app("other")
-    script.ask("other", "x", memory=6)
-    assert script.schedule() == []
+    assert launch(script, "other", "x", memory=6) == []
 
 
 def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> None:

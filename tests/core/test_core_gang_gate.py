@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import in_order, queues, scripted, state
+from core_world import in_order, launch, queues, scripted, serve, state
 
 from quadriga.sim.script import Script
 
@@ -70,49 +70,39 @@ def test_x16_incremental_admission_places_one_by_one() -> None:
 def test_x16_what_started_gangs_are_owed_is_not_free(script: Script) -> None:
     """A gang that has started keeps its promise while its other asks are still to come."""
     script.app("a", LEFT, gang={"memory": 8})
-    script.ask("a", "a0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", "a0", group="tg", placeholder=True, memory=1)
     gang(script, "b", RIGHT, 5)  # 1 used, 7 promised, 4 left
     assert script.schedule() == []
     gang(script, "c", RIGHT, 4)
     assert len(script.schedule()) == 5
     # the started gang is checked against its own remainder only
-    script.ask("a", *[f"a{n}" for n in range(1, 8)], group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", *[f"a{n}" for n in range(1, 8)], group="tg", placeholder=True, memory=1)
     assert held(script, "a") == 8
     assert state(script, "a") == "Running"
 
 
 def test_x16_a_started_gang_goes_on_though_another_would_not_fit(script: Script) -> None:
     script.app("a", LEFT, gang={"memory": 12})
-    script.ask("a", "a0", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.app("plain", RIGHT)
-    script.ask("plain", "x", memory=1)
-    script.schedule()
+    serve(script, "a", "a0", group="tg", placeholder=True, memory=1)
+    launch(script, "plain", "x", memory=1, queue=RIGHT)
     for n in range(1, 11):
-        script.ask("a", f"a{n}", group="tg", placeholder=True, memory=1)
-        script.schedule()
+        serve(script, "a", f"a{n}", group="tg", placeholder=True, memory=1)
     assert held(script, "a") == 11
 
 
 def test_x16_ordinary_applications_are_not_affected(script: Script) -> None:
     """G9: they may even take what was promised."""
     script.app("a", LEFT, gang={"memory": 12})
-    script.ask("a", "a0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", "a0", group="tg", placeholder=True, memory=1)
     script.app("plain", RIGHT)
-    script.ask("plain", "x", memory=11)
-    assert script.schedule() == ["plain Running (run)", "new plain/x-0 on n1"]
+    assert serve(script, "plain", "x", memory=11) == ["plain Running (run)", "new plain/x-0 on n1"]
 
 
 @pytest.mark.parametrize(
     ("how", "placed"), [("a release", 9), ("a raised quota", 9), ("another admission", 6)]
 )
 def test_x16_a_gang_revived(script: Script, how: str, placed: int) -> None:
-    script.app("plain", RIGHT)
-    script.ask("plain", "x", "y", memory=3)
-    script.schedule()
+    launch(script, "plain", "x", "y", memory=3, queue=RIGHT)
     gang(script, "a", LEFT, 9)
     assert script.schedule() == []
     reasons = script.scheduler.explain("a", "a0").reasons
@@ -132,8 +122,7 @@ def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Scrip
     for style in ("removed", "Hard", "Soft"):
         name = style.lower()
         script.app(name, LEFT, gang={"memory": 10}, style=style, timeout_ms=60_000)
-        script.ask(name, "p", group="tg", placeholder=True, memory=1)
-        script.schedule()
+        serve(script, name, "p", group="tg", placeholder=True, memory=1)
         gang(script, f"after-{name}", RIGHT, 5)
         assert script.schedule() == []
         if style == "removed":
@@ -147,9 +136,7 @@ def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Scrip
 
 
 def test_x16_in_one_leaf_a_smaller_gang_may_pass(script: Script) -> None:
-    script.app("plain", LEFT)
-    script.ask("plain", "x", memory=6)
-    script.schedule()
+    launch(script, "plain", "x", memory=6, queue=LEFT)
     gang(script, "large", LEFT, 7)
     gang(script, "small", LEFT, 6)
     script.schedule()
@@ -159,12 +146,9 @@ def test_x16_in_one_leaf_a_smaller_gang_may_pass(script: Script) -> None:
 def test_x16_several_types_are_checked_together(order: str) -> None:
     config = siblings(most="memory: 12, vcore: 4")
     script = scripted(config, order=order, memory=100, vcore=100_000)
-    script.app("plain", LEFT)
-    script.ask("plain", "x", vcore=1000)
-    script.schedule()
+    launch(script, "plain", "x", vcore=1000, queue=LEFT)
     script.app("a", RIGHT, gang={"memory": 4, "vcore": 4000})
-    script.ask("a", *"pqrs", group="tg", placeholder=True, memory=1, vcore=1000)
-    assert script.schedule() == []
+    assert serve(script, "a", *"pqrs", group="tg", placeholder=True, memory=1, vcore=1000) == []
     script.release("plain", "x-0")
     assert len(script.schedule()) == 5
 
@@ -172,18 +156,14 @@ def test_x16_several_types_are_checked_together(order: str) -> None:
 def test_x16_the_gate_is_checked_before_the_first_placeholder_only(script: Script) -> None:
     """A lowered quota does not send a started gang back behind the gate."""
     script.app("a", LEFT, gang={"memory": 10})
-    script.ask("a", "a0", "a1", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", "a0", "a1", group="tg", placeholder=True, memory=1)
     script.configure(siblings(most="memory: 5"))
-    script.ask("a", *[f"a{n}" for n in range(2, 10)], group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", *[f"a{n}" for n in range(2, 10)], group="tg", placeholder=True, memory=1)
     assert held(script, "a") == 5
 
 
 def test_x16_two_gated_gangs_are_served_in_order(script: Script) -> None:
-    script.app("plain", LEFT)
-    script.ask("plain", "x", memory=12)
-    script.schedule()
+    launch(script, "plain", "x", memory=12, queue=LEFT)
     gang(script, "first", RIGHT, 10)
     script.advance(1)
     gang(script, "second", RIGHT, 10)
@@ -197,8 +177,7 @@ def test_x9_without_hold_real_asks_do_not_wait(order: str) -> None:
     """gang.hold: false is YuniKorn: an early real allocation makes the application run."""
     script = scripted(siblings("gang.hold: 'false'"), order=order, memory=100)
     script.app("a", LEFT, gang={"memory": 4})
-    script.ask("a", "real", memory=1)
-    assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
+    assert serve(script, "a", "real", memory=1) == ["a Running (run)", "new a/real-0 on n1"]
 
 
 def test_x9_an_ordinary_application_is_never_held(script: Script) -> None:
@@ -216,8 +195,7 @@ def test_x9_an_ordinary_application_is_never_held(script: Script) -> None:
 def test_x17_placeholder_timeout(script: Script, timeout_ms: int, seconds: float) -> None:
     """5.13: 0 is 15 minutes, else milliseconds."""
     script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=timeout_ms)
-    script.ask("a", "p", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", "p", group="tg", placeholder=True, memory=1)
     app = script.scheduler.application("a")
     assert app.gang.timeout == round(seconds * 1e9)
     script.advance(seconds - 0.0005)
@@ -230,8 +208,7 @@ def test_x17_placeholder_timeout(script: Script, timeout_ms: int, seconds: float
 def test_x17_a_negative_placeholder_timeout_is_never(script: Script, timeout_ms: int) -> None:
     """A huge one does not overflow."""
     script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=timeout_ms)
-    script.ask("a", "p", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "a", "p", group="tg", placeholder=True, memory=1)
     assert script.advance(1000 * 60 * MINUTE) == []
     assert state(script, "a") == "Accepted"
 
@@ -242,8 +219,7 @@ def test_x17_run_limit_of_an_ordinary_application(script: Script, order: str) ->
     script.ask("a", "x", "y", memory=1)
     script.advance(50)  # counted from the start, not from the submission
     script.schedule()
-    script.ask("a", "z", memory=100)
-    script.schedule()
+    serve(script, "a", "z", memory=100)
     script.advance(59)
     assert state(script, "a") == "Running"
     assert script.advance(1) == in_order(
@@ -262,8 +238,7 @@ def test_x17_run_limit_of_an_ordinary_application(script: Script, order: str) ->
 def test_x17_the_run_limit_is_not_restarted(script: Script, back: bool) -> None:
     """It strikes in Waiting too."""
     script.app("a", LEFT, timeout_ms=60_000)
-    script.ask("a", "x", memory=1)
-    script.schedule()
+    serve(script, "a", "x", memory=1)
     script.advance(40)
     script.release("a", "x-0")
     script.advance(10)
@@ -277,26 +252,13 @@ def test_x17_the_run_limit_is_not_restarted(script: Script, back: bool) -> None:
 @pytest.mark.parametrize("timeout_ms", [0, -5])
 def test_x17_no_run_limit(script: Script, timeout_ms: int) -> None:
     script.app("a", LEFT, timeout_ms=timeout_ms)
-    script.ask("a", "x", memory=1, timeout_ms=timeout_ms)
-    script.schedule()
+    serve(script, "a", "x", memory=1, timeout_ms=timeout_ms)
     assert script.advance(1000 * 60 * MINUTE) == []
-
-
-def test_x17_a_gang_has_no_run_limit(script: Script) -> None:
-    gang(script, "a", LEFT, 1, timeout_ms=60_000)
-    script.schedule()
-    script.ask("a", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
-    assert script.advance(60 * MINUTE) == []
-    assert state(script, "a") == "Running"
 
 
 def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
     """Each allocation's own, from its start."""
-    script.app("a", LEFT)
-    script.ask("a", "x", memory=6, repeat=3, timeout_ms=60_000)
-    script.schedule()
+    launch(script, "a", "x", memory=6, repeat=3, timeout_ms=60_000, queue=LEFT)
     script.advance(59)
     assert script.advance(1) == ["released a/x-0 TIMEOUT", "released a/x-1 TIMEOUT"]
     script.confirm()
@@ -307,6 +269,12 @@ def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
     assert script.confirm() == ["a Waiting (wait)"]
 
 
+def test_x17_an_allocation_that_ended_earlier_is_not_released(script: Script) -> None:
+    launch(script, "a", "x", "y", memory=1, timeout_ms=60_000, queue=LEFT)
+    script.release("a", "x-0")
+    assert script.advance(60) == ["released a/y-0 TIMEOUT"]
+
+
 # -- gang.wait.limit -------------------------------------------------------------------------------
 
 
@@ -315,8 +283,7 @@ def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(order: str, style
     script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=5)
     script.app("a", LEFT, gang={"memory": 12}, style=style)
     script.ask("a", "p", group="tg", placeholder=True, memory=12)
-    script.ask("a", "real", group="tg", memory=5)
-    script.schedule()
+    serve(script, "a", "real", group="tg", memory=5)
     script.advance(59)
     heard = script.advance(1)
     if style == "Hard":
@@ -344,8 +311,7 @@ def waiting(more: str, limit: str) -> Script:
     """A Hard gang without a placeholder, with its own limit for that."""
     script = scripted(siblings(more), memory=5)
     script.app("a", LEFT, gang={"memory": 12}, style="Hard", tags={"gang.wait.limit": limit})
-    script.ask("a", "p", group="tg", placeholder=True, memory=12)
-    script.schedule()
+    serve(script, "a", "p", group="tg", placeholder=True, memory=12)
     return script
 
 
@@ -372,12 +338,9 @@ def test_gang_wait_limit_does_not_concern_a_started_gang(order: str) -> None:
 
 def test_gang_wait_limit_also_ends_the_wait_at_the_gate(order: str) -> None:
     script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=100)
-    script.app("plain", RIGHT)
-    script.ask("plain", "x", memory=6)
-    script.schedule()
+    launch(script, "plain", "x", memory=6, queue=RIGHT)
     gang(script, "a", LEFT, 10, style="Soft")
-    script.ask("a", "real", memory=1)
-    assert script.schedule() == []
+    assert serve(script, "a", "real", memory=1) == []
     script.advance(60)
     assert state(script, "a") == "Accepted"
     assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, running_gang
+from core_world import gang, launch, member, queues, running_gang
 
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -44,20 +44,16 @@ def parked(script: Script, size: int, asked: int) -> None:
 def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(script: Script) -> None:
     running_gang(script, count=1)
     script.ask("g", "late", group="tg", placeholder=True, memory=20)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "m0", "m1") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     script.release_ask("g", "late")
     assert script.schedule() == ["new g/m1-0 on n1"]
 
 
 def test_x36_it_competes_for_free_room_only(script: Script) -> None:
     """The place of a swap that is under way belongs to the member that is parked for it."""
-    script.app("full")
-    script.ask("full", "x", memory=19)
-    script.schedule()
+    launch(script, "full", "x", memory=19)
     running_gang(script, count=1)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "m0", "m1") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/m0-0 on n1"]
     assert script.schedule() == []
     script.release("full", "x-0")
@@ -70,16 +66,11 @@ def test_x36_it_competes_for_free_room_only(script: Script) -> None:
 def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script) -> None:
     """Not the oldest one: there is no room for the larger member beside what runs on its node."""
     script.node("n2", memory=20)
-    script.app("g", gang={"memory": 12})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=6)
-    script.schedule()
+    gang(script, "p0", "p1", announced=12, size=6)
     app = script.scheduler.application("g")
     assert [held.node.node_id for held in app.placeholders.values()] == ["n1", "n2"]
-    script.app("other")
-    script.ask("other", "x", memory=14)
-    assert script.schedule()[-1] == "new other/x-0 on n1"
-    script.ask("g", "real", group="tg", memory=10)
-    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert launch(script, "other", "x", memory=14)[-1] == "new other/x-0 on n1"
+    assert member(script, "real", size=10) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n2"]
     assert group_counts(script) == (1, 1, 0)
 
@@ -88,9 +79,7 @@ def test_x37_what_it_needs_beyond_its_placeholder_is_held_for_it(script: Script)
     """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
     parked(script, 6, 20)
     assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
-    script.app("other")
-    script.ask("other", "x", memory=1)
-    assert script.schedule() == []
+    assert launch(script, "other", "x", memory=1) == []
     assert script.confirm() == ["new g/real-0 on n1"]
     assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
 
@@ -98,8 +87,7 @@ def test_x37_what_it_needs_beyond_its_placeholder_is_held_for_it(script: Script)
 def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
     running_gang(script, count=2, size=10)
     script.node("n2", memory=15)
-    script.ask("g", "real", group="tg", memory=15)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "real", size=15) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert allocated(script) == {"node": 20, "queue": 25, "user": 25}
     assert script.confirm() == ["new g/real-0 on n2"]
     assert allocated(script) == {"node": 10, "queue": 25, "user": 25}
@@ -109,8 +97,7 @@ def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
 def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -> None:
     script.configure(limited_to(16))
     running_gang(script, count=2, size=4)
-    script.ask("g", "m0", "m1", group="tg", memory=10)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "m0", "m1", size=10) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     reasons = script.scheduler.explain("g", "m1").reasons
     assert any("memory limit 16, used 14, asked 10" in reason for reason in reasons)
     script.confirm()
@@ -124,14 +111,12 @@ def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -
 def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     """Its group's placeholders stay; explain says why, and a node that is added is enough."""
     running_gang(script, count=2, size=6)
-    script.ask("g", "real", group="tg", memory=30)
-    assert script.schedule() == []
+    assert member(script, "real", size=30) == []
     assert group_counts(script) == (2, 0, 0)
     (reason, *_) = script.scheduler.explain("g", "real").reasons
     assert "larger than every placeholder of task group tg" in reason
     assert script.advance(1) == ["FAILED g/real"]
-    script.ask("g", "fits", group="tg", memory=6)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "fits", size=6) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     script.node("n2", memory=30)
     assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
@@ -145,49 +130,40 @@ def test_x37_a_larger_member_that_is_taken_back_gives_its_room_back(script: Scri
     assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
 
 
-def test_x37_a_placeholder_that_ends_meanwhile(script: Script) -> None:
-    """The resource manager stops it: the member waits again, and nothing is held for it."""
+@pytest.mark.parametrize("with_node", [False, True])
+def test_x37_a_placeholder_that_ends_meanwhile(script: Script, with_node: bool) -> None:
+    """The resource manager stops it, or its node goes: the member waits again, nothing is held for it."""
     parked(script, 6, 20)
-    assert script.release("g", "p0-0") == ["released g/p0-0 STOPPED_BY_RM"]
-    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
-    assert script.schedule() == ["new g/real-1 on n1"]
-
-
-def test_x37_the_node_goes_with_what_was_held_on_it(script: Script) -> None:
-    parked(script, 6, 20)
-    script.node("n2", memory=20)
-    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
-    assert script.schedule() == ["new g/real-1 on n2"]
+    if with_node:
+        script.node("n2", memory=20)
+        assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
+    else:
+        assert script.release("g", "p0-0") == ["released g/p0-0 STOPPED_BY_RM"]
+        assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    assert script.schedule() == [f"new g/real-1 on {'n2' if with_node else 'n1'}"]
 
 
 def test_x37_predicates_are_asked_about_the_node(script: Script) -> None:
     script.node("n2", memory=20)
     running_gang(script, count=2, size=6)
     script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
-    script.ask("g", "real", group="tg", memory=10)
-    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "real", size=10) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n2"]
 
 
 # -- X39 -------------------------------------------------------------------------------------------
 
 
-def test_x39_another_node_is_planned_instead_of_one_that_drains(script: Script) -> None:
+@pytest.mark.parametrize("planned", [False, True])
+def test_x39_another_node_instead_of_one_that_drains(script: Script, planned: bool) -> None:
+    """Before the plan and after it."""
     running_gang(script, count=1)
     script.node("n2", memory=20)
-    script.node("n1", DRAIN)
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n2"]
-
-
-def test_x39_a_node_that_drains_after_the_plan(script: Script) -> None:
-    """The placeholder is gone, and another node has room: the member lands there."""
-    running_gang(script, count=1)
-    script.node("n2", memory=20)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.node("n1", DRAIN)
+    if not planned:
+        script.node("n1", DRAIN)
+    assert member(script, "real") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    if planned:
+        script.node("n1", DRAIN)
     assert script.confirm() == ["new g/real-0 on n2"]
 
 
@@ -195,9 +171,7 @@ def test_x39_a_node_that_drains_after_the_plan(script: Script) -> None:
 def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> None:
     """With its quota: an ask that comes later gets only what is left of it."""
     script.configure(limited_to(6))
-    parked(script, 6, 6)
-    script.node("n1", DRAIN)
-    assert script.confirm() == []
+    stranded(script)
     ask = script.scheduler.application("g").asks["real"]
     assert ask.state == "Parked"
     (reason, *_) = script.scheduler.explain("g", "real").reasons
@@ -217,10 +191,16 @@ def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> 
     assert f"new other/x-0 on {where}" in script.schedule()
 
 
-def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> None:
+def stranded(script: Script) -> None:
+    """A member that waits, on a node that drains, after the end of its placeholder."""
     parked(script, 6, 6)
     script.node("n1", DRAIN)
-    script.confirm()
+    assert script.confirm() == []
+    assert script.scheduler.partition().waiting.stranded
+
+
+def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> None:
+    stranded(script)
     assert allocated(script) == {"node": 0, "queue": 6, "user": 6}
     assert "g Waiting (wait)" in script.release_ask("g", "real")
     assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
@@ -228,9 +208,7 @@ def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> No
 
 
 def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
-    parked(script, 6, 6)
-    script.node("n1", DRAIN)
-    script.confirm()
+    stranded(script)
     script.node("n1", GONE)
     assert script.schedule() == []
     script.node("n2", memory=6)
@@ -238,9 +216,7 @@ def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
 
 
 def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) -> None:
-    parked(script, 6, 6)
-    script.node("n1", DRAIN)
-    script.confirm()
+    stranded(script)
     script.remove_app("g")
     assert not script.scheduler.partition().waiting.stranded
     script.node("n1", OPEN)
@@ -251,6 +227,5 @@ def test_x39_a_daemon_lands_on_the_draining_node_that_it_requires(script: Script
     running_gang(script, count=1)
     script.node("n2", memory=20)
     script.node("n1", DRAIN)
-    script.ask("g", "real", group="tg", memory=1, tags={REQUIRED: "n1"})
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert member(script, "real", tags={REQUIRED: "n1"}) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n1"]

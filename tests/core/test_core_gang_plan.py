@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from core_world import news, queues, scripted
+from core_world import launch, news, queues, scripted
 
 from quadriga.core import Options
 from quadriga.core.model.node import Node
@@ -53,9 +53,7 @@ def test_q2_members_get_the_nodes_and_messages_that_they_get_one_by_one(
         sizes.append((random.choice((1, 2, 5, 12)), random.choice((1, 1, 2))))
         left -= sizes[-1][0] * sizes[-1][1]
     for script in scripts:
-        script.app("plain")
-        script.ask("plain", "a", "b", "c", vcore=1)
-        script.schedule()
+        launch(script, "plain", "a", "b", "c", vcore=1)
         for at, (number, vcore) in enumerate(sizes):
             gang(script, f"g{at}", [("t", number, vcore)])
         script.schedule()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, running_gang, scripted, state
+from core_world import member, queues, running_gang, scripted, serve, state
 
 from quadriga.si import (
     Allocation,
@@ -50,20 +50,23 @@ def report(script: Script, *allocations: Allocation) -> list[str]:
 # -- with the node ---------------------------------------------------------------------------------
 
 
-def test_g56_allocations_come_with_their_node(script: Script) -> None:
-    """Updates before the node's answer; nothing is said to be new (5.15)."""
+def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
+    """Updates before the node's answer; nothing is said to be new (5.15). Fields are copied."""
     script.app("g", gang={"memory": 2})
-    existing = [placeholder("p0"), placeholder("p1")]
+    existing = [placeholder("p0"), placeholder("q0", group="other")]
     assert script.node("n1", memory=20, existing=existing) == [
         "g Accepted (ask)",
         "g Running (run)",
         "accepted node n1",
     ]
     app = script.scheduler.application("g")
-    assert sorted(app.placeholders) == ["p0-0", "p1-0"]
+    assert sorted(app.placeholders) == ["p0-0", "q0-0"]
     assert not app.asks
     ask = app.placeholders["p0-0"].ask
     assert (ask.ask_key, ask.state, ask.task_group) == ("p0", "Allocated", "tg")
+    counts = {name: group.count for name, group in app.gang.task_groups.items()}
+    assert counts == {"tg": 1, "other": 1}
+    assert sum(app.allocated_placeholder) == 2
 
 
 def test_g56_a_recovered_gang_goes_on_where_it_was(script: Script) -> None:
@@ -71,8 +74,7 @@ def test_g56_a_recovered_gang_goes_on_where_it_was(script: Script) -> None:
     script.node("n1", memory=20, existing=[placeholder("p0"), placeholder("p1")])
     assert state(script) == "Accepted"
     script.ask("g", "p2", group="tg", placeholder=True, memory=1)
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == [
+    assert member(script, "real") == [
         "g Running (run)",
         "new g/p2-0 on n1 placeholder of tg",
         "released g/p0-0 PLACEHOLDER_REPLACED",
@@ -101,14 +103,6 @@ def test_g56_recovery_knows_no_quota(script: Script) -> None:
     assert sum(script.scheduler.application("h").queue.allocated) == 3
 
 
-def test_g57_fields_are_copied(script: Script) -> None:
-    script.app("g", gang={"memory": 2})
-    script.node("n1", memory=20, existing=[placeholder("p0"), placeholder("q0", group="other")])
-    groups = script.scheduler.application("g").gang.task_groups
-    assert {name: group.count for name, group in groups.items()} == {"tg": 1, "other": 1}
-    assert sum(script.scheduler.application("g").allocated_placeholder) == 2
-
-
 def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> None:
     """And no replacement ever touches it."""
     script.app("g", gang={"memory": 1})
@@ -116,15 +110,7 @@ def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> 
     app = script.scheduler.application("g")
     assert list(app.allocations) == ["p0-0"]
     assert state(script) == "Running"
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.schedule() == ["new g/real-0 on n1"]
-
-
-def test_an_unknown_application_rejects_the_node(script: Script) -> None:
-    (answer,) = script.node("n1", memory=20, existing=[placeholder("p0")])
-    assert answer.startswith("rejected node n1: ")
-    assert "unknown application" in answer
-    assert not script.scheduler.partition().nodes
+    assert member(script, "real") == ["new g/real-0 on n1"]
 
 
 # -- with a request --------------------------------------------------------------------------------
@@ -154,8 +140,7 @@ def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> Non
 def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
     script.app("g")
     script.node("n1", memory=20, existing=[ran("a", group="", uuid="a-3")])
-    script.ask("g", "a", memory=1)
-    assert script.schedule() == ["new g/a-4 on n1"]
+    assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
 
 
 # -- X25: leftovers --------------------------------------------------------------------------------
@@ -171,8 +156,7 @@ def test_x25_a_leftover_of_a_running_application(script: Script, first: str, end
     script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
     assert state(script) == "Running"
     if ends == "replaced":
-        script.ask("g", "late", group="tg", memory=1)
-        assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+        assert member(script, "late") == ["released g/p1-0 PLACEHOLDER_REPLACED"]
         assert script.confirm() == ["new g/late-0 on n1"]
     else:
         assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
@@ -196,8 +180,7 @@ def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -
     """The RM confirms what the former scheduler asked for: the pod is gone (X32)."""
     script.node("n1", memory=20)
     running_gang(script, count=1)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
+    member(script, "real")
     script.send(
         RegisterResourceManagerRequest(
             rmID="rm", config=ONE_QUEUE, extraConfig={"si.messageOrder": order}
@@ -217,8 +200,7 @@ def test_recovered_on_a_draining_node(script: Script) -> None:
     script.app("g", gang={"memory": 1})
     script.node("n1", NodeInfo.CREATE_DRAIN, memory=20, existing=[placeholder("p0")])
     script.ask("g", "real", group="tg", memory=1)
-    script.ask("g", "more", memory=1)
-    assert script.schedule() == []  # X39
+    assert serve(script, "g", "more", memory=1) == []  # X39
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED", "new g/more-0 on n1"]
     assert script.confirm() == ["new g/real-0 on n1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, running_gang, scripted, state
+from core_world import gang, later, launch, member, queues, running_gang, scripted, serve, state
 
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script
@@ -26,8 +26,7 @@ def test_s1_real_asks_larger_than_their_placeholders_are_scheduled(script: Scrip
     """With a smaller one among the larger: each takes over one placeholder (X37)."""
     running_gang(script, count=2, size=4)
     script.ask("g", "large", group="tg", memory=5)
-    script.ask("g", "small", group="tg", memory=4)
-    assert script.schedule() == [
+    assert member(script, "small", size=4) == [
         "released g/p0-0 PLACEHOLDER_REPLACED",
         "released g/p1-0 PLACEHOLDER_REPLACED",
     ]
@@ -41,8 +40,7 @@ def test_s1_real_asks_larger_than_their_placeholders_are_scheduled(script: Scrip
 def test_s2_a_pending_placeholder_taken_back_is_not_waited_for(script: Script) -> None:
     script.app("g", gang={"memory": 2})
     script.ask("g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
-    script.ask("g", "huge", group="tg", placeholder=True, memory=100)
-    script.schedule()
+    serve(script, "g", "huge", group="tg", placeholder=True, memory=100)
     assert state(script) == "Running"
     assert counts(script) == (4, 0, 0)
     script.release_ask("g", "huge")
@@ -53,26 +51,11 @@ def test_s2_a_pending_placeholder_taken_back_is_not_waited_for(script: Script) -
 
 
 def test_s2_the_whole_group_taken_back(script: Script) -> None:
-    script.app("g", gang={"memory": 1})
-    script.ask("g", "p", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    gang(script, "p", announced=1)
     script.ask("g", "q", group="other", placeholder=True, memory=100)
-    script.ask("g", "real", group="other", memory=1)
-    assert script.schedule() == []
+    assert serve(script, "g", "real", group="other", memory=1) == []
     script.release_ask("g", "q")
     assert script.schedule() == ["new g/real-0 on n1"]
-
-
-# -- S3 --------------------------------------------------------------------------------------------
-
-
-def test_s3_without_the_limit_it_waits_and_says_so(script: Script) -> None:
-    script.app("g", gang={"memory": 50})
-    script.ask("g", "p", group="tg", placeholder=True, memory=50)
-    script.schedule()
-    assert script.advance(1) == ["FAILED g/p"]
-    assert script.advance(100 * HOUR) == []
-    assert state(script) == "Accepted"
 
 
 # -- S4 --------------------------------------------------------------------------------------------
@@ -80,9 +63,7 @@ def test_s3_without_the_limit_it_waits_and_says_so(script: Script) -> None:
 
 def lost_confirmation(script: Script, style: str) -> None:
     """An incomplete gang after its timeout; nobody answers."""
-    script.app("g", gang={"memory": 40}, style=style, timeout_ms=60_000)
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=20)
-    script.schedule()
+    gang(script, "p0", "p1", announced=40, size=20, style=style, timeout_ms=60_000)
     script.advance(60)
 
 
@@ -90,25 +71,24 @@ def lost_confirmation(script: Script, style: str) -> None:
     ("style", "during", "after"),
     [("Hard", "Killing", "g Killed (killed)"), ("Soft", "Resuming", "g Accepted (resumed)")],
 )
+@pytest.mark.parametrize(
+    ("first", "waits"),
+    [("60s", (60, 120, 240, 480, 600, 600)), ("5s", (5, 10, 20, 40, 80, 160, 320, 600, 600))],
+)
 def test_s4_an_unconfirmed_release_is_sent_again(
-    script: Script, style: str, during: str, after: str
+    order: str, style: str, during: str, after: str, first: str, waits: tuple[int, ...]
 ) -> None:
-    """After a minute, then at twice the interval each time, up to ten minutes."""
+    """After a minute, or what the resource manager says, then at twice the interval each time, up to ten
+    minutes."""
+    extra = {} if first == "60s" else {"release.resend": first}
+    script = scripted(order=order, extra=extra, memory=20)
     lost_confirmation(script, style)
-    for wait in (60, 120, 240, 480, 600, 600):
+    for wait in waits:
         assert state(script) == during
         assert script.advance(wait - 1) == []
         assert script.advance(1) == ["released g/p0-0 TIMEOUT"]
     script.outstanding.clear()
     assert script.release("g", "p0-0", TerminationType.TIMEOUT) == [after]
-
-
-def test_s4_the_interval_is_the_resource_managers_choice(order: str) -> None:
-    script = scripted(order=order, extra={"release.resend": "5s"}, memory=20)
-    lost_confirmation(script, "Hard")
-    for wait in (5, 10, 20, 40, 80, 160, 320, 600, 600):
-        assert script.advance(wait - 1) == []
-        assert script.advance(1) == ["released g/p0-0 TIMEOUT"]
 
 
 def test_s4_the_watchdog_reports_who_stays(script: Script) -> None:
@@ -119,22 +99,12 @@ def test_s4_the_watchdog_reports_who_stays(script: Script) -> None:
 
 
 def test_s4_waiting_for_leftovers_is_watched_too(script: Script) -> None:
-    script.app("g", gang={"memory": 2})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.ask("g", "real", memory=1)
-    script.schedule()
+    gang(script, "p0", "p1", announced=2)
+    serve(script, "g", "real", memory=1)
     script.release("g", "real-0")
     script.advance(30)
     assert script.advance(60) == ["released g/p0-0 TIMEOUT", "released g/p1-0 TIMEOUT"]
     assert script.confirm() == ["g Completed (complete)"]
-
-
-def test_s4_every_state_can_be_killed_or_removed(script: Script) -> None:
-    """Resuming and Waiting have a way out: the resource manager's removal."""
-    lost_confirmation(script, "Soft")
-    script.remove_app("g")
-    assert state(script) == "Killed"
 
 
 # -- S5 --------------------------------------------------------------------------------------------
@@ -150,9 +120,7 @@ def test_s5_more_than_announced_is_enough(script: Script) -> None:
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
 def test_s5_a_lost_placeholder_counts_where_the_style_is_soft(script: Script, style: str) -> None:
     """Hard waits for the timer."""
-    script.app("g", gang={"memory": 3}, style=style)
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    gang(script, "p0", "p1", announced=3, style=style)
     script.release("g", "p0-0")
     script.ask("g", "p2", group="tg", placeholder=True, memory=1)
     assert ("g Running (run)" in script.schedule()) == (style == "Soft")
@@ -165,20 +133,15 @@ def test_s5_a_lost_placeholder_counts_where_the_style_is_soft(script: Script, st
 def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
     """Nothing more will land: what is lost and what is there are all of it."""
     script.node("n1", memory=2)
-    script.app("g", gang={"memory": 3}, style="Soft")
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.ask("g", "p2", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    gang(script, "p0", "p1", announced=3, style="Soft")
+    serve(script, "g", "p2", group="tg", placeholder=True, memory=1)
     assert state(script) == "Running"
 
 
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
 def test_s5_all_placeholders_lost_with_a_member_waiting(script: Script, style: str) -> None:
     """Soft: it runs without them. Hard: the timer goes on, and ends it."""
-    script.app("g", gang={"memory": 2}, style=style)
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    gang(script, "p0", announced=2, style=style)
     script.ask("g", "real", group="tg", memory=1)
     script.node("n2", memory=5)
     script.node("n1", NodeInfo.DECOMISSION)
@@ -201,17 +164,11 @@ def test_s5_all_placeholders_lost_with_a_member_waiting(script: Script, style: s
 def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str) -> None:
     """2.10: after an hour in vain others are served on the node again."""
     script.node("n2", memory=5)
-    script.app("plain")
-    script.ask("plain", "x", memory=10)
-    script.schedule()
-    script.ask("plain", "big", memory=14)
-    script.schedule()
-    script.advance(2)
-    script.schedule()
+    launch(script, "plain", "x", memory=10)
+    serve(script, "plain", "big", memory=14)
+    later(script, 2)
     assert script.scheduler.partition().nodes["n1"].reservation is not None
-    script.app("other")
-    script.ask("other", "small", memory=8)
-    assert script.schedule() == []
+    assert launch(script, "other", "small", memory=8) == []
     if how == "its ask goes":
         script.release_ask("plain", "big")
     else:
@@ -229,9 +186,7 @@ def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str)
     script = scripted(config, order=order, memory=20)
     script.app("g", gang={"memory": 5}, style=style)
     script.ask("g", "real", memory=1)
-    script.app("next")
-    script.ask("next", "x", memory=1)
-    assert script.schedule() == []
+    assert launch(script, "next", "x", memory=1) == []
     assert script.advance(15 * MINUTE - 1) == []
     heard = script.advance(1)
     script.confirm()
@@ -243,24 +198,20 @@ def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str)
         assert "new g/real-0 on n1" in script.schedule()
 
 
-def test_v7_a_gang_whose_placeholders_are_pending_waits_on(script: Script) -> None:
-    """It is larger than the cluster and asks for nodes (G12, S3)."""
-    script.app("g", gang={"memory": 500})
-    script.ask("g", "p", group="tg", placeholder=True, memory=500)
-    script.schedule()
-    script.advance(100 * MINUTE)
+def test_v7_s3_a_gang_whose_placeholders_are_pending_waits_on_and_says_so(script: Script) -> None:
+    """It is larger than the cluster and asks for nodes (G12)."""
+    gang(script, "p", announced=500, size=500)
+    assert script.advance(1) == ["FAILED g/p"]
+    assert script.advance(100 * HOUR) == []
     assert state(script) == "Accepted"
     script.ask("g", "real", memory=1)
     script.release_ask("g", "p")  # now nothing can come of it any more
-    script.advance(15 * MINUTE)
-    assert "new g/real-0 on n1" in script.schedule()
+    assert "new g/real-0 on n1" in later(script, 15 * MINUTE)
 
 
 def resumed(script: Script) -> None:
     """A gang whose Soft timeout has passed, with nothing left."""
-    script.app("g", gang={"memory": 30}, timeout_ms=60_000)
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    script.schedule()
+    gang(script, "p0", announced=30, timeout_ms=60_000)
     script.advance(MINUTE)
     script.confirm()
     assert state(script) == "Accepted"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from core_world import news, queues, scripted, state
+from core_world import later, launch, member, news, queues, scripted, serve, state
 
-from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo
+from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo, NodeResponse
 from quadriga.sim.script import Script
 
 QUEUES = queues(
@@ -37,39 +37,14 @@ def placeholders(script: Script, app: str, count: int, group: str = "tg", size: 
 # -- the start -------------------------------------------------------------------------------------
 
 
-def test_g1_the_startup_flow_message_by_message(script: Script) -> None:
-    assert script.app("g", "root.gangs", gang={"memory": 3}) == ["accepted g"]
-    asks = script.ask("g", "p1", "p2", "p3", group="tg", placeholder=True, memory=1)
-    assert asks == ["g Accepted (ask)"]
-    assert script.schedule() == [
-        "new g/p1-0 on n1 placeholder of tg",
-        "new g/p2-0 on n1 placeholder of tg",
-        "g Running (run)",
-        "new g/p3-0 on n1 placeholder of tg",
-    ]
-    # the originator is a real pod of its own, it takes over nothing
-    assert script.ask("g", "driver", originator=True, memory=1) == []
-    assert script.schedule() == ["new g/driver-0 on n1"]
-    for member in ("m1", "m2", "m3"):
-        assert script.ask("g", member, group="tg", memory=1) == []
-        (asked_back,) = script.schedule()
-        assert asked_back.endswith("PLACEHOLDER_REPLACED")
-        assert script.confirm() == [f"new g/{member}-0 on n1"]
-    app = script.scheduler.application("g")
-    assert sorted(app.allocations) == ["driver-0", "m1-0", "m2-0", "m3-0"]
-    assert not app.placeholders
-
-
 def test_g1_the_originator_waits_for_all_placeholders(script: Script) -> None:
     script.app("g", "root.gangs", gang={"memory": 3})
     placeholders(script, "g", 2)
-    script.ask("g", "driver", originator=True, memory=1)
-    assert script.schedule() == [
+    assert serve(script, "g", "driver", originator=True, memory=1) == [
         "new g/tg-p0-0 on n1 placeholder of tg",
         "new g/tg-p1-0 on n1 placeholder of tg",
     ]
-    script.ask("g", "late", group="tg", placeholder=True, memory=1)
-    assert script.schedule() == [
+    assert serve(script, "g", "late", group="tg", placeholder=True, memory=1) == [
         "g Running (run)",
         "new g/late-0 on n1 placeholder of tg",
         "new g/driver-0 on n1",
@@ -118,33 +93,39 @@ def test_g3_placeholders_are_sorted_by_priority_and_age(script: Script) -> None:
 
 def test_g3_placeholders_reserve_nodes(script: Script) -> None:
     script.node("n2", memory=20)
-    script.app("plain", "root.free")
-    script.ask("plain", "x", memory=60)
-    script.schedule()
+    launch(script, "plain", "x", memory=60, queue="root.free")
     script.app("g", "root.free", gang={"memory": 50})
-    script.ask("g", "p", group="tg", placeholder=True, memory=50)
-    script.schedule()
-    script.advance(2)
-    script.schedule()
+    serve(script, "g", "p", group="tg", placeholder=True, memory=50)
+    later(script, 2)
     assert len(script.scheduler.application("g").reservations) == 1
     script.release("plain", "x-0")
     assert "new g/p-0 on n1 placeholder of tg" in script.schedule()
 
 
-def test_g4_every_allocation_is_told_one_by_one(script: Script) -> None:
+def test_g4_x10_every_allocation_is_told_one_by_one(script: Script) -> None:
+    """X10: one kind of message for each entity, never a mixture."""
     script.app("g", "root.gangs", gang={"memory": 2})
     placeholders(script, "g", 2)
-    script.ask("g", "m", group="tg", memory=1)
-    script.schedule()
+    member(script, "m")
     script.schedule()
     script.confirm()
+    messages = [message for _, message in script.messages]
     told = [
         (new.UUID, new.placeholder, new.taskGroupName)
-        for _, message in script.messages
+        for message in messages
         if isinstance(message, AllocationResponse)
         for new in message.new
     ]
     assert told == [("tg-p0-0", True, "tg"), ("tg-p1-0", True, "tg"), ("m-0", False, "tg")]
+    for message in messages:
+        if isinstance(message, ApplicationResponse):
+            fields = (message.accepted, message.rejected, message.updated)
+        elif isinstance(message, AllocationResponse):
+            fields = (message.new, message.released, message.releasedAsks, message.rejected)
+        else:
+            assert isinstance(message, NodeResponse)
+            continue
+        assert len([field for field in fields if field]) == 1
 
 
 def test_g5_the_total_is_all_that_is_needed_at_submission(script: Script) -> None:
@@ -200,8 +181,7 @@ def test_g7_a_stateaware_queue_takes_a_gang_through_starting(script: Script) -> 
     script.app("g", "root.aware", gang={"memory": 2})
     placeholders(script, "g", 2)
     assert "g Starting (run)" in script.schedule()
-    script.ask("g", "m1", "m2", group="tg", memory=1)
-    script.schedule()
+    member(script, "m1", "m2")
     assert script.confirm(most=1) == ["new g/m1-0 on n1"]
     assert state(script, "g") == "Starting"
     assert script.confirm() == ["g Running (run)", "new g/m2-0 on n1"]
@@ -211,16 +191,13 @@ def test_g7_a_stateaware_queue_takes_a_gang_through_starting(script: Script) -> 
 
 
 def test_g8_g9_others_go_on_while_a_gang_waits_for_room(script: Script) -> None:
-    script.app("running", "root.gangs")
-    script.ask("running", "x", memory=4)
-    script.schedule()
+    launch(script, "running", "x", memory=4, queue="root.gangs")
     script.app("g", "root.gangs", gang={"memory": 8})
     placeholders(script, "g", 8)
     assert script.schedule() == []  # six would fit
     script.app("later", "root.gangs")
     script.ask("later", "y", memory=1)
-    script.ask("running", "grown", memory=1)
-    assert script.schedule() == [
+    assert serve(script, "running", "grown", memory=1) == [
         "new running/grown-0 on n1",
         "later Running (run)",
         "new later/y-0 on n1",
@@ -230,22 +207,8 @@ def test_g8_g9_others_go_on_while_a_gang_waits_for_room(script: Script) -> None:
     assert len(script.schedule()) == 9
 
 
-def test_g10_a_gang_is_a_guarantee_not_a_maximum(script: Script) -> None:
-    script.app("g", "root.gangs", gang={"memory": 2})
-    placeholders(script, "g", 2)
-    script.schedule()
-    script.ask("g", *[f"m{n}" for n in range(5)], group="tg", memory=1)
-    heard = script.schedule()
-    assert len([line for line in heard if "PLACEHOLDER_REPLACED" in line]) == 2
-    script.confirm()
-    script.schedule()
-    assert len(script.scheduler.application("g").allocations) == 5
-
-
 def test_g11_a_gang_waits_for_a_parents_quota_without_spinning(script: Script) -> None:
-    script.app("plain", "root.parent.left")
-    script.ask("plain", "x", memory=5)
-    script.schedule()
+    launch(script, "plain", "x", memory=5, queue="root.parent.left")
     script.app("g", "root.parent.right", gang={"memory": 8})
     placeholders(script, "g", 8)
     for _ in range(3):
@@ -274,29 +237,5 @@ def test_g13_deeper_hierarchies_and_dynamic_allocation(script: Script) -> None:
     script.app("g", "root.a.b.c.leaf", gang={"memory": 4})
     placeholders(script, "g", 4)
     assert "g Running (run)" in script.schedule()
-    script.ask("g", "extra", memory=1)
-    assert script.schedule() == ["new g/extra-0 on n1"]
-    script.ask("g", "too-much", memory=1)
-    assert script.schedule() == []
-
-
-def test_x10_three_callbacks_instead_of_one_response(script: Script) -> None:
-    """X10: one kind of message for each entity, never a mixture."""
-    script.app("g", "root.gangs", gang={"memory": 1})
-    placeholders(script, "g", 1)
-    script.schedule()
-    assert [type(message).__name__ for _, message in script.messages] == [
-        "NodeResponse",
-        "ApplicationResponse",
-        "ApplicationResponse",
-        "ApplicationResponse",
-        "AllocationResponse",
-    ]
-    for _, message in script.messages:
-        if isinstance(message, ApplicationResponse):
-            fields = (message.accepted, message.rejected, message.updated)
-        elif isinstance(message, AllocationResponse):
-            fields = (message.new, message.released, message.releasedAsks, message.rejected)
-        else:
-            continue
-        assert len([field for field in fields if field]) == 1
+    assert serve(script, "g", "extra", memory=1) == ["new g/extra-0 on n1"]
+    assert serve(script, "g", "too-much", memory=1) == []

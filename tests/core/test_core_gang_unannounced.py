@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, scripted, state
+from core_world import later, member, queues, scripted, serve, state
 
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -36,8 +36,7 @@ def test_x35_real_asks_are_held_with_and_without_a_task_group(script: Script) ->
     script.app("g")
     script.ask("g", "before", memory=1)
     placeholders(script, "p0", "p1", size=15)
-    script.ask("g", "m0", group="tg", memory=15)
-    assert script.schedule() == ["new g/p0-0 on n1 placeholder of tg"]
+    assert member(script, "m0", size=15) == ["new g/p0-0 on n1 placeholder of tg"]
     (reason, *_) = script.scheduler.explain("g", "before").reasons
     assert reason.startswith("held until the gang is complete: has memory=15 of memory=30")
     script.node("n2", memory=15)
@@ -51,8 +50,7 @@ def test_x35_the_timeout_takes_back_what_there_is(script: Script, style: str, en
     """G44 to G46: the timer starts with the first placeholder."""
     script.app("g", style=style, timeout_ms=60_000)
     placeholders(script, "p0", "p1", size=15)
-    script.advance(30)
-    script.schedule()
+    later(script, 30)
     assert script.advance(59) == ["FAILED g/p1"]
     heard = script.advance(1)
     assert "released g/p0-0 TIMEOUT" in heard
@@ -61,14 +59,16 @@ def test_x35_the_timeout_takes_back_what_there_is(script: Script, style: str, en
     assert state(script) == end
 
 
-def test_x35_its_time_limit_is_that_of_the_placeholders(script: Script) -> None:
-    """X17: it is no run limit any more."""
-    script.app("g", timeout_ms=60_000)
+@pytest.mark.parametrize("announced", [{"memory": 1}, None])
+def test_x17_x35_the_time_limit_of_a_gang_is_that_of_its_placeholders(
+    script: Script, announced: dict[str, int] | None
+) -> None:
+    """It is no run limit."""
+    script.app("g", gang=announced, timeout_ms=60_000)
     placeholders(script, "p0")
-    script.ask("g", "m0", group="tg", memory=1)
-    script.schedule()
+    member(script, "m0")
     script.confirm()
-    assert script.advance(10 * MINUTE) == []
+    assert script.advance(60 * MINUTE) == []
     assert state(script) == "Running"
 
 
@@ -76,8 +76,7 @@ def test_x35_a_placeholder_ask_that_is_taken_back_makes_the_gang_smaller(script:
     script.app("g")
     placeholders(script, "p0")
     placeholders(script, "p1", size=100)
-    script.ask("g", "real", memory=1)
-    assert script.schedule() == ["new g/p0-0 on n1 placeholder of tg"]
+    assert serve(script, "g", "real", memory=1) == ["new g/p0-0 on n1 placeholder of tg"]
     assert "g Running (run)" in script.release_ask("g", "p1")
 
 
@@ -100,17 +99,7 @@ def test_x35_a_fair_queue_takes_no_placeholder_asks() -> None:
     (heard,) = placeholders(script, "p0")
     assert heard.startswith("rejected ask g/p0")
     assert "unsupported sort type" in heard
-    script.ask("g", "real", memory=1)
-    assert "new g/real-0 on n1" in script.schedule()
-
-
-def test_x35_many_placeholder_asks_in_one_message(script: Script) -> None:
-    script.app("g")
-    placeholders(script, *[f"p{n}" for n in range(15)])
-    heard = script.schedule()
-    assert heard.index("g Running (run)") == len(heard) - 2
-    assert script.scheduler.application("g").gang.size[0] == 15
-    assert script.scheduler.check() == []
+    assert "new g/real-0 on n1" in serve(script, "g", "real", memory=1)
 
 
 def test_x35_a_node_that_goes_with_a_placeholder(script: Script) -> None:
@@ -141,26 +130,6 @@ def test_x41_a_style_that_is_not_hard_is_soft(script: Script, style: str) -> Non
     )
 
 
-# -- X42 -------------------------------------------------------------------------------------------
-
-
-def test_x42_the_allocation_that_completes_the_gang_makes_it_run(script: Script) -> None:
-    """Before any real member is placed, also where these wait already."""
-    script.app("g", gang={"memory": 4})
-    placeholders(script, "p0", "p1", size=2)
-    script.ask("g", "m0", "extra", group="tg", memory=2)
-    script.ask("g", "other", memory=2)
-    assert script.schedule() == [
-        "new g/p0-0 on n1 placeholder of tg",
-        "g Running (run)",
-        "new g/p1-0 on n1 placeholder of tg",
-        "released g/p0-0 PLACEHOLDER_REPLACED",
-        "released g/p1-0 PLACEHOLDER_REPLACED",
-        "new g/other-0 on n1",
-    ]
-    assert script.confirm() == ["new g/m0-0 on n1", "new g/extra-0 on n1"]
-
-
 # -- X38 -------------------------------------------------------------------------------------------
 
 
@@ -171,13 +140,11 @@ def test_g45_x38_leftovers_are_released_at_the_timeout(script: Script, style: st
     script.app("g", gang={"memory": 4}, style=style)
     placeholders(script, "p0", "p1", size=2)
     script.schedule()
-    script.ask("g", "m0", group="tg", memory=2)
-    script.schedule()
+    member(script, "m0", size=2)
     script.confirm()
     assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
     assert state(script) == "Running"
-    script.ask("g", "m1", group="tg", memory=2)
-    assert script.schedule() == ["new g/m1-0 on n1"]
+    assert member(script, "m1", size=2) == ["new g/m1-0 on n1"]
     assert script.confirm() == []
     assert state(script) == "Running"
     (group,) = script.scheduler.application("g").gang.task_groups.values()

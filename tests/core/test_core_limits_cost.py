@@ -8,33 +8,19 @@ from __future__ import annotations
 
 import pytest
 
-from quadriga.core.scheduling import limits
+from quadriga.core.scheduling import limits as scheduled
 from quadriga.sim.script import Script
 
+from .tree_side import limits, tree
+
 pytestmark = pytest.mark.interpreted
-
-
-def tree(*entries: str, leaves: str = "a") -> str:
-    found = "\n".join(f"          - {{limit: x, {each}}}" for each in entries)
-    queues = "\n".join(f"          - {{name: {name}}}" for name in leaves)
-    return f"""\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        limits:
-{found}
-        queues:
-{queues}
-"""
 
 
 class Looks:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        self._held_back = limits.held_back
-        monkeypatch.setattr(limits, "held_back", self._look)
+        self._held_back = scheduled.held_back
+        monkeypatch.setattr(scheduled, "held_back", self._look)
 
     def _look(self, *args: object) -> bool:
         self.count += 1
@@ -64,13 +50,14 @@ GROUP = ("users: ['*'], maxresources: {memory: 20}", "groups: [g1], maxresources
 
 
 def new_script(*entries: str, leaves: str = "a") -> Script:
-    script = Script(tree(*entries, leaves=leaves), check=False)
+    config = tree(*leaves, root=f"submitacl: '*', {limits(*entries)}")
+    script = Script(config, check=False)
     script.node("n1", memory=100_000)
     return script
 
 
 @pytest.mark.parametrize(("entries", "users"), [(ONE_USER, 1), (GROUP, 1), (GROUP, 25)])
-@pytest.mark.parametrize("apps", [50, 500])
+@pytest.mark.parametrize("apps", [50, 250])
 def test_a_release_costs_a_few_looks_whatever_waits(
     looks: Looks, apps: int, entries: tuple[str, ...], users: int
 ) -> None:
@@ -86,7 +73,7 @@ def test_a_release_costs_a_few_looks_whatever_waits(
     assert script.scheduler.check() == []
 
 
-@pytest.mark.parametrize("apps", [50, 500])
+@pytest.mark.parametrize("apps", [50, 250])
 def test_an_application_that_arrives_costs_no_look_while_there_is_no_room(
     looks: Looks, apps: int
 ) -> None:
@@ -101,7 +88,7 @@ def test_an_application_that_arrives_costs_no_look_while_there_is_no_room(
     assert looks.of(script) == (1, 1)
 
 
-@pytest.mark.parametrize("apps", [50, 500])
+@pytest.mark.parametrize("apps", [50, 250])
 def test_applications_that_may_not_start_cost_one_look(looks: Looks, apps: int) -> None:
     script = new_script("users: ['*'], maxapplications: 2")
     crowd(script, apps, 1)
@@ -112,7 +99,7 @@ def test_applications_that_may_not_start_cost_one_look(looks: Looks, apps: int) 
     assert script.scheduler.check() == []
 
 
-@pytest.mark.parametrize("apps", [50, 500])
+@pytest.mark.parametrize("apps", [25, 100])
 def test_a_limit_over_several_leaves_costs_a_look_in_each(looks: Looks, apps: int) -> None:
     script = new_script(*ONE_USER, leaves="abcd")
     for leaf in "abcd":

@@ -1,47 +1,39 @@
-"""What can be seen of limits: holdings, explanations, the scale-up hint (2.14, 5.11)."""
+"""What can be seen of limits: holdings, explanations, the scale-up hint (2.14, 5.11), docs/limits.md."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quadriga.core.config import load
 from quadriga.core.model.account import Holding
-from quadriga.core.scheduling import limits
+from quadriga.core.scheduling import limits as shown
 from quadriga.sim.script import Script
 
-TREE = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        limits:
-          - {limit: all, users: ['*'], maxapplications: 3}
-        queues:
-          - name: p
-            limits:
-              - {limit: named, users: [ann], maxresources: {memory: 30}}
-              - {limit: team, groups: [g1], maxresources: {memory: 40, gpu: 2}}
-            queues:
-              - name: a
-                limits:
-                  - {limit: every, users: ['*'], maxresources: {memory: 10}, maxapplications: 2}
-              - name: b
-          - name: c
-"""
+from .limits_side import limited, submit
+from .tree_side import below, limits, tree
+
+_ANN_30 = "users: [ann], maxresources: {memory: 30}"
+_TEAM_40 = "groups: [g1], maxresources: {memory: 40, gpu: 2}"
+_EACH_10 = "users: ['*'], maxresources: {memory: 10}, maxapplications: 2"
+_THREE = "users: ['*'], maxapplications: 3"
+TREE = tree(
+    f"p, {limits(_ANN_30, _TEAM_40)}, {below('a, ' + limits(_EACH_10), 'b')}",
+    "c",
+    root=f"submitacl: '*', {limits(_THREE)}",
+)
 
 
 @pytest.fixture
 def script() -> Script:
     script = Script(TREE)
     script.node("n1", memory=1000)
-    script.app("x", "root.p.a", user="ann", groups=["g1"])
-    script.app("y", "root.p.b", user="ann", groups=["g1"])
-    script.app("z", "root.c", user="bob", groups=["g2"])
-    script.ask("x", "x1", "x2", memory=6)
-    script.ask("y", "y1", memory=6)
-    script.ask("z", "z1", memory=6)
+    submit(script, "x", "ann", "g1", queue="root.p.a", asks=2, memory=6)
+    submit(script, "y", "ann", "g1", queue="root.p.b", memory=6)
+    submit(script, "z", "bob", "g2", queue="root.c", memory=6)
     script.schedule()
     return script
 
@@ -55,19 +47,16 @@ def plain(holding: Holding) -> dict[str, Any]:
     return found
 
 
-# -- holdings --------------------------------------------------------------------------------------
-
-
 def test_2_14_what_a_user_holds_queue_by_queue(script: Script) -> None:
     partition = script.scheduler.partition()
-    assert plain(limits.holding(partition, "ann")) == {
+    assert plain(shown.holding(partition, "ann")) == {
         "used": 12,
         "running": ("x", "y"),
         "limit": (None, 3, "*"),
         "root.p": {
             "used": 12,
             "running": ("x", "y"),
-            "limit": ({"memory": 30}, 0, "named"),
+            "limit": ({"memory": 30}, 0, "x"),
             "root.p.a": {"used": 6, "running": ("x",), "limit": ({"memory": 10}, 2, "*")},
             "root.p.b": {"used": 6, "running": ("y",)},
         },
@@ -76,13 +65,13 @@ def test_2_14_what_a_user_holds_queue_by_queue(script: Script) -> None:
 
 def test_2_14_what_a_group_holds(script: Script) -> None:
     partition = script.scheduler.partition()
-    assert plain(limits.holding(partition, "g1", group=True)) == {
+    assert plain(shown.holding(partition, "g1", group=True)) == {
         "used": 12,
         "running": ("x", "y"),
         "root.p": {
             "used": 12,
             "running": ("x", "y"),
-            "limit": ({"memory": 40, "gpu": 2}, 0, "team"),
+            "limit": ({"memory": 40, "gpu": 2}, 0, "x"),
             "root.p.a": {"used": 6, "running": ("x",)},
             "root.p.b": {"used": 6, "running": ("y",)},
         },
@@ -91,58 +80,46 @@ def test_2_14_what_a_group_holds(script: Script) -> None:
 
 def test_2_14_the_group_of_each_running_application(script: Script) -> None:
     users = script.scheduler.partition().users
-    found = [(app.app_id, group) for app, group in limits.applications_by_group(users["ann"])]
+    found = [(app.app_id, group) for app, group in shown.applications_by_group(users["ann"])]
     assert found == [("x", "g1"), ("y", "g1")]
-    assert [group for _, group in limits.applications_by_group(users["bob"])] == [""]
+    assert [group for _, group in shown.applications_by_group(users["bob"])] == [""]
 
 
 def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) -> None:
     partition = script.scheduler.partition()
-    assert limits.names(partition) == ["ann", "bob"]
-    assert limits.names(partition, groups=True) == ["g1"]
+    assert shown.names(partition) == ["ann", "bob"]
+    assert shown.names(partition, groups=True) == ["g1"]
     for app in ("x", "y", "z"):
         script.remove_app(app)
-    assert limits.names(partition) == ["ann"]
-    holding = limits.holding(partition, "ann")
+    assert shown.names(partition) == ["ann"]
+    holding = shown.holding(partition, "ann")
     assert (sum(holding.usage), holding.running) == (0, ())
     assert [child.path for child in holding.children] == ["root.p"]
     with pytest.raises(KeyError, match="bob"):
-        limits.holding(partition, "bob")
-
-
-# -- explanations ----------------------------------------------------------------------------------
+        shown.holding(partition, "bob")
 
 
 def test_explain_names_whose_limit_is_in_the_way(script: Script) -> None:
-    found = script.scheduler.explain("x", "x2")
-    assert found.reasons == (
-        "user ann in root.p.a (limit *): memory limit 10, used 6, asked 6, headroom 4",
-    )
-    assert found.remedies == ("2 more memory for user ann in root.p.a (limit *)",)
-    about = [check.about for check in found.checks]
-    assert about.index("limit") < about.index("quota")  # 5.6: user headroom before the queue's
-
-
-def test_explain_has_a_check_for_every_limit_on_the_way(script: Script) -> None:
-    checks = [c.text for c in script.scheduler.explain("x", "x2").checks if c.about == "limit"]
+    found = script.scheduler.explain("x", "x1")
+    checks = [check.text for check in found.checks if check.about == "limit"]
     assert checks == [
         "user ann in root.p.a (limit *): memory limit 10, used 6, asked 6, headroom 4",
         "user ann in root.p: memory limit 30, used 12, asked 6, headroom 18",
         "group g1 in root.p: memory limit 40, used 12, asked 6, headroom 28",
     ]
+    assert found.reasons == (checks[0],)
+    assert found.remedies == ("2 more memory for user ann in root.p.a (limit *)",)
+    about = [check.about for check in found.checks]
+    assert about.index("limit") < about.index("quota")  # 5.6: user headroom before the queue's
 
 
 def test_explain_counts_applications(script: Script) -> None:
     for app in ("u", "v"):
-        script.app(app, "root.c", user="ann")
-        script.ask(app, app + "1", memory=6)
+        submit(script, app, queue="root.c", memory=6)
     script.schedule()
-    found = script.scheduler.explain("v", "v1")
+    found = script.scheduler.explain("v", "v0")
     assert found.reasons == ("user ann in root (limit *) runs 3 of 3 applications",)
     assert found.remedies == ("raise maxapplications of user ann in root (limit *)",)
-
-
-# -- the hint --------------------------------------------------------------------------------------
 
 
 def hints(script: Script) -> list[str]:
@@ -151,46 +128,38 @@ def hints(script: Script) -> list[str]:
 
 
 def test_5_11_no_more_is_reported_than_the_limit_would_let_run() -> None:
-    script = Script(
-        """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        limits:
-          - {limit: all, users: ['*'], maxresources: {memory: 20}}
-        queues:
-          - name: a
-          - name: b
-"""
-    )
+    entry = limits("users: ['*'], maxresources: {memory: 20}")
+    script = Script(tree("a", "b", root=f"submitacl: '*', {entry}"))
     script.node("n1", memory=1)
     for app, user, queue in (("x", "ann", "a"), ("y", "ann", "b"), ("z", "bob", "b")):
-        script.app(app, f"root.{queue}", user=user)
-        script.ask(app, f"{app}1", f"{app}2", memory=8)
+        submit(script, app, user, queue=f"root.{queue}", asks=2, memory=8)
     # ann has room for two, wherever; bob for his two
-    assert hints(script) == ["x/x1", "x/x2", "z/z1", "z/z2"]
+    assert hints(script) == ["x/x0", "x/x1", "z/z0", "z/z1"]
 
 
 def test_5_11_an_application_without_a_place_is_not_reported() -> None:
-    script = Script(
-        """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            limits:
-              - {limit: one, groups: [g1], maxapplications: 1}
-"""
-    )
+    script = Script(limited("groups: [g1], maxapplications: 1"))
     script.node("n1", memory=8)
     for app in ("x", "y"):
-        script.app(app, "root.a", user="ann", groups=["g1"])
-        script.ask(app, f"{app}1", f"{app}2", memory=8)
-    assert hints(script) == ["x/x2"]
+        submit(script, app, "ann", "g1", asks=2, memory=8)
+    assert hints(script) == ["x/x1"]
     script.remove_app("x")
-    assert hints(script) == ["y/y2"]
+    assert hints(script) == ["y/y1"]
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_configuration_of_the_page_is_valid() -> None:
+    (text,) = blocks("yaml")
+    root = load(text).partitions[0].root
+    assert [limit.users for limit in root.children[0].limits] == [("ann", "bob"), (), ("*",)]
+
+
+def test_the_program_of_the_page_runs() -> None:
+    (program,) = blocks("python")
+    exec(compile(program, str(PAGE), "exec"), {})

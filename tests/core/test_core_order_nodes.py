@@ -6,6 +6,7 @@ import functools
 import operator
 import random
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pytest
@@ -20,26 +21,20 @@ from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
+from .tree_side import tree
+
 
 def nodes_of(heard: list[str]) -> list[str]:
     return [line.split()[-1] for line in heard if line.startswith("new ")]
 
 
-def cluster(policy: str = "fair", weights: str = "") -> Script:
-    config = f"""\
-partitions:
-  - name: default
-    nodesortpolicy:
-      type: {policy}
-      {"resourceweights: " + weights if weights else ""}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-"""
-    script = Script(config)
+def cluster(policy: str = "fair", weights: str = "{}", **nodes: dict[str, int]) -> Script:
+    script = Script(
+        tree("default", partition=f"nodesortpolicy: {{type: {policy}, resourceweights: {weights}}}")
+    )
     script.app("app")
+    for name, capacity in nodes.items():
+        script.node(name, **capacity)
     return script
 
 
@@ -47,38 +42,37 @@ partitions:
 
 
 def test_5_7_fair_takes_the_least_used_node_and_then_the_name() -> None:
-    script = cluster()
-    for name in ("n3", "n1", "n2"):
-        script.node(name, vcore=4, memory=4)
+    script = cluster(**{name: {"vcore": 4, "memory": 4} for name in ("n3", "n1", "n2")})
     script.ask("app", "k", repeat=5, vcore=1, memory=1)
     assert nodes_of(script.schedule()) == ["n1", "n2", "n3", "n1", "n2"]
 
 
 def test_5_7_binpacking_takes_the_most_used_node_where_it_fits() -> None:
-    script = cluster("binpacking")
-    for name in ("n1", "n2"):
-        script.node(name, vcore=3, memory=3)
+    script = cluster("binpacking", **{name: {"vcore": 3, "memory": 3} for name in ("n1", "n2")})
     script.ask("app", "k", repeat=2, vcore=2, memory=2)
     script.ask("app", "l", repeat=2, vcore=1, memory=1)
     assert nodes_of(script.schedule()) == ["n1", "n2", "n1", "n2"]
 
 
-def test_5_7_bestfit_takes_the_node_with_the_least_room() -> None:
+@pytest.mark.parametrize(
+    ("policy", "nodes", "left"),
+    [("binpacking", ["large"] * 3, []), ("bestfit", ["small"] * 3, ["large"])],
+)
+def test_5_7_bestfit_takes_the_node_with_the_least_room(
+    policy: str, nodes: list[str], left: list[str]
+) -> None:
     """A large node with a quarter left has more room than a small one that is empty."""
-    for policy, nodes in (("binpacking", ["large", "large", "large"]), ("bestfit", ["small"] * 3)):
-        script = cluster(policy)
-        script.node("large", vcore=24, memory=24, occupied={"vcore": 18, "memory": 18})
-        script.node("small", vcore=4, memory=4)
-        script.ask("app", "k", repeat=3, vcore=1, memory=1)
-        assert nodes_of(script.schedule()) == nodes
-        script.ask("app", "l", vcore=6, memory=6)  # has room if the small asks left the large node
-        assert nodes_of(script.schedule()) == (["large"] if policy == "bestfit" else [])
+    script = cluster(policy)
+    script.node("large", vcore=24, memory=24, occupied={"vcore": 18, "memory": 18})
+    script.node("small", vcore=4, memory=4)
+    script.ask("app", "k", repeat=3, vcore=1, memory=1)
+    assert nodes_of(script.schedule()) == nodes
+    script.ask("app", "l", vcore=6, memory=6)  # has room if the small asks left the large node
+    assert nodes_of(script.schedule()) == left
 
 
 def test_5_7_bestfit_keeps_whole_nodes_for_asks_that_need_them() -> None:
-    script = cluster("bestfit")
-    for at in range(4):
-        script.node(f"n{at}", vcore=8, memory=8)
+    script = cluster("bestfit", **{f"n{at}": {"vcore": 8, "memory": 8} for at in range(4)})
     script.ask("app", "small", repeat=9, vcore=1, memory=1)
     script.ask("app", "whole", repeat=2, vcore=8, memory=8)
     assert nodes_of(script.schedule()) == ["n0"] * 8 + ["n1", "n2", "n3"]
@@ -128,101 +122,43 @@ def test_5_7_bestfit_against_exact_fractions(
     most = [max(amounts) for amounts in zip(*sizes, strict=True)]
     nodes = script.scheduler.partition().nodes
     exact = [
-        sum(
-            (Fraction(w * s, m) for w, s, m in zip(weights, size, most, strict=True) if s),
-            Fraction(),
-        )
+        sum(Fraction(w * s, m) for w, s, m in zip(weights, size, most, strict=True) if s)
         for size in sizes
     ]
-    for at, one in enumerate(exact):
-        for other_at, other in enumerate(exact):
-            score, beside = nodes[f"n{at}"].score, nodes[f"n{other_at}"].score
-            if sizes[at] == sizes[other_at]:
-                assert score == beside
-            elif one + Fraction(1, 10**12) < other:
-                assert score < beside
+    found = [
+        (nodes[f"n{at}"].score, one, size)
+        for at, (one, size) in enumerate(zip(exact, sizes, strict=True))
+    ]
+    for (score, one, size), (beside, other, other_size) in product(found, repeat=2):
+        if size == other_size:
+            assert score == beside
+        elif one + Fraction(1, 10**12) < other:
+            assert score < beside
 
 
 @pytest.mark.parametrize(
     ("policy", "weights", "score"),
     [
-        ("fair", "", 0.35),
-        ("binpacking", "", 0.65),
+        ("fair", "{}", 0.35),
+        ("binpacking", "{}", 0.65),
         ("fair", "{memory: 3, vcore: 1}", (3 * 0.5 + 0.2) / 4),
         ("fair", "{memory: 1, vcore: 0}", 0.5),
         ("fair", "{gpu: 1, memory: 1}", 0.5),  # the node has no GPU
         ("fair", "{gpu: 1}", 0.0),
-        ("bestfit", "", 0.5 + 0.8),
+        ("bestfit", "{}", 0.5 + 0.8),
         ("bestfit", "{memory: 3, vcore: 1}", 3 * 0.5 + 0.8),
         ("bestfit", "{gpu: 1}", 0.0),
     ],
 )
 def test_5_13_node_score(policy: str, weights: str, score: float) -> None:
-    script = cluster(policy, weights)
-    script.node("n1", memory=100, vcore=10)
+    script = cluster(policy, weights, n1={"memory": 100, "vcore": 10})
     script.ask("app", "k", memory=50, vcore=2)
     script.schedule()
     assert script.scheduler.partition().nodes["n1"].score == pytest.approx(score)
 
 
-def test_5_7_what_others_occupy_counts_as_used() -> None:
-    script = cluster()
-    script.node("n1", vcore=4, occupied={"vcore": 2})
-    script.node("n2", vcore=4)
-    script.ask("app", "k", repeat=3, vcore=1)
-    assert nodes_of(script.schedule()) == ["n2", "n2", "n1"]
-
-
-def test_5_7_a_change_of_capacity_changes_the_order() -> None:
-    script = cluster()
-    script.node("n1", vcore=4)
-    script.node("n2", vcore=4)
-    script.ask("app", "k", repeat=2, vcore=1)
-    script.schedule()
-    script.node("n2", NodeInfo.UPDATE, vcore=8)
-    script.ask("app", "l", vcore=1)
-    assert nodes_of(script.schedule()) == ["n2"]
-    script.node("n2", NodeInfo.UPDATE, vcore=2)
-    script.ask("app", "m", vcore=1)
-    assert nodes_of(script.schedule()) == ["n1"]
-
-
-def test_5_7_drained_nodes_are_passed_over() -> None:
-    script = cluster()
-    script.node("n1", vcore=4)
-    script.node("n2", vcore=1)
-    script.node("n1", NodeInfo.DRAIN_NODE)
-    script.ask("app", "k", repeat=2, vcore=1)
-    assert nodes_of(script.schedule()) == ["n2"]
-    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    assert nodes_of(script.schedule()) == ["n1"]
-
-
-def test_5_7_policy_and_weights_follow_the_configuration() -> None:
-    script = cluster()
-    script.node("n1", vcore=4)
-    script.node("n2", vcore=4)
-    script.ask("app", "k", vcore=1)
-    script.schedule()
-    script.configure(
-        """\
-partitions:
-  - name: default
-    nodesortpolicy: {type: binpacking}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-"""
-    )
-    script.ask("app", "l", repeat=4, vcore=1)
-    assert nodes_of(script.schedule()) == ["n1", "n1", "n1", "n2"]
-
-
 def test_a_resource_type_that_turns_up_later_lengthens_every_book() -> None:
-    script = cluster()
-    script.node("n1", vcore=4)
+    script = cluster(n1={"vcore": 4})
     script.ask("app", "k", vcore=1)
     script.schedule()
     script.ask("app", "g", gpu=1, vcore=1)
@@ -233,19 +169,14 @@ def test_a_resource_type_that_turns_up_later_lengthens_every_book() -> None:
     script.node("n1", NodeInfo.UPDATE, vcore=4, disk=1)
     assert nodes_of(script.schedule()) == ["n1"]
     partition = script.scheduler.partition()
-    assert partition.registry.mapping(partition.root.allocated) == {
-        "vcore": 2,
-        "gpu": 1,
-        "disk": 1,
-    }
+    used = partition.registry.mapping(partition.root.allocated)
+    assert used == {"vcore": 2, "gpu": 1, "disk": 1}
 
 
 def test_the_board_forgets_a_long_log_and_still_knows_every_node() -> None:
     """A column that nobody looked at for thousands of changes is made anew."""
-    script = cluster()
+    script = cluster(**{f"n{at}": {"vcore": 10} for at in range(5)})
     script.check = False
-    for at in range(5):
-        script.node(f"n{at}", vcore=10)
     script.ask("app", "seldom", vcore=9)
     script.schedule(1)
     for at in range(1500):
@@ -311,49 +242,15 @@ def test_bits_come_one_by_one() -> None:
     assert list(bits_of(0)) == []
 
 
-def test_ranking_smallest_first_whatever_came_first() -> None:
-    ranking = Ranking()
-    a, b, c = Waiter(2), Waiter(1), Waiter(3)
-    for child in (a, b, c):
-        ranking.add(child)
-    assert ranking.first() is b
-    ranking.discard(b)
-    assert ranking.first() is a
-    ranking.discard(a)
-    ranking.discard(a)
-    assert ranking.first() is c
-    assert len(ranking) == 1
-
-
-def test_ranking_a_key_that_grew_is_found_out() -> None:
-    ranking = Ranking()
-    a, b = Waiter(1), Waiter(2)
-    ranking.add(a)
-    ranking.add(b)
-    a.key, a.rank = (5,), None
-    assert ranking.first() is b
-    b.key, b.rank = (1,), None
-    ranking.add(b)
-    assert ranking.first() is b
-
-
 def test_ranking_equal_keys_first_come_first() -> None:
     ranking = Ranking()
     first, second = Waiter(1), Waiter(1)
     ranking.add(first)
     ranking.add(second)
     assert ranking.first() is first
-
-
-def test_ranking_ties_by_the_beginning_of_the_key() -> None:
-    ranking = Ranking()
-    children = [Waiter(1, "c"), Waiter(2, "a"), Waiter(1, "a"), Waiter(1, "b"), Waiter(3, "z")]
-    for child in children:
-        ranking.add(child)
-    assert {child.key for child in ranking.tied(1)} == {(1, "a"), (1, "b"), (1, "c")}
-    assert ranking.first().key == (1, "a")
-    children[2].key, children[2].rank = (4, "a"), None
-    assert {child.key for child in ranking.tied(1)} == {(1, "b"), (1, "c")}
+    ranking.discard(second)
+    ranking.discard(second)
+    assert (ranking.first(), len(ranking)) == (first, 1)
 
 
 def test_ranking_against_sorting() -> None:
@@ -394,20 +291,6 @@ class Node(Level):
     def make_rank(self) -> tuple[Any, ...]:
         self.rank = (self.key,)
         return self.rank
-
-
-@pytest.mark.interpreted
-def test_level_tells_its_parent_of_the_first_and_the_last() -> None:
-    root = Node(0)
-    left, right = Node(2, root), Node(1, root)
-    a, b = Node(1, left), Node(2, right)
-    a.announce(Waiter(1), 0b11)
-    b.announce(Waiter(2), 0b01)
-    assert (root.demand_below, root.best(0b01), root.best(0b10)) == (0b11, right, left)
-    b.block(0b01)
-    assert (root.demand_below, root.best(0b01)) == (0b11, left)
-    a.block(0b11)
-    assert (root.demand_below, root.best(EVERY_BIT)) == (0, None)
 
 
 @pytest.mark.interpreted

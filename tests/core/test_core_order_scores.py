@@ -16,6 +16,8 @@ from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.ordering.scores import Scores
 from quadriga.sim.script import Script
 
+from .tree_side import tree
+
 pytestmark = pytest.mark.interpreted
 
 FEW = st.sampled_from((0.0, 0.25, 0.5, inf))
@@ -87,10 +89,7 @@ def test_blocks_and_a_short_log_change_no_decision(
     """Columns that are forgotten because the log is long are made anew when they are asked for."""
 
     def decided() -> list[str]:
-        rm = Script(
-            "partitions: [{name: default, nodesortpolicy: {type: " + policy + "},"
-            " queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
-        )
+        rm = Script(tree("a", partition=f"nodesortpolicy: {{type: {policy}}}"))
         for at in range(17):
             rm.node(f"n{at:02}", memory=50 + 10 * (at % 4), vcore=40)
         rm.app("app", queue="root.a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+import pytest
 from event_lines import RecordReader
 
 from quadriga.si import NodeInfo
@@ -51,13 +52,6 @@ def gang(
     keys = [f"{name}{at}" for at in range(members)]
     ask(script, name, *keys, group="g", placeholder=True, vcore=vcore)
     return script.schedule()
-
-
-def pair(script: Script, **second: Any) -> None:
-    """A gang of two asks for one vcore each; the second one has something of its own."""
-    script.app("g", "root.high", gang={"vcore": 2})
-    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
-    ask(script, "g", "g1", group="g", placeholder=True, vcore=1, **second)
 
 
 def story(script: Script) -> str:
@@ -115,32 +109,54 @@ def test_g3_a_failed_attempt_is_repeated_after_a_change() -> None:
     assert len(after(script, 10)) == 3
 
 
-def test_g3_nobody_goes_if_the_gang_exceeds_the_guarantee_of_its_queue() -> None:
-    script = filled(ATOMIC, nodes=2)
-    gang(script, 5)
-    assert after(script) == []
-    assert story(script) == (
-        "root.high would be vcore=1 above what is guaranteed to it with all members, "
-        "so the gang may not preempt (5.9)"
-    )
-
-
-def test_g3_large_members_get_whole_nodes() -> None:
-    """Two members of two vcores each: victims are chosen node by node."""
-    script = filled(ATOMIC, nodes=2)
-    gang(script, 2, 2)
-    assert len(after(script)) == 4
-    assert started(script) == 2
-
-
-def test_g3_members_of_several_sizes() -> None:
-    script = filled(ATOMIC.replace("vcore: 4m", "vcore: 6m"), nodes=2, size=4)
-    script.app("g", "root.high", gang={"vcore": 5})
-    ask(script, "g", "s0", "s1", group="small", placeholder=True, vcore=1)
-    ask(script, "g", "large", group="large", placeholder=True, vcore=3)
+@pytest.mark.parametrize(
+    ("sizes", "victims"),
+    [
+        # two members of two vcores each: victims are chosen node by node
+        ({"large0": 2, "large1": 2}, 4),
+        ({"small0": 1, "small1": 1, "large": 3}, 5),
+    ],
+)
+def test_g3_members_of_several_sizes(sizes: dict[str, int], victims: int) -> None:
+    script = filled(ATOMIC.replace("vcore: 4m", "vcore: 6m"), nodes=2)
+    script.app("g", "root.high", gang={"vcore": sum(sizes.values())})
+    for key, vcore in sizes.items():
+        ask(script, "g", key, group=f"of{vcore}", placeholder=True, vcore=vcore)
     script.schedule()
-    assert len(after(script)) == 5
-    assert started(script) == 3
+    assert len(after(script)) == victims
+    assert started(script) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("second", "config", "why"),
+    [
+        (
+            {"others": False},
+            ATOMIC,
+            "the preemption policy of a member does not let it preempt others",
+        ),
+        # victims have no higher priority than any member
+        ({"priority": -1}, ATOMIC, ""),
+        # a fence keeps victims outside
+        ({}, ATOMIC.replace("delay: 1s", "delay: 1s, preemption.policy: fence"), ""),
+        (
+            {"vcore": 4},
+            ATOMIC,
+            "root.high would be vcore=1 above what is guaranteed to it with all members, "
+            "so the gang may not preempt (5.9)",
+        ),
+    ],
+)
+def test_g3_nobody_goes_unless_every_member_may_preempt(
+    second: dict[str, Any], config: str, why: str
+) -> None:
+    script = filled(config, nodes=2)
+    script.app("g", "root.high", gang={"vcore": 2})
+    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
+    ask(script, "g", "g1", group="g", placeholder=True, **{"vcore": 1, **second})
+    assert after(script, 60) == []
+    if why:
+        assert story(script) == why
 
 
 def test_g3_the_room_of_the_victims_is_for_the_gang_alone() -> None:
@@ -170,19 +186,6 @@ def test_g3_the_delay_counts_from_the_last_member() -> None:
     assert len(after(script, 0.5)) == 2
 
 
-def test_g3_every_member_must_be_allowed_to_preempt() -> None:
-    script = filled(ATOMIC, nodes=2)
-    pair(script, others=False)
-    assert after(script, 5) == []
-    assert story(script) == "the preemption policy of a member does not let it preempt others"
-
-
-def test_g3_victims_have_no_higher_priority_than_any_member() -> None:
-    script = filled(ATOMIC, nodes=2)
-    pair(script, priority=-1)
-    assert after(script, 5) == []
-
-
 def test_g3_a_gang_does_not_preempt_where_that_is_disabled() -> None:
     script = filled(ATOMIC.replace("name: default", f"name: default, {NEVER}"), nodes=2)
     gang(script, 2)
@@ -190,12 +193,6 @@ def test_g3_a_gang_does_not_preempt_where_that_is_disabled() -> None:
     assert story(script) == "preemption is disabled in this partition"
     script.configure(ATOMIC)
     assert len(after(script, 0)) == 2
-
-
-def test_g3_a_fence_keeps_victims_outside() -> None:
-    script = filled(ATOMIC.replace("delay: 1s", "delay: 1s, preemption.policy: fence"), nodes=2)
-    gang(script, 2)
-    assert after(script, 60) == []
 
 
 def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
@@ -260,9 +257,6 @@ def test_g3_after_a_soft_timeout_the_members_preempt_together() -> None:
     assert started(script) == 2
 
 
-# -- required nodes --------------------------------------------------------------------------------
-
-
 def daemons(script: Script, *nodes: str) -> list[str]:
     """The victims of a gang with one member for each of these nodes, in a queue without guarantee."""
     script.app("g", "root.other", gang={"vcore": len(nodes)})
@@ -307,9 +301,6 @@ def test_g3_required_nodes_and_others_in_one_gang() -> None:
     assert len(after(script)) == 3
     script.confirm(PREEMPTED)
     assert "g/on-n2-0 on n2 placeholder of b" in news(script.schedule())
-
-
-# -- predicates and bounds -------------------------------------------------------------------------
 
 
 def test_g3_predicates_choose_the_nodes_of_the_members() -> None:

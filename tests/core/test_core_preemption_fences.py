@@ -9,16 +9,7 @@ import pytest
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import (
-    ENFORCED,
-    after,
-    ask,
-    filled,
-    news,
-    preempted,
-    reserved,
-    victims,
-)
+from .preemption_side import ENFORCED, after, ask, filled, news, preempted, reserved, victims
 from .tree_side import below, tree
 
 
@@ -131,9 +122,6 @@ def test_2_21_no_victims_while_the_leaf_is_the_fence() -> None:
     assert "max" in check.text
     script.release("high", "kept1-0")
     assert after(script, 15) == ["low/n1-3-0"]
-
-
-# -- opting out ------------------------------------------------------------------------------------
 
 
 def opted_out(*, low: str = "", root: str = "", most: int = 8) -> str:

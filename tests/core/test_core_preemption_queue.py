@@ -1,8 +1,19 @@
-"""When preemption is tried, tried again, and given up (5.9, 2.8); and preemption after a restart (I7)."""
+"""When preemption is tried, tried again, and given up (5.9, 2.8); preemption after a restart (I7).
+
+What was taken from an application is remembered of it, whatever ends the allocation that was asked back:
+the confirmation, a stop by the resource manager, the node's removal, the application's.
+"""
 
 from __future__ import annotations
 
-from quadriga.si import Allocation, RegisterResourceManagerRequest
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quadriga.core.views import Views
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
 from quadriga.sim.script import Script, resource
 
 from .preemption_side import (
@@ -39,9 +50,6 @@ def test_2_8_ten_attempts_in_a_leaf_and_round() -> None:
     script = of_all_sizes()
     script.schedule()  # an unlimited call goes on until all have tried
     assert len(script.scheduler.partition().failed_preemptions.by_shape) == 25
-
-
-# -- failed preemptions ----------------------------------------------------------------------------
 
 
 def deadlines(script: Script, seconds: float) -> list[float]:
@@ -108,9 +116,6 @@ def test_5_9_an_ask_of_a_higher_priority_tries_again() -> None:
     assert victims(script, "urgent", priority=5) == ["low/d-0"]
 
 
-# -- restarts --------------------------------------------------------------------------------------
-
-
 def test_i7_a_victim_reported_after_a_restart_may_be_preempted_again() -> None:
     """Nothing is remembered of the release: it runs, and the ask preempts again."""
     script = filled(size=4)
@@ -143,3 +148,62 @@ def test_r3_a_late_confirmation_after_a_restart_is_a_stop() -> None:
     assert news(script.schedule()) == ["high/h-0 on n1"]
     script.confirm(PREEMPTED)
     assert preempting(script, "root.low") == {}
+
+
+# -- victims of an application ---------------------------------------------------------------------
+
+ENDS: dict[str, Callable[[Script], object]] = {
+    "confirmed": lambda script: script.confirm(PREEMPTED),
+    "stopped": lambda script: script.release("low", "n1-3-0"),
+    "node removed": lambda script: script.node("n1", NodeInfo.DECOMISSION),
+    "application removed": lambda script: script.remove_app("low"),
+}
+
+
+def asked_back() -> Script:
+    """One of the four allocations of ``low`` is evicted for ``high``."""
+    script = filled()
+    script.advance(10)
+    assert victims(script) == ["low/n1-3-0"]
+    return script
+
+
+def test_2_8_an_application_counts_its_victims() -> None:
+    script = asked_back()
+    low, high = (script.scheduler.application(name) for name in ("low", "high"))
+    assert (low.preempting, low.preempted) == (1, 0)
+    assert (high.preempting, high.preempted) == (0, 0)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_2_8_a_victim_keeps_its_reason_whatever_ends_it(end: str) -> None:
+    script = asked_back()
+    low: Any = script.scheduler.application("low")
+    taken = low.allocations["n1-3-0"]
+    ENDS[end](script)
+    assert taken.state == (
+        allocation_fsm.PREEMPTED if end == "confirmed" else allocation_fsm.COMPLETED
+    )
+    assert taken.reason == allocation_fsm.PREEMPTION
+    assert taken.message.endswith("to run ask: h")
+    assert (low.preempting, low.preempted) == (0, 1)
+    partition = script.scheduler.partition()
+    views = Views(script.scheduler)
+    history = views.application(partition.name, "low")["resourceHistory"]
+    assert [each["vcore"] for each in history["preemptedResource"].values()] == [11]  # 1 for 11 s
+    assert script.scheduler.check() == []
+
+
+def test_2_8_the_number_of_victims_outlasts_the_application() -> None:
+    script = asked_back()
+    script.remove_app("low")
+    ended = next(iter(script.scheduler.partition().ended))
+    assert (ended.app_id, ended.preempted, ended.reason) == ("low", 1, "application removed")
+
+
+def test_2_8_an_application_without_victims_counts_none() -> None:
+    script = filled()
+    low: Any = script.scheduler.application("low")
+    script.release("low", "n1-3-0")
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert (low.preempting, low.preempted) == (0, 0)

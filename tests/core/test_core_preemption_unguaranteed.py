@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from quadriga.core import Options
 from quadriga.sim.script import Script
 
-from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
+from .preemption_side import (
+    TWO_QUEUES,
+    after,
+    ask,
+    cluster,
+    explained,
+    filled,
+    news,
+    preempted,
+    reserved,
+    victims,
+)
+from .tree_side import below, most, tree
 
-LOW_HAS_NONE = TWO_QUEUES.replace(", resources: {guaranteed: {vcore: 2m}}", "")
+LOW_HAS_NONE = TWO_QUEUES.replace("low, resources: {guaranteed: {vcore: 2m}}", "low")
 
 
-def queues(*lines: str) -> str:
-    """A configuration with these lines below root."""
-    head = "partitions:\n- name: default\n  queues:\n  - name: root\n    submitacl: '*'\n    properties:"
-    return f"{head} {{preemption.delay: 1s}}\n    queues:\n" + "\n".join(
-        f"    {line}" for line in lines
-    )
+def queues(*each: str) -> str:
+    """A configuration with these queues below root, and a delay of one second everywhere."""
+    return tree(*each, root="submitacl: '*', properties: {preemption.delay: 1s}")
 
 
-def explained(script: Script, app: str, key: str) -> str:
-    checks = script.scheduler.explain(app, key).checks
-    return next(check.text for check in checks if check.about == "preemption")
+def granted(vcore: int, limit: int = 0, more: str = "") -> str:
+    """Resources of a queue, to follow its name; and properties."""
+    own = f"max: {{vcore: {limit}m}}, " if limit else ""
+    properties = f", properties: {{{more}}}" if more else ""
+    return f", resources: {{{own}guaranteed: {{vcore: {vcore}m}}}}{properties}"
+
+
+FENCE = "preemption.policy: fence"
 
 
 class Jobs:
@@ -37,14 +52,12 @@ class Jobs:
         for number, size in enumerate(sizes, 1):
             self.script.node(f"n{number}", vcore=size)
 
-    def submit(
-        self, app: str, queue: str, tasks: int, *, vcore: int = 1, **more: bool | int
-    ) -> None:
+    def submit(self, app: str, queue: str, tasks: int, *, vcore: int = 1, **more: Any) -> None:
         if app not in self.script.scheduler.partition().applications:
             self.script.app(app, f"root.{queue}")
         for _ in range(tasks):
             self.tasks += 1
-            ask(self.script, app, f"{app}-{self.tasks}", vcore=vcore, **more)  # type: ignore[arg-type]
+            ask(self.script, app, f"{app}-{self.tasks}", vcore=vcore, **more)
         self.script.schedule()
 
     def run(self, seconds: int = 120) -> dict[str, int]:
@@ -65,9 +78,7 @@ class Jobs:
 
 def test_5_9_a_queue_without_a_guarantee_loses_what_another_one_has_a_right_to() -> None:
     script = filled(LOW_HAS_NONE)
-    ask(script, "high", "h", vcore=1)
-    script.advance(1)
-    assert preempted(script.schedule()) == ["low/n1-3-0"]
+    assert victims(script) == ["low/n1-3-0"]
     script.confirm()
     assert "high/h-0 on n1" in news(script.schedule())
 
@@ -91,9 +102,7 @@ def test_5_9_it_loses_no_more_than_the_guarantee_of_the_other() -> None:
 def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
     """Otherwise each would find that the queue is still below its guarantee."""
     script = filled(LOW_HAS_NONE.replace("4m", "2m"), nodes=4)
-    ask(script, "high", *(f"h{n}" for n in range(4)), vcore=1)
-    script.advance(1)
-    assert len(preempted(script.schedule())) == 2
+    assert len(victims(script, *(f"h{n}" for n in range(4)))) == 2
     assert sorted(reserved(script).values()) == ["high/h0", "high/h1"]
     text = explained(script, "high", "h2")
     assert text.startswith(
@@ -101,21 +110,14 @@ def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
     )
     script.confirm()
     assert len(news(script.schedule())) == 2
-    script.advance(60)
-    assert preempted(script.schedule()) == []
+    assert after(script, 60) == []
 
 
 def test_5_9_when_such_an_ask_is_withdrawn_another_one_may_preempt() -> None:
     script = filled(LOW_HAS_NONE.replace("4m", "1m"), nodes=2)
-    ask(script, "high", "h0", "h1", vcore=1)
-    script.advance(1)
-    assert len(preempted(script.schedule())) == 1
+    assert len(victims(script, "h0", "h1")) == 1
     script.release_ask("high", "h0")
-    script.advance(15)
-    assert len(preempted(script.schedule())) == 1
-
-
-# -- what is protected -----------------------------------------------------------------------------
+    assert len(after(script, 15)) == 1
 
 
 def test_5_9_no_victim_takes_its_queue_below_its_guarantee() -> None:
@@ -127,74 +129,49 @@ def test_5_9_no_victim_takes_its_queue_below_its_guarantee() -> None:
 
 
 def test_5_9_nor_for_a_type_of_which_it_has_no_more_than_guaranteed() -> None:
-    config = TWO_QUEUES.replace("{vcore: 2m}", "{vcore: 2m, memory: 4}")
-    script = Script(config)
-    for leaf in ("low", "high"):
-        script.app(leaf, f"root.{leaf}")
-    script.node("n1", vcore=4, memory=8)
+    script = cluster(TWO_QUEUES.replace("{vcore: 2m}", "{vcore: 2m, memory: 4}"), 4, memory=8)
     ask(script, "low", *"abcd", vcore=1, memory=1)
     script.schedule()
-    ask(script, "high", "h", vcore=1)
-    script.advance(100)
-    assert script.schedule() == []
+    assert victims(script, seconds=100) == []
     ask(script, "low", "e", memory=1)  # now it has one memory more
     script.schedule()
-    script.advance(15)
-    assert preempted(script.schedule()) == ["low/d-0"]
+    assert after(script, 15) == ["low/d-0"]
 
 
 def test_5_9_a_type_that_the_guarantee_does_not_name_is_not_protected() -> None:
-    config = TWO_QUEUES.replace("{vcore: 2m}", "{gpu: 4}")
-    script = Script(config)
-    for leaf in ("low", "high"):
-        script.app(leaf, f"root.{leaf}")
-    script.node("n1", vcore=4, gpu=4)
+    script = cluster(TWO_QUEUES.replace("{vcore: 2m}", "{gpu: 4}"), 4, gpu=4)
     ask(script, "low", "with", gpu=1, vcore=1)
     ask(script, "low", "a", "b", "c", vcore=1)
     script.schedule()
     ask(script, "high", *"wxyz", vcore=1)
     gone = []
     for _ in range(100):
-        script.advance(1)
-        gone += preempted(script.schedule())
+        gone += after(script)
         script.confirm()
     assert gone == ["low/c-0", "low/b-0", "low/a-0"]
 
 
 def test_5_9_only_a_guarantee_for_something_that_is_asked_for_gives_the_right() -> None:
     script = filled(LOW_HAS_NONE.replace("{vcore: 4m}", "{memory: 4}"))
-    ask(script, "high", "h", vcore=1)
-    script.advance(100)
-    assert script.schedule() == []
-    text = "nothing of what it asks for is guaranteed to root.high (5.9)"
-    assert explained(script, "high", "h") == text
+    assert victims(script, seconds=100) == []
+    assert explained(script) == "nothing of what it asks for is guaranteed to root.high (5.9)"
 
 
-# -- guarantees on several levels ------------------------------------------------------------------
-
-INSIDE = queues(
-    "- name: top",
-    "  resources: {guaranteed: {vcore: 4m}}",
-    "  queues:",
-    "  - {name: owner, resources: {guaranteed: {vcore: 2m}}}",
-    "  - {name: guest}",
-    "- {name: other}",
-)
+INSIDE = queues(f"top{granted(4)}, {below('owner' + granted(2), 'guest')}", "other")
 
 
-def test_5_9_a_queue_takes_its_guarantee_from_others_below_the_same_parent() -> None:
-    """The guarantee of their parent protects neither from the other."""
-    jobs = Jobs(INSIDE, 4)
-    jobs.submit("guest", "top.guest", 4)
+@pytest.mark.parametrize("size", [4, 6])
+def test_5_9_a_queue_takes_its_guarantee_from_others_below_the_same_parent(size: int) -> None:
+    """The guarantee of their parent protects neither from the other, also where it uses more."""
+    jobs = Jobs(INSIDE, size)
+    jobs.submit("guest", "top.guest", size)
     jobs.submit("owner", "top.owner", 4)
-    assert jobs.run() == {"guest": 2, "owner": 2}
+    assert jobs.run() == {"guest": size - 2, "owner": 2}
 
 
 def test_5_9_the_guarantee_of_a_parent_is_taken_from_outside_only() -> None:
     """Below it, queues without a guarantee do not preempt one another."""
-    config = INSIDE.replace(
-        "  - {name: owner, resources: {guaranteed: {vcore: 2m}}}", "  - {name: owner}"
-    )
+    config = queues(f"top{granted(4)}, {below('owner', 'guest')}", "other")
     jobs = Jobs(config, 3)
     jobs.submit("guest", "top.guest", 3)
     jobs.submit("owner", "top.owner", 3)
@@ -210,21 +187,8 @@ def test_5_9_the_guarantee_of_a_parent_is_taken_from_outside_only() -> None:
     )
 
 
-def test_5_9_a_parent_above_its_guarantee_still_shares_inside() -> None:
-    jobs = Jobs(INSIDE, 6)
-    jobs.submit("guest", "top.guest", 6)
-    jobs.submit("owner", "top.owner", 3)
-    assert jobs.run() == {"guest": 4, "owner": 2}
-
-
 def test_5_9_victims_leave_every_queue_above_them_its_guarantee() -> None:
-    config = queues(
-        "- {name: high, resources: {guaranteed: {vcore: 6m}}}",
-        "- name: top",
-        "  resources: {guaranteed: {vcore: 4m}}",
-        "  queues: [{name: a}, {name: b}]",
-    )
-    jobs = Jobs(config, 6)
+    jobs = Jobs(queues("high" + granted(6), f"top{granted(4)}, {below('a', 'b')}"), 6)
     jobs.submit("a", "top.a", 3)
     jobs.submit("b", "top.b", 3)
     jobs.submit("high", "high", 6)
@@ -233,29 +197,16 @@ def test_5_9_victims_leave_every_queue_above_them_its_guarantee() -> None:
     assert running["a"] + running["b"] == 4
 
 
-# -- nobody preempts back --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("inside", ["", "guaranteed: {vcore: 8m}"], ids=["alone", "in a parent"])
+@pytest.mark.parametrize("inside", ["", granted(8)], ids=["alone", "in a parent"])
 def test_5_9_queues_without_a_guarantee_do_not_preempt_each_other(inside: str) -> None:
-    config = queues(
-        "- name: top",
-        f"  resources: {{{inside}}}",
-        "  queues: [{name: a}, {name: b}]",
-    )
-    jobs = Jobs(config, 4, 4)
+    jobs = Jobs(queues(f"top{inside}, {below('a', 'b')}"), 4, 4)
     jobs.submit("a", "top.a", 8)
     jobs.submit("b", "top.b", 8)
     assert jobs.run(300) == {"a": 8, "b": 0}
 
 
 def test_5_9_tasks_that_come_back_preempt_nobody() -> None:
-    config = queues(
-        "- {name: a, resources: {guaranteed: {vcore: 3m}}}",
-        "- {name: b, resources: {guaranteed: {vcore: 2m}}}",
-        "- {name: c}",
-        "- {name: d, resources: {guaranteed: {gpu: 1}}}",
-    )
+    config = queues("a" + granted(3), "b" + granted(2), "c", "d, resources: {guaranteed: {gpu: 1}}")
     jobs = Jobs(config, *[2] * 4)
     for name in "dcba":
         jobs.submit(name, name, 8)
@@ -267,18 +218,17 @@ def test_5_9_tasks_that_come_back_preempt_nobody() -> None:
 
 # -- the examples of YuniKorn's documentation ------------------------------------------------------
 
+TENANTS = (
+    "normal" + granted(3),
+    "high" + granted(3, more="priority.offset: '1000'"),
+    "low, properties: {priority.offset: '-1000'}",
+)
 EXAMPLE = queues(
-    "- name: sandbox",
-    "  resources: {max: {vcore: 10m}}",
-    "  queues:",
-    "  - name: tenants",
-    "    properties: {preemption.policy: fence}",
-    "    queues:",
-    "    - {name: normal, resources: {guaranteed: {vcore: 3m}}}",
-    "    - {name: high, resources: {guaranteed: {vcore: 3m}}, properties: {priority.offset: '1000'}}",
-    "    - {name: low, properties: {priority.offset: '-1000'}}",
-    "  - name: system",
-    "    queues: [{name: low, properties: {priority.offset: '-9999'}}]",
+    f"sandbox{most(10)}, "
+    + below(
+        f"tenants, properties: {{{FENCE}}}, {below(*TENANTS)}",
+        "system, " + below("low, properties: {priority.offset: '-9999'}"),
+    )
 )
 
 
@@ -301,27 +251,16 @@ def test_5_9_priorities_with_a_fence_as_in_yunikorns_example(nodes: tuple[int, .
 
 @pytest.mark.parametrize("nodes", [(30,), (3,) * 10], ids=str)
 def test_5_9_yunikorns_table_of_guarantees(nodes: tuple[int, ...]) -> None:
-    one = "max: {vcore: 10m}, guaranteed: {vcore: 5m}"
-    config = queues(
-        "- name: normal",
-        "  resources: {max: {vcore: 12m}}",
-        f"  queues: [{{name: one, resources: {{{one}}}}}, {{name: two, resources: {{{one}}}}}]",
-    )
-    jobs = Jobs(config, *nodes)
+    leaves = below("one" + granted(5, 10), "two" + granted(5, 10))
+    jobs = Jobs(queues(f"normal{most(12)}, {leaves}"), *nodes)
     jobs.submit("one", "normal.one", 10)
     jobs.submit("two", "normal.two", 10)
     assert Counter(jobs.run()) == {"one": 7, "two": 5}
 
 
 def test_5_9_yunikorns_table_of_queues_that_opt_out() -> None:
-    one = "resources: {max: {vcore: 8m}, guaranteed: {vcore: 3m}}"
-    config = queues(
-        "- name: classes",
-        "  resources: {max: {vcore: 16m}}",
-        "  queues:",
-        *(f"  - {{name: {name}, {one}}}" for name in ("one", "two", "three")),
-    )
-    jobs = Jobs(config, 16)
+    leaves = below(*(name + granted(3, 8) for name in ("one", "two", "three")))
+    jobs = Jobs(queues(f"classes{most(16)}, {leaves}"), 16)
     jobs.submit("one", "classes.one", 8)
     jobs.submit("two", "classes.two", 8, itself=False)
     jobs.submit("three", "classes.three", 8)
@@ -329,16 +268,12 @@ def test_5_9_yunikorns_table_of_queues_that_opt_out() -> None:
 
 
 def test_5_9_yunikorns_table_of_priorities() -> None:
-    row = "resources: {{max: {{vcore: {}m}}, guaranteed: {{vcore: 6m}}}}, properties: {{priority.offset: '{}'}}"
-    config = queues(
-        "- name: all",
-        "  resources: {max: {vcore: 18m}}",
-        "  queues:",
-        f"  - {{name: high, {row.format(10, 100)}}}",
-        f"  - {{name: normal, {row.format(18, 0)}}}",
-        f"  - {{name: low, {row.format(10, -100)}}}",
+    leaves = below(
+        "high" + granted(6, 10, "priority.offset: '100'"),
+        "normal" + granted(6, 18),
+        "low" + granted(6, 10, "priority.offset: '-100'"),
     )
-    jobs = Jobs(config, 18)
+    jobs = Jobs(queues(f"all{most(18)}, {leaves}"), 18)
     jobs.submit("normal", "all.normal", 6, vcore=3)
     jobs.submit("high", "all.high", 5, vcore=3)
     jobs.submit("low", "all.low", 5, vcore=3)
@@ -351,26 +286,13 @@ def test_5_9_yunikorns_table_of_priorities() -> None:
 
 
 def test_5_9_yunikorns_table_of_fences() -> None:
-    config = queues(
-        "- name: rt",
-        "  properties: {preemption.policy: fence}",
-        "  resources: {max: {vcore: 30m}}",
-        "  queues:",
-        "  - name: ten-a",
-        "    properties: {preemption.policy: fence}",
-        "    resources: {max: {vcore: 15m}, guaranteed: {vcore: 5m}}",
-        "    queues:",
-        "    - {name: one, resources: {max: {vcore: 15m}, guaranteed: {vcore: 2m}}}",
-        "    - name: two",
-        "      properties: {preemption.policy: fence}",
-        "      resources: {max: {vcore: 15m}, guaranteed: {vcore: 2m}}",
-        "  - name: ten-b",
-        "    properties: {preemption.policy: fence}",
-        "    resources: {max: {vcore: 15m}, guaranteed: {vcore: 10m}}",
-        "    queues: [{name: three, resources: {max: {vcore: 15m}, guaranteed: {vcore: 10m}}}]",
-        "  - {name: sys, resources: {max: {vcore: 15m}, guaranteed: {vcore: 10m}}}",
+    tenants = (
+        f"ten-a{granted(5, 15, FENCE)}, "
+        + below("one" + granted(2, 15), "two" + granted(2, 15, FENCE)),
+        f"ten-b{granted(10, 15, FENCE)}, " + below("three" + granted(10, 15)),
+        "sys" + granted(10, 15),
     )
-    jobs = Jobs(config, 30)
+    jobs = Jobs(queues(f"rt{most(30)}, properties: {{{FENCE}}}, {below(*tenants)}"), 30)
     jobs.submit("one", "rt.ten-a.one", 15)
     jobs.submit("two", "rt.ten-a.two", 15)
     jobs.submit("three", "rt.ten-b.three", 15)

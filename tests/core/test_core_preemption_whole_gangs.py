@@ -6,36 +6,28 @@ from random import Random
 
 import pytest
 
-from quadriga.si import TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import ask, news, preempted, reserved
+from .preemption_side import PREEMPTED, ask, news, preempted, reserved
+from .tree_side import tree
 
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 
-QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {{gang.admission: atomic}}
-        queues:
-          - name: left
-            resources: {{guaranteed: {{vcore: {0}m}}}}
-          - name: right
-            resources: {{guaranteed: {{vcore: {1}m, memory: {2}}}}}
-          - name: high
-            properties: {{preemption.delay: 1s}}
-            resources: {{guaranteed: {{vcore: {3}m, memory: {4}}}}}
-"""
+def queues(left: int, right: int, memory: int, *high: int) -> str:
+    return tree(
+        f"left, resources: {{guaranteed: {{vcore: {left}m}}}}",
+        f"right, resources: {{guaranteed: {{vcore: {right}m, memory: {memory}}}}}",
+        "high, properties: {preemption.delay: 1s},"
+        f" resources: {{guaranteed: {{vcore: {high[0]}m, memory: {high[1]}}}}}",
+        root="submitacl: '*', properties: {gang.admission: atomic}",
+    )
 
 
 def crowded(rng: Random) -> Script:
     """A full cluster, and a gang in ``high`` that has waited for the delay."""
     amounts = (rng.randint(0, 3), rng.randint(0, 3), rng.randint(0, 4))
-    script = Script(QUEUES.format(*amounts, rng.randint(4, 9), rng.randint(12, 24)))
+    script = Script(queues(*amounts, rng.randint(4, 9), rng.randint(12, 24)))
+    script.check = False
     nodes = [f"n{number}" for number in range(rng.randint(2, 4))]
     for node in nodes:
         script.node(node, vcore=rng.randint(3, 6), memory=rng.randint(6, 12))
@@ -55,8 +47,9 @@ def crowded(rng: Random) -> Script:
     for number in range(rng.randint(2, 5)):
         at = rng.randrange(len(shapes))
         tags = {TAG_REQUIRED_NODE: rng.choice(nodes)} if rng.random() < 0.08 else {}
-        more = {"group": f"s{at}", "placeholder": True, "tags": tags, **shapes[at]}
-        ask(script, "g", f"g{number}", **more)  # type: ignore[arg-type]
+        group = f"s{at}"
+        ask(script, "g", f"g{number}", group=group, placeholder=True, tags=tags, **shapes[at])
+    script.check = True
     return script
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from core_world import later, queues, scripted, serve
 
 from quadriga.core.model.application import Application
 from quadriga.si import (
@@ -25,12 +26,18 @@ from quadriga.si.constants import (
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
-QUOTA = ONE_QUEUE + "            resources: {max: {vcore: 2}}\n"
+QUOTA = queues("default", default="resources: {max: {vcore: 2}}")
 
 
-@pytest.fixture(params=["design", "k8shim"])
-def script(request: pytest.FixtureRequest) -> Script:
-    script = Script(extra={"si.messageOrder": request.param})
+@pytest.fixture
+def script(order: str) -> Script:
+    return scripted(ONE_QUEUE, "app", order=order, vcore=10_000)
+
+
+def after(seconds: int) -> Script:
+    """Such a script at a time."""
+    script = Script()
+    script.advance(seconds)
     script.node("n1", vcore=10_000)
     script.app("app")
     return script
@@ -76,26 +83,23 @@ def used(script: Script) -> tuple[int, int, int]:
 # -- the same again --------------------------------------------------------------------------------
 
 
-def test_2_20_a_repeated_report_changes_nothing(script: Script) -> None:
-    assert report(script, ran("a"))[-1] == "new app/a-0 on n1"
+@pytest.mark.parametrize("asked", [False, True])
+def test_2_20_a_repeated_report_changes_nothing(script: Script, asked: bool) -> None:
+    """Nor does the report of what was allocated here."""
+    if asked:
+        serve(script, "app", "a", vcore=1000)
+        assert report(script, ran("a", uuid="")) == []
+    else:
+        assert report(script, ran("a"))[-1] == "new app/a-0 on n1"
+    assert report(script, ran("a")) == []
     assert report(script, ran("a"), ran("a")) == []
     assert used(script) == (1000, 1000, 1000)
 
 
-def test_2_20_the_report_of_what_was_allocated_here_changes_nothing(script: Script) -> None:
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
-    assert report(script, ran("a")) == []
-    assert report(script, ran("a", uuid="")) == []
-    assert used(script) == (1000, 1000, 1000)
-
-
 def test_x12_a_key_alone_names_the_one_allocation_that_it_has(script: Script) -> None:
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    serve(script, "app", "a", vcore=1000)
     script.release("app", "a-0")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    serve(script, "app", "a", vcore=1000)
     assert list(app(script).allocations) == ["a-1"]
     assert report(script, ran("a", 3000, uuid="")) == []
     assert list(app(script).allocations) == ["a-1"]
@@ -105,11 +109,14 @@ def test_x12_a_key_alone_names_the_one_allocation_that_it_has(script: Script) ->
 # -- another size ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [500, 4000])
-def test_2_20_an_allocation_changes_its_size_in_all_books(script: Script, size: int) -> None:
+@pytest.mark.parametrize("size", [500, 4000, 12_000])
+def test_2_20_v2_an_allocation_changes_its_size_in_all_books(script: Script, size: int) -> None:
+    """It may exceed the node."""
     report(script, ran("a"), ran("b"))
     assert report(script, ran("a", size)) == []
     assert used(script) == (size + 1000,) * 3
+    node = script.scheduler.partition().nodes["n1"]
+    assert vcore(script, node.available) == 10_000 - size - 1000
     assert app(script).state == "Running"
     script.release("app", "a-0")
     assert used(script) == (1000, 1000, 1000)
@@ -117,35 +124,21 @@ def test_2_20_an_allocation_changes_its_size_in_all_books(script: Script, size: 
 
 def test_2_20_the_new_size_may_have_other_types(script: Script) -> None:
     report(script, ran("a"))
-    report(script, ran("a", 1000, extra={"gpu": 2}))
-    assert script.scheduler.partition().registry.mapping(app(script).allocated) == {
-        "vcore": 1000,
-        "gpu": 2,
-    }
-    report(script, ran("a", 1000))
-    assert script.scheduler.partition().registry.mapping(app(script).allocated) == {"vcore": 1000}
+    for more in ({"gpu": 2}, {}):
+        report(script, ran("a", extra=more))
+        registry = script.scheduler.partition().registry
+        assert registry.mapping(app(script).allocated) == {"vcore": 1000, **more}
 
 
 def test_2_20_growth_asks_no_quota_and_counts_against_it() -> None:
-    script = Script(QUOTA)
-    script.node("n1", vcore=10_000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    script = scripted(QUOTA, "app", vcore=10_000)
+    serve(script, "app", "a", vcore=1000)
     assert report(script, ran("a", 3000)) == []
     assert used(script) == (3000, 3000, 3000)
-    script.ask("app", "b", vcore=500)
-    assert script.schedule() == []
+    assert serve(script, "app", "b", vcore=500) == []
     # what shrinks gives back to those who wait
     assert report(script, ran("a", 1500)) == []
     assert script.schedule() == ["new app/b-0 on n1"]
-
-
-def test_v2_growth_may_exceed_the_node(script: Script) -> None:
-    report(script, ran("a"))
-    assert report(script, ran("a", 12_000)) == []
-    node = script.scheduler.partition().nodes["n1"]
-    assert vcore(script, node.available) == -2000
 
 
 def test_2_20_what_others_of_its_ask_get_stays_the_same(script: Script) -> None:
@@ -158,8 +151,7 @@ def test_2_20_what_others_of_its_ask_get_stays_the_same(script: Script) -> None:
 
 def test_2_20_a_placeholder_changes_its_size(script: Script) -> None:
     script.app("g", gang={"vcore": 3000})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     assert app(script, "g").state == "Accepted"
     assert report(script, ran("p0", 2000, app="g", group="tg", placeholder=True)) == [
         "g Running (run)"
@@ -167,16 +159,18 @@ def test_2_20_a_placeholder_changes_its_size(script: Script) -> None:
     assert vcore(script, app(script, "g").allocated_placeholder) == 3000
 
 
-def test_2_20_one_that_is_on_its_way_back_cannot_change(script: Script) -> None:
+def test_2_20_i8_what_a_replacement_in_flight_is_about_cannot_change(script: Script) -> None:
     script.app("g", gang={"vcore": 1000})
-    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("g", "real", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "p", group="tg", placeholder=True, vcore=1000)
+    serve(script, "g", "real", group="tg", vcore=1000)
     (line,) = report(script, ran("p", 500, app="g", group="tg", placeholder=True))
     assert line == "rejected allocation g/p: is Releasing and cannot change"
     # but it may be reported as it is
     assert report(script, ran("p", app="g", group="tg", placeholder=True)) == []
+    (by_uuid,) = report(script, ran("real", app="g", group="tg"))
+    (by_key,) = report(script, ran("real", app="g", group="tg", uuid="real-7"))
+    assert "replacement in flight" in by_uuid
+    assert "takes over a placeholder" in by_key
     assert script.confirm(REPLACED) == ["new g/real-0 on n1"]
 
 
@@ -243,28 +237,13 @@ def test_i8_a_reservation_ends_with_its_ask(script: Script) -> None:
     script.ask("app", "before", vcore=5000)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=10_000)
     script.schedule()
-    script.ask("app", "a", vcore=10_000)
-    script.schedule()
-    script.advance(2)
-    script.schedule()
+    serve(script, "app", "a", vcore=10_000)
+    later(script, 2)
     partition = script.scheduler.partition()
     assert partition.nodes["n1"].reservation is not None
     report(script, ran("a", 10_000))
     assert partition.nodes["n1"].reservation is None
     assert not partition.reservations
-
-
-def test_i8_the_key_of_a_replacement_in_flight_is_taken(script: Script) -> None:
-    script.app("g", gang={"vcore": 1000})
-    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("g", "real", group="tg", vcore=1000)
-    script.schedule()
-    (by_uuid,) = report(script, ran("real", app="g", group="tg"))
-    (by_key,) = report(script, ran("real", app="g", group="tg", uuid="real-7"))
-    assert "replacement in flight" in by_uuid
-    assert "takes over a placeholder" in by_key
-    assert script.confirm(REPLACED) == ["new g/real-0 on n1"]
 
 
 def test_i8_a_placeholder_is_not_the_pod_of_a_real_ask(script: Script) -> None:
@@ -279,10 +258,7 @@ def test_i8_a_placeholder_is_not_the_pod_of_a_real_ask(script: Script) -> None:
 @pytest.mark.parametrize("tag", [CREATION_TIME, TAG_CREATION_TIME])
 def test_2_11_age_comes_from_the_tag(tag: str) -> None:
     """So what was old before a restart is old after it, and the application with it."""
-    script = Script()
-    script.advance(1000)
-    script.node("n1", vcore=10_000)
-    script.app("app")
+    script = after(1000)
     assert app(script).submitted == 1000 * 10**9
     report(script, ran("a", tags={tag: "400"}), ran("b", tags={tag: "300"}), ran("c"))
     created = {uuid: a.ask.created // 10**9 for uuid, a in app(script).allocations.items()}
@@ -296,10 +272,7 @@ def test_2_11_age_comes_from_the_tag(tag: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "9" * 30, "99999"])
 def test_2_11_a_tag_that_says_nothing_is_left_aside(text: str) -> None:
-    script = Script()
-    script.advance(1000)
-    script.node("n1", vcore=10_000)
-    script.app("app")
+    script = after(1000)
     report(script, ran("a", tags={CREATION_TIME: text}))
     assert app(script).allocations["a-0"].ask.created == 1000 * 10**9
 
@@ -323,15 +296,11 @@ def test_2_8_a_recovered_daemon_still_belongs_to_its_node(script: Script) -> Non
 
 
 def test_2_11_recovery_knows_no_limit_of_users() -> None:
-    script = Script(
-        ONE_QUEUE + "            limits: [{limit: one, users: ['*'], maxresources: {vcore: 1}}]\n"
-    )
-    script.node("n1", vcore=10_000)
-    script.app("app")
+    limits = "limits: [{limit: one, users: ['*'], maxresources: {vcore: 1}}]"
+    script = scripted(queues("default", default=limits), "app", vcore=10_000)
     heard = report(script, ran("a"), ran("b"), ran("c"))
     assert sum(line.startswith("new") for line in heard) == 3
-    script.ask("app", "d", vcore=100)
-    assert script.schedule() == []
+    assert serve(script, "app", "d", vcore=100) == []
     for key in "abc":
         script.release("app", f"{key}-0")
     assert script.schedule()[-1] == "new app/d-0 on n1"

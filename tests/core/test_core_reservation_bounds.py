@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
+from core_world import later, launch, queues, serve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,29 +20,21 @@ from .preemption_side import ask as ask_in
 
 HOUR = 3600
 
-QUEUES = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {{reservation.max.share: {share}}}
-        queues:
-          - name: default
-"""
+
+def sharing(share: str) -> str:
+    return queues("default", root=f"properties: {{reservation.max.share: {share}}}")
 
 
-def full(nodes: int, share: str = "10%", size: int = 2) -> Script:
+def full(nodes: int, share: str = "10%", size: int = 2, **more: Any) -> Script:
     """Nodes filled with single vcores of ``other``: the asks of nobody else fit.
 
     A draining node with much room keeps root's capacity from being what is short.
     """
-    script = Script(QUEUES.format(share=share))
+    script = Script(sharing(share), **more)
     script.app("other")
     for number in range(1, nodes):
         script.node(f"n{number}", vcore=size)
-        script.ask("other", *(f"n{number}-{n}" for n in range(size)), priority=9, vcore=1)
-        script.schedule()
+        serve(script, "other", *(f"n{number}-{n}" for n in range(size)), priority=9, vcore=1)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
     return script
 
@@ -50,8 +44,7 @@ def waits(script: Script, *apps: str, seconds: float = 2, **more: int) -> None:
     for app in apps:
         script.app(app)
         script.ask(app, "big", vcore=2, **more)
-    script.advance(seconds)
-    script.schedule()
+    later(script, seconds)
 
 
 def holders(script: Script) -> list[str]:
@@ -73,21 +66,18 @@ def test_q7_at_most_a_share_of_the_nodes_and_at_least_one_is_reserved(
     assert holders(script) == [f"app-{number}" for number in range(expected)]
 
 
-def test_q7_the_next_one_reserves_when_a_reservation_is_used() -> None:
+@pytest.mark.parametrize("used", [True, False])
+def test_q7_the_next_one_reserves_when_a_reservation_is_used_or_taken_back(used: bool) -> None:
     script = full(5)
     waits(script, "first", "second", "third")
     assert reserved(script) == {"n1": "first/big"}
-    script.release("other", "n1-0-0")
-    script.release("other", "n1-1-0")
-    assert news(script.schedule()) == ["first/big-0 on n1"]
-    assert holders(script) == ["second"]
-
-
-def test_q7_the_next_one_reserves_when_the_ask_is_taken_back() -> None:
-    script = full(5)
-    waits(script, "first", "second")
-    script.release_ask("first", "big")
-    script.schedule()
+    if used:
+        script.release("other", "n1-0-0")
+        script.release("other", "n1-1-0")
+        assert news(script.schedule()) == ["first/big-0 on n1"]
+    else:
+        script.release_ask("first", "big")
+        script.schedule()
     assert holders(script) == ["second"]
 
 
@@ -115,12 +105,12 @@ def test_q7_the_configuration_changes_the_share() -> None:
     script = full(10, "30%")
     waits(script, "first", "second", "third", "fourth")
     assert holders(script) == ["first", "second", "third"]
-    script.configure(QUEUES.format(share="20%"))
+    script.configure(sharing("20%"))
     assert holders(script) == ["first", "second"]
-    script.configure(QUEUES.format(share="unlimited"))
+    script.configure(sharing("unlimited"))
     script.schedule()
     assert holders(script) == ["first", "fourth", "second", "third"]
-    script.configure(QUEUES.format(share="10%"))
+    script.configure(sharing("10%"))
     script.schedule()
     assert holders(script) == ["first"]
 
@@ -128,21 +118,13 @@ def test_q7_the_configuration_changes_the_share() -> None:
 def test_q7_unlimited_is_as_without_bounds() -> None:
     """Equal asks reserve a node each then, as in YuniKorn."""
     by_property = full(5, "unlimited")
-    by_option = Script(options=Options(journal_size=None, bound_reservations=False))
-    for script in (by_property, by_option):
-        if script is by_option:
-            script.app("other")
-            for number in range(1, 5):
-                script.node(f"n{number}", vcore=2)
-                script.ask("other", f"n{number}", vcore=2)
-                script.schedule()
-            script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
+    unbounded = Options(journal_size=None, bound_reservations=False)
+    for script in (by_property, full(5, options=unbounded)):
         script.app("app")
         script.ask("app", *"abc", vcore=2)
-        script.advance(2)
-        script.schedule()
+        later(script, 2)
         assert holders(script) == ["app"] * 3
-    by_property.configure(QUEUES.format(share="100%"))
+    by_property.configure(sharing("100%"))
     assert reserved(by_property) == {"n1": "app/a"}
 
 
@@ -155,8 +137,7 @@ def test_q7_equal_asks_of_an_application_have_one_node() -> None:
     script.ask("app", "a", "b", vcore=2)
     script.ask("app", "repeated", repeat=3, vcore=2)
     script.ask("app", "small", vcore=1)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert sorted(reserved(script).values()) == ["app/a", "app/small"]
     script.release_ask("app", "a")
     script.schedule()
@@ -170,8 +151,7 @@ def test_q7_the_highest_priority_is_first_and_then_the_oldest() -> None:
     script.advance(1)
     script.ask("app", "young", priority=3, vcore=2)
     script.ask("app", "younger", priority=3, vcore=1)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert list(reserved(script).values()) == ["app/young"]
     script.release_ask("app", "young")
     script.schedule()
@@ -185,8 +165,7 @@ def test_q7_an_ask_that_predicates_refused_keeps_its_node_as_the_only_one_of_its
     script = full(5, "100%")
     script.app("app")
     script.ask("app", "a", "b", vcore=2)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert reserved(script) == {"n1": "app/a"}
     script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: "taint")
     script.release("other", "n2-0-0")
@@ -222,8 +201,7 @@ def test_q7_a_node_that_was_reserved_in_vain_is_left_alone_as_long_as_it_was_hel
     script = full(3)
     waits(script, "first", "second")
     assert reserved(script) == {"n1": "first/big"}
-    script.advance(HOUR)
-    script.schedule()
+    later(script, HOUR)
     assert reserved(script) == {"n2": "second/big"}  # and not n1, which comes first in node order
     script.release_ask("second", "big")
     script.schedule()
@@ -236,40 +214,14 @@ def test_q7_a_node_that_was_reserved_in_vain_is_left_alone_as_long_as_it_was_hel
 
 
 def test_q7_others_run_on_a_node_that_is_left_alone() -> None:
+    """It is forgotten with the node."""
     script = full(2)
     waits(script, "first")
-    script.advance(HOUR)
-    script.schedule()
+    later(script, HOUR)
     assert reserved(script) == {}
     script.release("other", "n1-0-0")
-    script.app("small")
-    script.ask("small", "s", vcore=1)
-    assert news(script.schedule()) == ["small/s-0 on n1"]
-
-
-def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
-    script = full(9)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=2)
-    script.advance(2)
-    script.schedule()
-    waits(script, "later")
-    assert list(reserved(script).values()) == ["app/a"]
-    script.advance(HOUR)
-    script.schedule()
-    assert holders(script) == ["later"]
-    script.release_ask("later", "big")
-    script.schedule()
-    assert reserved(script) == {}
-    script.advance(HOUR)
-    script.schedule()
-    assert list(reserved(script).values()) == ["app/a"]
-
-
-def test_q7_a_node_that_leaves_is_forgotten() -> None:
-    script = full(2)
-    waits(script, "first")
-    script.advance(HOUR)
+    assert news(launch(script, "small", "s", vcore=1)) == ["small/s-0 on n1"]
+    assert script.scheduler.partition().reservation_bounds.barred
     script.node("n1", NodeInfo.DECOMISSION)
     script.advance(2 * HOUR)
     script.node("n1", vcore=1)
@@ -277,18 +229,31 @@ def test_q7_a_node_that_leaves_is_forgotten() -> None:
     assert not script.scheduler.partition().reservation_bounds.barred
 
 
+def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
+    script = full(9)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    later(script, 2)
+    waits(script, "later")
+    assert list(reserved(script).values()) == ["app/a"]
+    later(script, HOUR)
+    assert holders(script) == ["later"]
+    script.release_ask("later", "big")
+    script.schedule()
+    assert reserved(script) == {}
+    later(script, HOUR)
+    assert list(reserved(script).values()) == ["app/a"]
+
+
 def test_q7_foreign_usage_counts_as_staying() -> None:
     """Only what was allocated here is sure to end."""
     script = Script()
     script.node("n1", occupied={"vcore": 2}, vcore=4)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
-    script.app("other")
-    script.ask("other", "x", vcore=2)
-    script.schedule()
+    launch(script, "other", "x", vcore=2)
     script.app("app")
     script.ask("app", "large", vcore=3)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert reserved(script) == {}
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 1})
     script.schedule()
@@ -315,12 +280,10 @@ def test_q7_a_node_where_others_are_evicted_is_always_reserved() -> None:
     script = filled(TWO_QUEUES, nodes=3, size=2)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
     ask_in(script, "high", "late", others=False, vcore=2)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert list(reserved(script).values()) == ["high/late"]
     ask_in(script, "high", "a", "b", vcore=1)
-    script.advance(1)
-    assert len(preempted(script.schedule())) == 2
+    assert len(preempted(later(script, 1))) == 2
     assert sorted(reserved(script).values()) == ["high/a", "high/b", "high/late"]
 
 
@@ -334,13 +297,10 @@ def half_free(runtime: str = "100", reserved_for: str = "big") -> Script:
     script = Script()
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.node("n1", vcore=4)
-    script.app("other")
-    script.ask("other", "x", tags={RUNTIME: runtime} if runtime else {}, vcore=2)
-    script.schedule()
+    launch(script, "other", "x", tags={RUNTIME: runtime} if runtime else {}, vcore=2)
     script.app(reserved_for)
     script.ask(reserved_for, "b", vcore=4)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     assert reserved(script) == {"n1": f"{reserved_for}/b"}
     script.app("small")
     return script
@@ -348,8 +308,7 @@ def half_free(runtime: str = "100", reserved_for: str = "big") -> Script:
 
 def test_q7_an_ask_that_ends_before_the_room_is_needed_may_use_it() -> None:
     script = half_free()
-    script.ask("small", "long", tags={RUNTIME: "104"}, vcore=1)
-    assert script.schedule() == []  # 98 s are left
+    assert serve(script, "small", "long", tags={RUNTIME: "104"}, vcore=1) == []  # 98 s are left
     script.ask("small", "short", tags={RUNTIME: "96"}, vcore=1)
     assert news(script.schedule()) == ["small/short-0 on n1"]
     assert reserved(script) == {"n1": "big/b"}
@@ -359,21 +318,20 @@ def test_q7_an_ask_that_ends_before_the_room_is_needed_may_use_it() -> None:
     assert news(script.schedule())[0] == "big/b-0 on n1"
 
 
-def test_q7_without_the_tag_the_reservation_holds() -> None:
-    script = half_free()
-    script.ask("small", "s", vcore=1)
-    assert script.schedule() == []
-
-
-def test_q7_the_reservation_holds_where_something_may_end_at_any_moment() -> None:
-    """What does not say when it ends, is told to have ended, or is about to go."""
-    script = half_free("")
-    script.ask("small", "s", tags={RUNTIME: "1"}, vcore=1)
-    assert script.schedule() == []
-    script = half_free("50")
-    script.advance(50)
-    script.ask("small", "s", tags={RUNTIME: "1"}, vcore=1)
-    assert script.schedule() == []
+@pytest.mark.parametrize(
+    ("others", "later", "own"),
+    [
+        pytest.param("100", 0, "", id="it does not say when it ends"),
+        pytest.param("", 0, "1", id="what runs does not say when it ends"),
+        pytest.param("50", 50, "1", id="what runs should have ended"),
+        pytest.param("100", 40, "60", id="58 s are left"),
+    ],
+)
+def test_q7_the_reservation_holds(others: str, later: int, own: str) -> None:
+    """Where the room may be needed at any moment, or before the ask ends."""
+    script = half_free(others)
+    script.advance(later)
+    assert serve(script, "small", "s", tags={RUNTIME: own} if own else {}, vcore=1) == []
 
 
 def test_q7_the_application_may_tell_for_its_asks() -> None:
@@ -384,39 +342,17 @@ def test_q7_the_application_may_tell_for_its_asks() -> None:
     assert news(script.schedule()) == ["brief/s-0 on n1"]
 
 
-def test_q7_time_that_passes_makes_the_room_useless() -> None:
-    script = half_free()
-    script.advance(40)
-    script.ask("small", "s", tags={RUNTIME: "60"}, vcore=1)
-    assert script.schedule() == []  # 58 s are left
-
-
 def test_q7_a_reservation_that_a_quota_holds_up_lends_its_node_until_it_is_given_up() -> None:
-    config = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-            resources: {max: {vcore: 4m}}
-          - name: b
-"""
-    script = Script(config)
+    script = Script(queues("a", "b", a="resources: {max: {vcore: 4m}}"))
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.node("n1", vcore=4)
     script.app("app", "root.a")
     script.app("more", "root.a")
-    script.app("other", "root.b")
-    script.ask("other", "x", vcore=4)
-    script.schedule()
+    launch(script, "other", "x", vcore=4, queue="root.b")
     script.ask("app", "big", vcore=4)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     script.node("n2", vcore=1)
-    script.ask("more", "m", vcore=1)
-    script.schedule()
+    serve(script, "more", "m", vcore=1)
     assert reserved(script) == {"n1": "app/big"}
     script.app("small", "root.b")
     script.ask("small", "long", tags={RUNTIME: "7200"}, vcore=1)
@@ -435,12 +371,10 @@ def test_q7_what_is_lent_in_one_call_does_not_lend_more() -> None:
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.node("n1", vcore=6)
     script.app("small", tags={RUNTIME: "200"})
-    script.ask("small", "own", vcore=3)
-    script.schedule()
+    serve(script, "small", "own", vcore=3)
     script.app("big")
     script.ask("big", "b", vcore=6)
-    script.advance(2)
-    script.schedule()
+    later(script, 2)
     script.ask("small", "s1", "s2", tags={RUNTIME: "96"}, vcore=1)
     script.ask("small", "long", tags={RUNTIME: "208"}, vcore=1)
     assert news(script.schedule()) == ["small/s1-0 on n1", "small/s2-0 on n1"]
@@ -460,8 +394,7 @@ def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
 def test_q7_predicates_are_asked_about_a_lent_node() -> None:
     script = half_free()
     script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: "taint")
-    script.ask("small", "s", tags={RUNTIME: "60"}, vcore=1)
-    assert script.schedule() == []
+    assert serve(script, "small", "s", tags={RUNTIME: "60"}, vcore=1) == []
     script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: None)
     assert news(script.schedule()) == ["small/s-0 on n1"]
 
@@ -469,10 +402,8 @@ def test_q7_predicates_are_asked_about_a_lent_node() -> None:
 def test_q7_a_node_required_by_an_ask_is_not_lent() -> None:
     script = half_free()
     script.release_ask("big", "b")
-    script.ask("big", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, preempt=(True, False), vcore=4)
-    script.schedule()
-    script.ask("small", "s", tags={RUNTIME: "1"}, vcore=1)
-    assert news(script.schedule()) == []
+    serve(script, "big", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, preempt=(True, False), vcore=4)
+    assert news(serve(script, "small", "s", tags={RUNTIME: "1"}, vcore=1)) == []
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", " 7", "1234567890", "\u0663"])
@@ -480,8 +411,7 @@ def test_q7_a_runtime_that_is_no_number_of_seconds_is_ignored(text: str) -> None
     script = half_free()
     script.app("odd", tags={RUNTIME: text})
     script.ask("odd", "s", vcore=1)
-    script.ask("small", "s", tags={RUNTIME: text}, vcore=1)
-    assert script.schedule() == []
+    assert serve(script, "small", "s", tags={RUNTIME: text}, vcore=1) == []
     about_app, about_ask = [note for _, note in script.scheduler.notes]
     assert about_app.startswith(
         f"tag expected.runtime of application odd is ignored: {text!r} is no"
@@ -509,7 +439,7 @@ STEPS = st.lists(
 def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]]) -> None:
     """Counted here from the nodes alone; that each group counts right is one of the invariants."""
     share = "34%"
-    script = Script(QUEUES.format(share=share))
+    script = Script(sharing(share))
     for app in range(4):
         script.app(f"app-{app}")
     for at, (what, *more) in enumerate(steps):
@@ -535,7 +465,7 @@ def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]
             script.node(f"n{more[0]}", NodeInfo.DECOMISSION)
         elif what == "configure":
             share = str(more[0])
-            script.configure(QUEUES.format(share=share))
+            script.configure(sharing(share))
         script.schedule()
         kept = [n.reservation.ask for n in partition.nodes.values() if n.reservation is not None]
         if share != "unlimited":

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from core_world import scripted, state
 
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import APPLICATION
@@ -17,19 +18,13 @@ from quadriga.si import (
     RemoveApplicationRequest,
     UserGroupInformation,
 )
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
-ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])
+from .tree_side import below, tree
+
 NAMES = pytest.mark.parametrize("names", ["quadriga", "yunikorn"])
 YUNIKORN = {"Waiting": "Completing", "Killing": "Failing", "Killed": "Failed"}
-
-
-def tree(*queues: str, root: str = "submitacl: '*'") -> str:
-    """A partition with these queues below root, each in YAML flow."""
-    children = ", ".join(queues)
-    return (
-        f"partitions: [{{name: default, queues: [{{name: root, {root}, queues: [{children}]}}]}}]"
-    )
+NOBODY = UserGroupInformation()
 
 
 def add(app_id: str = "app", queue: str = "root.default", **fields: Any) -> AddApplicationRequest:
@@ -49,10 +44,6 @@ def rejected(script: Script, request: AddApplicationRequest) -> str:
     return line.removeprefix(start)
 
 
-def state(script: Script, app: str = "app") -> str:
-    return script.scheduler.application(app).state
-
-
 def updates(script: Script) -> list[tuple[str, str, str, int]]:
     return [
         (u.applicationID, u.state, u.message, u.stateTransitionTimestamp)
@@ -68,16 +59,16 @@ def updates(script: Script) -> list[tuple[str, str, str, int]]:
 def test_i20_x34_an_accepted_application_is_new_until_its_first_ask() -> None:
     script = Script()
     assert submit(script, add()) == ["accepted app"]
-    assert state(script) == "New"
+    assert state(script, "app") == "New"
     assert script.advance(365 * 86400) == []
-    assert state(script) == "New"
+    assert state(script, "app") == "New"
     assert script.ask("app", "a", vcore=1) == ["app Accepted (ask)"]
 
 
 def test_m5_one_response_says_who_is_accepted_and_who_is_rejected() -> None:
     script = Script()
     script.messages.clear()
-    submit(script, add("a"), add("a"), add("b"), add("c", ugi=UserGroupInformation()))
+    submit(script, add("a"), add("a"), add("b"), add("c", ugi=NOBODY))
     ((_, response),) = script.messages
     assert [a.applicationID for a in response.accepted] == ["a", "b"]
     assert [r.applicationID for r in response.rejected] == ["a", "c"]
@@ -85,28 +76,28 @@ def test_m5_one_response_says_who_is_accepted_and_who_is_rejected() -> None:
 
 def test_m5_add_comes_before_remove() -> None:
     script = Script()
-    message = ApplicationRequest(
-        rmID="rm", new=[add()], remove=[RemoveApplicationRequest(applicationID="app")]
-    )
+    removal = RemoveApplicationRequest(applicationID="app")
+    message = ApplicationRequest(rmID="rm", new=[add()], remove=[removal])
     assert script.send(message)[0] == "accepted app"
-    assert state(script) == "Killed"  # X31: from New
+    assert state(script, "app") == "Killed"  # X31: from New
 
 
 def test_2_4_the_texts_of_rejections() -> None:
+    """The user is looked at before the id, and the id before the queue."""
     script = Script(
         tree(
-            "{name: a, resources: {max: {memory: 40, vcore: 4}}}",
-            "{name: f, properties: {application.sort.policy: fair}}",
-            "{name: p, queues: [{name: q}]}",
+            "a, resources: {max: {memory: 40, vcore: 4}}",
+            "f, properties: {application.sort.policy: fair}",
+            "p, " + below("q"),
         )
     )
-    assert rejected(script, add(queue="root.a", ugi=UserGroupInformation())) == (
-        "empty user cannot resolve"
-    )
     submit(script, add("dup", "root.a"))
-    assert rejected(script, add("dup", "root.a")) == (
-        "adding application dup to partition [rm]default, but application already existed"
-    )
+    for name, queue in (("x", "root.a"), ("dup", "root.a"), ("x", "root.nope")):
+        assert rejected(script, add(name, queue, ugi=NOBODY)) == "empty user cannot resolve"
+    for queue in ("root.a", "root.nope"):
+        assert rejected(script, add("dup", queue)) == (
+            "adding application dup to partition [rm]default, but application already existed"
+        )
     for queue in ("root.nope", "root.p", "", "root"):
         assert rejected(script, add("x", queue)).startswith(
             "failed to place application x: application rejected: no placement rule matched"
@@ -123,46 +114,40 @@ def test_2_4_the_texts_of_rejections() -> None:
     assert "applicationID" in rejected(script, add("", "root.a"))
 
 
-def test_2_4_the_user_is_looked_at_before_the_id_and_the_queue() -> None:
-    script = Script()
-    submit(script, add())
-    for queue in ("root.default", "root.nope"):
-        request = add(queue=queue, ugi=UserGroupInformation())
-        assert rejected(script, request) == "empty user cannot resolve"
-
-
-def test_2_4_the_id_is_looked_at_before_the_queue() -> None:
-    script = Script(tree("{name: a}"))
-    submit(script, add("app", "root.a"))
-    assert "already existed" in rejected(script, add("app", "root.nope"))
-
-
 def test_2_4_a_rejected_application_is_remembered_and_its_id_is_free() -> None:
-    script = Script(tree("{name: a}"))
+    script = Script(tree("a"))
     reason = rejected(script, add("app", "root.nope"))
     app = script.scheduler.application("app")
     assert (app.state, app.rejected_message) == ("Rejected", reason)
     assert submit(script, add("app", "root.a")) == ["accepted app"]
-    assert state(script) == "New"
+    assert state(script, "app") == "New"
     # X34: nobody is told of Rejected as a state
     assert updates(script) == []
     script.advance(72 * 3600)
     assert list(script.scheduler.partition().ended) == []
 
 
-def test_2_3_names_of_queues() -> None:
-    script = Script(tree("{name: a}", "{name: x_dot_y}", "{name: p, queues: [{name: q}]}"))
-    places = {"a": "root.a", "ROOT.A": "root.a", "x.y": "root.x_dot_y", "root.p.Q": "root.p.q"}
+@pytest.mark.parametrize(
+    ("config", "places"),
+    [
+        (
+            tree("a", "x_dot_y", "p, " + below("q")),
+            {"a": "root.a", "ROOT.A": "root.a", "x.y": "root.x_dot_y", "root.p.Q": "root.p.q"},
+        ),
+        # root.default takes whoever finds no queue
+        (
+            tree("default", "p, " + below("q")),
+            dict.fromkeys(
+                ["", "root.nope", "root.p", "root", "nope.nope", "root.."], "root.default"
+            ),
+        ),
+    ],
+)
+def test_2_3_names_of_queues(config: str, places: dict[str, str]) -> None:
+    script = Script(config)
     for number, (name, path) in enumerate(places.items()):
         assert submit(script, add(f"app-{number}", name)) == [f"accepted app-{number}"]
         assert script.scheduler.application(f"app-{number}").queue.path == path
-
-
-def test_2_3_root_default_takes_whoever_finds_no_queue() -> None:
-    script = Script(tree("{name: default}", "{name: p, queues: [{name: q}]}"))
-    for number, name in enumerate(["", "root.nope", "root.p", "root", "nope.nope", "root.."]):
-        submit(script, add(f"app-{number}", name))
-        assert script.scheduler.application(f"app-{number}").queue.path == "root.default"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +164,7 @@ def test_2_3_root_default_takes_whoever_finds_no_queue() -> None:
         ("lead", [], "root.open", False),
         ("ann", [], "root.p.shut", False),
         ("anybody", [], "root.p.all", True),
+        ("bob", [], "root.nope", False),  # root.default has its own rights
     ],
 )
 def test_2_17_submit_and_admin_rights_count_here_and_above(
@@ -186,8 +172,9 @@ def test_2_17_submit_and_admin_rights_count_here_and_above(
 ) -> None:
     script = Script(
         tree(
-            "{name: open, submitacl: 'ann dev', adminacl: boss}",
-            "{name: p, submitacl: lead, queues: [{name: shut}, {name: all, submitacl: '*'}]}",
+            "default, submitacl: dan",
+            "open, submitacl: 'ann dev', adminacl: boss",
+            "p, submitacl: lead, " + below("shut", "all, submitacl: '*'"),
             root="adminacl: super",
         )
     )
@@ -198,36 +185,24 @@ def test_2_17_submit_and_admin_rights_count_here_and_above(
         assert "no placement rule matched" in rejected(script, request)
 
 
-def test_2_17_root_default_has_its_own_rights() -> None:
-    script = Script(tree("{name: default, submitacl: ann}", root="adminacl: super"))
-    assert "no placement rule matched" in rejected(script, add(queue="root.nope"))
-
-
-def test_i24_groups_may_be_empty() -> None:
+def test_i24_groups_may_be_empty_and_for_a_forced_application_the_user() -> None:
     script = Script()
-    request = add(ugi=UserGroupInformation(user="ann", groups=[]))
-    assert submit(script, request) == ["accepted app"]
+    assert submit(script, add(ugi=UserGroupInformation(user="ann"))) == ["accepted app"]
     assert script.scheduler.application("app").groups_of_user == ()
+    forced = add("forced", ugi=NOBODY, tags={"application.create.force": "true"})
+    assert submit(script, forced) == ["accepted forced"]
+    assert script.scheduler.application("forced").user == "nobody"
 
 
 def test_x33_a_draining_queue_takes_no_applications() -> None:
-    script = Script(tree("{name: a}", "{name: b}"))
+    script = Script(tree("a", "b"))
     submit(script, add("one", "root.b"))
-    script.configure(tree("{name: a}"))
+    script.configure(tree("a"))
     assert "root.b is Draining" in rejected(script, add("two", "root.b"))
 
 
-def test_a_forced_application_needs_no_user() -> None:
-    script = Script()
-    request = add(ugi=UserGroupInformation(), tags={"application.create.force": "true"})
-    assert submit(script, request) == ["accepted app"]
-    assert script.scheduler.application("app").user == "nobody"
-
-
 def test_i22_tags_of_the_application_are_not_those_of_its_asks() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.node("n2", vcore=1000)
+    script = scripted(nodes=("n1", "n2"), vcore=1000)
     tags = {"yunikorn.apache.org/requiredNode": "n2", "yunikorn.apache.org/allowPreemption": "no"}
     submit(script, add(tags=tags))
     script.ask("app", "a", vcore=1000)
@@ -237,48 +212,42 @@ def test_i22_tags_of_the_application_are_not_those_of_its_asks() -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1, -(2**63)])
 def test_i22_an_application_without_a_timeout_runs_for_ever(timeout: int) -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = scripted(vcore=1000)
     submit(script, add(executionTimeoutMilliSeconds=timeout))
     script.ask("app", "a", vcore=1000)
     script.schedule()
     script.advance(10 * 365 * 86400)
-    assert state(script) == "Running"
+    assert state(script, "app") == "Running"
+
+
+def half_a_gang(script: Script, app: str, style: str, seconds: int) -> None:
+    """A gang gets one of its two placeholders until it times out."""
+    script.app(app, gang={"vcore": 2000}, style=style, timeout_ms=seconds * 1000)
+    script.ask(app, "p", "q", group="g", placeholder=True, vcore=1000)
+    script.schedule()
+    script.advance(seconds)
 
 
 @pytest.mark.parametrize(
     ("style", "hard"), [("Hard", True), ("hard", True), ("Soft", False), ("", False), ("x", False)]
 )
 def test_i21_the_gang_scheduling_style(style: str, hard: bool) -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app", gang={"vcore": 2000}, style=style, timeout_ms=1000)
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.advance(1)
-    assert state(script) == ("Killing" if hard else "Resuming")
+    script = scripted(vcore=1000)
+    half_a_gang(script, "app", style, 1)
+    assert state(script, "app") == ("Killing" if hard else "Resuming")
     script.confirm()
-    assert state(script) == ("Killed" if hard else "Accepted")
+    assert state(script, "app") == ("Killed" if hard else "Accepted")
 
 
-# -- removal ---------------------------------------------------------------------------------------
-
-
-@ORDERS
 def test_i23_m6_removing_an_application_removes_all_that_is_its(order: str) -> None:
-    script = Script(extra={"si.messageOrder": order})
-    script.node("n1", vcore=2000)
-    script.app("app")
+    script = scripted(ONE_QUEUE, "app", order=order, vcore=2000)
     script.ask("app", "a", "b", "c", vcore=1000)
     script.schedule()
     script.messages.clear()
     script.remove_app("app")
-    released = [m for _, m in script.messages if hasattr(m, "released")]
-    (response,) = released
-    assert [(r.UUID, r.message) for r in response.released] == [
-        ("a-0", "Application app Removed"),
-        ("b-0", "Application app Removed"),
-    ]
+    (response,) = [m for _, m in script.messages if hasattr(m, "released")]
+    removed = "Application app Removed"
+    assert [(r.UUID, r.message) for r in response.released] == [("a-0", removed), ("b-0", removed)]
     assert [u[1] for u in updates(script)] == ["Waiting", "Completed"]
     assert (script.messages[0].message is response) == (order == "design")
     partition = script.scheduler.partition()
@@ -301,9 +270,10 @@ def test_i23_removing_an_unknown_application_is_ignored() -> None:
 # -- X1, X34: names --------------------------------------------------------------------------------
 
 
-def run_through(script: Script) -> None:
-    """An application that runs, waits, comes back and completes; a gang that is killed."""
-    script.node("n1", vcore=1000)
+@NAMES
+def test_x1_x34_names_of_states_and_messages(names: str, order: str) -> None:
+    """An application that runs, waits, comes back and completes; a gang is killed, one resumes."""
+    script = scripted(order=order, extra={"si.stateNames": names}, vcore=1000)
     script.app("app")
     script.ask("app", "a", vcore=1000)
     script.schedule()
@@ -313,23 +283,9 @@ def run_through(script: Script) -> None:
     script.schedule()
     script.release("app", "b-0")
     script.advance(30)
-    script.app("hard", gang={"vcore": 2000}, style="Hard", timeout_ms=5000)
-    script.ask("hard", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.advance(5)
-    script.confirm()
-    script.app("soft", gang={"vcore": 2000}, style="Soft", timeout_ms=5000)
-    script.ask("soft", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.advance(5)
-    script.confirm()
-
-
-@NAMES
-@ORDERS
-def test_x1_x34_names_of_states_and_messages(names: str, order: str) -> None:
-    script = Script(extra={"si.stateNames": names, "si.messageOrder": order})
-    run_through(script)
+    for app, style in (("hard", "Hard"), ("soft", "Soft")):
+        half_a_gang(script, app, style, 5)
+        script.confirm()
     expected = [
         ("app", "Accepted", "ask", "runApplication", 0),
         ("app", "Running", "run", "runApplication", 0),
@@ -377,18 +333,11 @@ def test_x34_expiry_is_the_last_update_and_the_end_of_all_memory(names: str) -> 
 
 def test_i41_x1_every_state_has_its_event_number() -> None:
     assert set(EVENT_DETAIL) == set(APPLICATION.states)
+    by_number = (
+        "Rejected New Accepted Starting Running Waiting Completed Killing Killed Resuming Expired"
+    )
     assert {state: int(number) for state, number in EVENT_DETAIL.items()} == {
-        "New": 203,
-        "Accepted": 204,
-        "Starting": 205,
-        "Running": 206,
-        "Waiting": 207,
-        "Completed": 208,
-        "Killing": 209,
-        "Killed": 210,
-        "Rejected": 202,
-        "Resuming": 211,
-        "Expired": 212,
+        state: number for number, state in enumerate(by_number.split(), 202)
     }
     assert EventRecord.APP_COMPLETING == 207
 
@@ -396,60 +345,57 @@ def test_i41_x1_every_state_has_its_event_number() -> None:
 # -- X15: stateaware -------------------------------------------------------------------------------
 
 AWARE = tree(
-    "{name: aware, properties: {application.sort.policy: stateaware}}",
-    "{name: fifo}",
-    "{name: fair, properties: {application.sort.policy: fair}}",
+    "aware, properties: {application.sort.policy: stateaware}",
+    "fifo",
+    "fair, properties: {application.sort.policy: fair}",
 )
 
 
-def started(queue: str, tags: dict[str, str] | None = None) -> Script:
-    script = Script(AWARE)
-    script.node("n1", vcore=4000)
+def started(queue: str, tag: str | None = None) -> Script:
+    script = scripted(AWARE, vcore=4000)
+    tags = {} if tag is None else {"application.stateaware.disable": tag}
     script.app("app", f"root.{queue}", tags=tags)
     script.ask("app", "a", vcore=1000)
     script.schedule()
     return script
 
 
-@pytest.mark.parametrize("queue", ["fifo", "fair"])
-def test_x15_only_stateaware_queues_know_starting(queue: str) -> None:
-    assert state(started(queue)) == "Running"
+@pytest.mark.parametrize(
+    ("queue", "tag", "begins"),
+    [
+        ("fifo", None, "Running"),
+        ("fair", None, "Running"),
+        ("aware", None, "Starting"),
+        ("aware", "", "Starting"),  # an empty tag is none
+        *(("aware", tag, "Running") for tag in ("true", "false", "x")),
+    ],
+)
+def test_x15_only_stateaware_queues_know_starting(queue: str, tag: str | None, begins: str) -> None:
+    """The tag leaves it out, whatever its value."""
+    assert state(started(queue, tag), "app") == begins
 
 
-def test_x15_starting_becomes_running_with_the_second_allocation() -> None:
+def test_x15_starting_becomes_running_with_the_second_allocation_or_after_five_minutes() -> None:
     script = started("aware")
-    assert state(script) == "Starting"
     script.ask("app", "b", vcore=1000)
     assert script.schedule() == ["app Running (run)", "new app/b-0 on n1"]
     assert script.advance(300) == []
-
-
-def test_x15_starting_becomes_running_after_five_minutes() -> None:
     script = started("aware")
     script.advance(299.999)
-    assert state(script) == "Starting"
+    assert state(script, "app") == "Starting"
     assert script.advance(0.001) == ["app Running (run)"]
 
 
-@pytest.mark.parametrize("value", ["true", "false", "x"])
-def test_x15_the_tag_leaves_starting_out(value: str) -> None:
-    assert state(started("aware", {"application.stateaware.disable": value})) == "Running"
-
-
-def test_x15_an_empty_tag_is_no_tag() -> None:
-    assert state(started("aware", {"application.stateaware.disable": ""})) == "Starting"
-
-
 def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None:
-    script = Script(AWARE)
-    script.node("n1", vcore=9000)
+    script = scripted(AWARE, vcore=9000)
     for app in ("one", "two", "three"):
         script.app(app, "root.aware")
         script.ask(app, "a", vcore=1000)
     assert script.schedule() == ["one Starting (run)", "new one/a-0 on n1"]
     # a Starting one blocks the others also when it has nothing to ask for
+    script.advance(299)
     assert script.schedule() == []
-    script.advance(300)
+    script.advance(1)
     assert script.schedule() == ["two Starting (run)", "new two/a-0 on n1"]
     script.remove_app("two")
     assert script.schedule() == ["three Starting (run)", "new three/a-0 on n1"]
@@ -461,32 +407,38 @@ def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None
 def test_x15_the_timer_of_a_starting_that_is_over_is_stale() -> None:
     script = started("aware")
     script.release("app", "a-0")
-    assert state(script) == "Waiting"
+    assert state(script, "app") == "Waiting"
     script.advance(29)
     script.ask("app", "b", vcore=1000)
-    assert state(script) == "Running"
+    assert state(script, "app") == "Running"
     script.advance(300)
-    assert state(script) == "Running"
+    assert state(script, "app") == "Running"
 
 
 # -- 2.9: maxapplications --------------------------------------------------------------------------
 
+MOST = "maxapplications: 1"
 
-@pytest.mark.parametrize("level", ["leaf", "parent", "root"])
-def test_2_9_maxapplications_count_on_every_level(level: str) -> None:
-    most = "maxapplications: 1"
-    leaves = [f"{{name: {n}{', ' + most if level != 'never' else ''}}}" for n in "ab"]
-    if level == "leaf":
-        leaves = ["{name: a, maxapplications: 1}", "{name: b}"]
-    parent = f"{{name: p, {most if level != 'leaf' else 'parent: true'}, "
-    parent += f"queues: [{', '.join(leaves)}]}}"
-    root = "submitacl: '*'" + (f", {most}" if level == "root" else "")
-    script = Script(tree(parent, root=root))
-    script.node("n1", vcore=9000)
-    other = "a" if level == "leaf" else "b"
-    for app, leaf in (("one", "a"), ("two", other)):
+
+@pytest.mark.parametrize(
+    ("config", "second"),
+    [
+        (tree("p, " + below(f"a, {MOST}", "b")), "a"),
+        (tree(f"p, {MOST}, " + below(f"a, {MOST}", f"b, {MOST}")), "b"),
+        (
+            tree(
+                f"p, {MOST}, " + below(f"a, {MOST}", f"b, {MOST}"), root=f"submitacl: '*', {MOST}"
+            ),
+            "b",
+        ),
+    ],
+    ids=["leaf", "parent", "root"],
+)
+def test_2_9_maxapplications_count_on_every_level(config: str, second: str) -> None:
+    script = scripted(config, vcore=9000)
+    for app, leaf, priority in (("one", "a", 1), ("two", second, 0)):
         script.app(app, f"root.p.{leaf}")
-        script.ask(app, "k", vcore=1000)
+        script.ask(app, "k", priority=priority, vcore=1000)
     assert script.schedule() == ["one Running (run)", "new one/k-0 on n1"]
     assert state(script, "two") == "Accepted"
     # the first one is served on
@@ -502,8 +454,7 @@ def test_2_9_maxapplications_count_on_every_level(level: str) -> None:
 
 
 def test_2_9_a_gang_that_gathers_counts_and_frees_its_place_when_it_goes() -> None:
-    script = Script(tree("{name: p, maxapplications: 1, queues: [{name: a, maxapplications: 1}]}"))
-    script.node("n1", vcore=1000)
+    script = scripted(tree(f"p, {MOST}, " + below(f"a, {MOST}")), vcore=1000)
     script.app("gang", "root.p.a", gang={"vcore": 2000})
     script.app("app", "root.p.a")
     script.ask("gang", "p", "q", group="g", placeholder=True, vcore=1000)
@@ -516,22 +467,17 @@ def test_2_9_a_gang_that_gathers_counts_and_frees_its_place_when_it_goes() -> No
 
 
 def test_2_9_a_new_application_takes_no_place() -> None:
-    script = Script(tree("{name: a, maxapplications: 1}"))
-    script.node("n1", vcore=1000)
-    script.app("one", "root.a")
-    script.app("two", "root.a")
+    script = scripted(tree(f"a, {MOST}"), "one:root.a", "two:root.a", vcore=1000)
     script.ask("two", "k", vcore=1000)
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
 
 
 def test_x23_waiting_is_neither_allocated_nor_pending() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
+    script = scripted(ONE_QUEUE, "app", vcore=1000)
     script.ask("app", "a", "b", vcore=1000)
     script.schedule()
     script.release("app", "a-0")
-    assert state(script) == "Running"  # one ask is pending
+    assert state(script, "app") == "Running"  # one ask is pending
     script.schedule()
     script.release("app", "b-0")
-    assert state(script) == "Waiting"
+    assert state(script, "app") == "Waiting"

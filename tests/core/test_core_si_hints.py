@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from core_world import scripted
 
 from quadriga.si import (
     NodeInfo,
@@ -14,31 +15,38 @@ from quadriga.si import (
 )
 from quadriga.sim.script import Script
 
+from .tree_side import below, tree
+
 GIB = 1024**3
-ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])
+STATEAWARE = "properties: {application.sort.policy: stateaware}"
+ONE_RUNS = "maxapplications: 1"
 
 
-def tree(*queues: str) -> str:
-    children = ", ".join(queues)
-    return (
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
-        f"[{children}]}}]}}]"
-    )
+def cluster(vcore: int, of_queue: str = "", *apps: str, order: str = "") -> Script:
+    """One node, and applications (``app``) in ``root.q`` that ask for 1000 each where they are named."""
+    script = scripted(tree(f"q, {of_queue}" if of_queue else "q"), order=order, vcore=vcore)
+    for app in apps or ["app"]:
+        script.app(app, "root.q")
+        if apps:
+            script.ask(app, "a", vcore=1000)
+    return script
+
+
+def room(vcore: int) -> str:
+    return f"resources: {{max: {{vcore: {vcore}}}}}"
 
 
 def hints(script: Script) -> list[str]:
-    """One round, and the second after it."""
-    heard = script.schedule()
-    return [line for line in heard + script.advance(1) if line.startswith("FAILED")]
+    """One round, and the second after it: the asks that were told of."""
+    heard = script.schedule() + script.advance(1)
+    return [line.removeprefix("FAILED ") for line in heard if line.startswith("FAILED")]
 
 
 # -- the hint --------------------------------------------------------------------------------------
 
 
 def test_i38_an_ask_that_finds_no_node_is_told_of_once() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
+    script = cluster(1000)
     script.ask("app", "a", "b", vcore=1000)
     script.schedule()
     script.messages.clear()
@@ -53,23 +61,15 @@ def test_i38_an_ask_that_finds_no_node_is_told_of_once() -> None:
     )
     for _ in range(5):
         assert hints(script) == []
-
-
-def test_i38_a_node_that_comes_after_the_hint_serves_the_ask() -> None:
-    script = Script()
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.node("n1", vcore=500)
-    assert hints(script) == ["FAILED app/a"]
-    script.node("n2", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
+    script.ask("app", "b", vcore=2000)  # once more after a change
+    assert hints(script) == ["app/b"]
+    assert hints(script) == []
+    script.node("n2", vcore=2000)
+    assert script.schedule() == ["new app/b-0 on n2"]
 
 
 def test_i38_an_ask_that_is_served_in_time_is_not_told_of() -> None:
-    script = Script()
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.node("n1", vcore=500)
+    script = cluster(500, "", "app")
     script.schedule()
     script.node("n2", vcore=1000)
     script.schedule()
@@ -78,9 +78,7 @@ def test_i38_an_ask_that_is_served_in_time_is_not_told_of() -> None:
 
 def test_i38_asks_are_looked_at_when_there_is_nothing_more_to_decide() -> None:
     """The asks that wait may be a million, and most of them not tried yet."""
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
+    script = cluster(1000)
     script.ask("app", "large", vcore=2000)
     assert script.schedule() == []
     script.ask("app", *(f"small{at}" for at in range(150)), vcore=1)
@@ -91,93 +89,58 @@ def test_i38_asks_are_looked_at_when_there_is_nothing_more_to_decide() -> None:
     assert script.advance(1) == ["FAILED app/large"]
 
 
-def test_i38_a_changed_ask_may_be_told_of_again() -> None:
-    script = Script()
-    script.node("n1", vcore=500)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert hints(script) == ["FAILED app/a"]
-    script.ask("app", "a", vcore=2000)
-    assert hints(script) == ["FAILED app/a"]
-    assert hints(script) == []
-
-
 def test_i38_no_more_is_asked_for_than_the_quota_would_let_run() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 3}}}"))
-    script.node("n1", vcore=1000)
-    script.app("app", "root.q")
+    script = cluster(1000, room(3))
     script.ask("app", "a", "b", "c", "d", "e", vcore=1000)
-    assert hints(script) == ["FAILED app/b", "FAILED app/c"]
+    assert hints(script) == ["app/b", "app/c"]
     assert hints(script) == []
     # room in the quota again: the next one
     script.release("app", "a-0")
-    assert hints(script) == ["FAILED app/d"]
+    assert hints(script) == ["app/d"]
 
 
 def test_i38_asks_are_told_of_in_the_order_in_which_they_would_be_served() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 1}}}"))
-    script.node("n1", vcore=500)
-    script.app("app", "root.q")
+    script = cluster(500, room(1))
     script.ask("app", "a", vcore=1000)
     script.ask("app", "b", priority=5, vcore=1000)
-    assert hints(script) == ["FAILED app/b"]
+    assert hints(script) == ["app/b"]
 
 
-def test_i38_asks_beyond_their_quota_are_not_told_of() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 1}}}"))
-    script.node("n1", vcore=500)
-    script.app("app", "root.q")
-    script.ask("app", "a", vcore=2000)
-    assert hints(script) == []
-
-
-def test_i38_asks_for_a_required_node_are_not_told_of() -> None:
-    script = Script()
-    script.node("n1", vcore=500)
-    script.app("app")
-    script.ask("app", "a", tags={"yunikorn.apache.org/requiredNode": "n1"}, vcore=1000)
+@pytest.mark.parametrize(
+    ("vcore", "tags"), [(2000, {}), (1000, {"yunikorn.apache.org/requiredNode": "n1"})]
+)
+def test_i38_asks_beyond_their_quota_or_for_a_required_node_are_not_told_of(
+    vcore: int, tags: dict[str, str]
+) -> None:
+    script = cluster(500, room(1))
+    script.ask("app", "a", tags=tags, vcore=vcore)
     assert hints(script) == []
 
 
 def test_i38_applications_that_wait_for_a_place_were_not_tried() -> None:
-    script = Script(tree("{name: q, maxapplications: 1}"))
-    script.node("n1", vcore=1000)
-    for app in ("one", "two"):
-        script.app(app, "root.q")
-        script.ask(app, "a", vcore=1000)
+    script = cluster(1000, ONE_RUNS, "one", "two")
     assert hints(script) == []
     script.ask("one", "b", vcore=1000)
-    assert hints(script) == ["FAILED one/b"]
+    assert hints(script) == ["one/b"]
     # its turn: tried, and told of
     script.remove_app("one")
     script.node("n1", NodeInfo.DRAIN_NODE)
-    assert hints(script) == ["FAILED two/a"]
+    assert hints(script) == ["two/a"]
 
 
 def test_i38_applications_behind_the_turn_of_a_stateaware_queue_were_not_tried() -> None:
-    script = Script(tree("{name: q, properties: {application.sort.policy: stateaware}}"))
-    script.node("n1", vcore=500)
-    for app in ("one", "two"):
-        script.app(app, "root.q")
-        script.ask(app, "a", vcore=1000)
-    assert hints(script) == ["FAILED one/a"]
+    assert hints(cluster(500, STATEAWARE, "one", "two")) == ["one/a"]
 
 
 def test_i38_asks_that_predicates_refuse_everywhere_are_told_of() -> None:
-    script = Script()
+    script = cluster(4000, "", "app")
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
-    script.node("n1", vcore=4000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert hints(script) == ["FAILED app/a"]
+    assert hints(script) == ["app/a"]
     assert hints(script) == []
 
 
 def test_i38_held_asks_and_gangs_behind_the_gate_are_not_told_of() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 4}}}"))
-    script.node("n1", vcore=2000)
-    script.app("one", "root.q")
-    script.ask("one", "a", vcore=2000)
+    script = cluster(2000, room(4), "one", "other")
     script.schedule()
     script.app("gang", "root.q", gang={"vcore": 3000})
     script.ask("gang", "p", "q", "r", group="g", placeholder=True, vcore=1000)
@@ -186,50 +149,42 @@ def test_i38_held_asks_and_gangs_behind_the_gate_are_not_told_of() -> None:
     # the gate opens: the placeholders are told of (G12), the real ask is not
     script.remove_app("one")
     script.node("n1", NodeInfo.DRAIN_NODE)
-    assert hints(script) == ["FAILED gang/p", "FAILED gang/q", "FAILED gang/r"]
+    assert hints(script) == ["gang/p", "gang/q", "gang/r"]
 
 
 def test_i38_an_ask_that_waits_for_a_placeholder_is_not_told_of() -> None:
-    script = Script()
-    script.node("n1", vcore=2000)
+    script = scripted(vcore=2000)
     script.app("app", gang={"vcore": 2000})
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.schedule()
     script.ask("app", "r", "s", "t", group="g", vcore=1000)
     # two replacements in flight; none is left for the third, which only lacks a node (X36)
-    assert hints(script) == ["FAILED app/t"]
+    assert hints(script) == ["app/t"]
     script.confirm()
     assert hints(script) == []
 
 
-@ORDERS
 def test_x27_a_replacement_that_fits_nowhere_is_told_of(order: str) -> None:
-    script = Script(extra={"si.messageOrder": order})
-    script.node("n1", vcore=1000)
+    script = scripted(order=order, vcore=1000)
     script.app("app", gang={"vcore": 1000})
     script.ask("app", "p", group="g", placeholder=True, vcore=1000)
     script.schedule()
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
     script.ask("app", "r", group="g", vcore=1000)
-    assert hints(script) == ["FAILED app/r"]
+    assert hints(script) == ["app/r"]
 
 
 def test_i38_nothing_is_told_of_a_paused_managers_asks() -> None:
-    script = Script()
-    script.node("n1", vcore=500)
-    script.app("app")
+    script = cluster(500)
     script.scheduler.disconnect("rm", script.now)
     script.ask("app", "a", vcore=1000)
     assert hints(script) == []
     script.scheduler.reconnect("rm", script.now)
-    assert hints(script) == ["FAILED app/a"]
+    assert hints(script) == ["app/a"]
 
 
 def test_i38_inspection_may_be_asked_for() -> None:
-    script = Script()
-    script.node("n1", vcore=500)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    script = cluster(500, "", "app")
     # not before it was tried
     assert script.scheduler.inspect(script.now) == []
     script.schedule()
@@ -243,7 +198,7 @@ def test_i38_inspection_may_be_asked_for() -> None:
 
 def many(slices: bool) -> Script:
     """Asks of several applications that lack nodes, some behind a quota."""
-    script = Script(tree("{name: a}", "{name: b, resources: {max: {vcore: 30m}}}"))
+    script = Script(tree("a", "b, resources: {max: {vcore: 30m}}"))
     script.scheduler.set_hints_in_slices(slices)
     script.node("n1", vcore=1)
     for app, queue in (("x", "root.a"), ("y", "root.b"), ("z", "root.b")):
@@ -265,6 +220,13 @@ def in_slices(script: Script, size: int) -> list[int]:
         numbers.append(len(script.messages) - before)
         assert len(numbers) < 10_000
     return numbers
+
+
+def asks_told(script: Script) -> set[tuple[str, str]]:
+    """Since this was asked last."""
+    told = [m.message for m in script.messages if hasattr(m.message, "state")]
+    script.messages.clear()
+    return {(each.applicartionID, each.allocationKey) for each in told}
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 100_000])
@@ -297,27 +259,20 @@ def test_i38_5_11_between_two_slices_anything_may_happen() -> None:
     script.release_ask("y", "5-7")
     script.ask("x", "late", vcore=1)
     script.remove_app("z")
-    told = [m.message for m in script.messages if hasattr(m.message, "state")]
-    script.messages.clear()
+    told = asks_told(script)
     in_slices(script, 8)
-    later = [m.message for m in script.messages if hasattr(m.message, "state")]
-    names = {(each.applicartionID, each.allocationKey) for each in later}
+    names = asks_told(script)
     assert names
     assert ("x", "late") not in names
     assert ("y", "5-7") not in names
     assert "z" not in {app for app, _ in names}
-    assert not names & {(each.applicartionID, each.allocationKey) for each in told}
+    assert not names & told
     partition = script.scheduler.partition()
     assert all(key in partition.applications[app].asks for app, key in names)
     # the next look tells of what is left, and no ask is told of twice
-    script.messages.clear()
     script.advance(1)
     in_slices(script, 8)
-    last = {
-        (m.message.applicartionID, m.message.allocationKey)
-        for m in script.messages
-        if hasattr(m.message, "state")
-    }
+    last = asks_told(script)
     assert not last & names
     assert ("x", "late") in last
 
@@ -327,7 +282,7 @@ def test_i38_5_11_a_manager_that_registers_anew_hears_no_more_of_it() -> None:
     script.advance(1)
     script._heard(script.scheduler.schedule(script.now, budget=8))
     assert script.scheduler.unfinished
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=tree("{name: a}")))
+    script.send(RegisterResourceManagerRequest(rmID="rm", config=tree("a")))
     script.messages.clear()
     assert in_slices(script, 8) == [0]
 
@@ -335,26 +290,24 @@ def test_i38_5_11_a_manager_that_registers_anew_hears_no_more_of_it() -> None:
 # -- explanations ----------------------------------------------------------------------------------
 
 
-def explain(script: Script, app: str, key: str) -> Any:
+def explain(script: Script, app: str = "app", key: str = "a") -> Any:
     script.schedule()
     return script.scheduler.explain(app, key)
 
 
 def test_explain_a_quota_with_its_numbers() -> None:
-    script = Script(tree("{name: p, resources: {max: {vcore: 3}}, queues: [{name: q}]}"))
-    script.node("n1", vcore=9000)
-    script.app("app", "root.p.q")
+    script = scripted(tree(f"p, {room(3)}, {below('q')}"), "app:root.p.q", vcore=9000)
     script.ask("app", "a", "b", vcore=2000)
     found = explain(script, "app", "b")
     (reason,) = found.reasons
     assert reason == "queue root.p: vcore limit 3000, used 2000, asked 2000, headroom 1000"
     assert found.remedies == ("1000 more vcore in root.p",)
+    assert all(not check.remedy for check in found.checks if check.passed)
     assert not found.hopeless
 
 
 def test_explain_x9_an_ask_that_is_held() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = scripted(vcore=1000)
     script.app("app", gang={"vcore": 2000})
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.ask("app", "r", group="g", vcore=1000)
@@ -363,10 +316,7 @@ def test_explain_x9_an_ask_that_is_held() -> None:
 
 
 def test_explain_x16_a_gang_behind_the_gate() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 4}}}"))
-    script.node("n1", vcore=9000)
-    script.app("one", "root.q")
-    script.ask("one", "a", vcore=2000)
+    script = cluster(9000, room(4), "one", "other")
     script.schedule()
     script.app("gang", "root.q", gang={"vcore": 3000})
     script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
@@ -383,7 +333,7 @@ def test_explain_a_job_that_fits_no_node() -> None:
     script.node("n2", vcore=12_000, memory=1024 * GIB)
     script.app("app")
     script.ask("app", "a", vcore=80_000, memory=512 * GIB)
-    found = explain(script, "app", "a")
+    found = explain(script)
     assert found.hopeless
     (check,) = [c for c in found.checks if c.about == "node sizes"]
     assert not check.passed
@@ -415,9 +365,7 @@ def test_explain_groups_nodes_by_their_reason() -> None:
 
 
 def test_explain_a_reserved_node() -> None:
-    script = Script()
-    for number in (1, 2, 3):
-        script.node(f"n{number}", vcore=2000)
+    script = scripted(nodes=("n1", "n2", "n3"), vcore=2000)
     script.app("other")
     script.ask("other", "x", "y", "z", vcore=1200)
     script.schedule()
@@ -431,39 +379,27 @@ def test_explain_a_reserved_node() -> None:
 
 
 def test_explain_maxapplications() -> None:
-    script = Script(tree("{name: q, maxapplications: 1}"))
-    script.node("n1", vcore=4000)
-    for app in ("one", "two"):
-        script.app(app, "root.q")
-        script.ask(app, "a", vcore=1000)
-    found = explain(script, "two", "a")
+    found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)
     assert found.remedies == ("raise maxapplications of root.q",)
 
 
-def test_explain_the_required_node() -> None:
-    script = Script()
-    script.node("n1", vcore=500)
-    script.node("n2", vcore=4000)
-    script.app("app")
-    script.ask("app", "a", tags={"yunikorn.apache.org/requiredNode": "n1"}, vcore=1000)
-    found = explain(script, "app", "a")
-    assert found.hopeless
-    assert any("required node n1" in text for text in found.reasons)
+def test_explain_a_stateaware_queue_that_serves_another_one() -> None:
+    found = explain(cluster(9000, STATEAWARE, "one", "two"), "two")
+    assert any("stateaware" in text and "one" in text for text in found.reasons)
 
 
 def test_explain_without_any_node() -> None:
     script = Script()
     script.app("app")
     script.ask("app", "a", vcore=1000)
-    found = explain(script, "app", "a")
+    found = explain(script)
     assert found.key == "app/a"
     assert found.hopeless
 
 
 def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
-    script = Script()
-    script.node("n1", vcore=2000)
+    script = scripted(vcore=2000)
     script.app("app", gang={"vcore": 1000})
     script.ask("app", "p", group="g", placeholder=True, vcore=1000)
     script.schedule()
@@ -474,51 +410,17 @@ def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
     assert explain(script, "app", "r").reasons
 
 
-def test_explain_a_stateaware_queue_that_serves_another_one() -> None:
-    script = Script(tree("{name: q, properties: {application.sort.policy: stateaware}}"))
-    script.node("n1", vcore=9000)
-    for app in ("one", "two"):
-        script.app(app, "root.q")
-        script.ask(app, "a", vcore=1000)
-    found = explain(script, "two", "a")
-    assert any("stateaware" in text and "one" in text for text in found.reasons)
-
-
-def test_explain_a_paused_manager() -> None:
-    script = Script()
-    script.node("n1", vcore=9000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.scheduler.disconnect("rm", script.now)
-    assert any("Paused" in text for text in explain(script, "app", "a").reasons)
-
-
-def test_explain_predicates_that_refuse() -> None:
-    script = Script()
+def test_explain_a_paused_manager_and_predicates_that_refuse() -> None:
+    script = cluster(4000, "", "app")
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
-    script.node("n1", vcore=4000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert any("taint" in text for text in explain(script, "app", "a").reasons)
+    assert any("taint" in text for text in explain(script).reasons)
+    script.scheduler.disconnect("rm", script.now)
+    assert any("Paused" in text for text in explain(script).reasons)
 
 
 def test_explain_what_is_not_pending_is_a_key_error() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    script = cluster(1000, "", "app")
     script.schedule()
     for app, key in (("app", "a"), ("app", "x"), ("nobody", "a")):
         with pytest.raises(KeyError):
             script.scheduler.explain(app, key)
-
-
-def test_explain_names_remedies_only_for_what_fails() -> None:
-    script = Script(tree("{name: q, resources: {max: {vcore: 4}}}"))
-    script.node("n1", vcore=16000)
-    script.app("app", "root.q")
-    script.ask("app", "large", vcore=6000)
-    script.schedule()
-    explanation = script.scheduler.explain("app", "large")
-    assert explanation.remedies == ("2000 more vcore in root.q",)
-    assert all(not check.remedy for check in explanation.checks if check.passed)

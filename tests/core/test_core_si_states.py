@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from quadriga.si import (
@@ -15,18 +13,18 @@ from quadriga.si import (
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import ONE_QUEUE, Script
 
+from .tree_side import tree
+
 ALL = {"si.schedulingStates": "all"}
 
-LIMITED = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-            {of_queue}
-"""
+
+def of(restriction: str) -> str:
+    """One queue with such a restriction."""
+    return tree(f"default, {restriction}")
+
+
+def room(vcore: int) -> str:
+    return f"resources: {{max: {{vcore: {vcore}}}}}"
 
 
 def states(script: Script) -> list[tuple[str, str, str]]:
@@ -42,15 +40,20 @@ def waits(script: Script, seconds: float = 5) -> None:
     script.advance(seconds)
 
 
-def queue(of_queue: str, **more: Any) -> Script:
-    """One queue with such a restriction, and a node of ten vcores."""
-    script = Script(LIMITED.format(of_queue=of_queue), extra=more.pop("extra", ALL), **more)
+def queue(restriction: str, *keys: str, extra: dict[str, str] = ALL) -> Script:
+    """A node of ten vcores, and an application that asks for one for each key, and waits."""
+    script = Script(of(restriction), extra=extra)
     script.node("n1", vcore=10_000)
     script.app("a")
+    if keys:
+        script.ask("a", *keys, vcore=1000)
+        waits(script)
     return script
 
 
-# -- who is told -----------------------------------------------------------------------------------
+def told_of(script: Script) -> list[str]:
+    """The asks that were told of, in order."""
+    return [key for _, key, _ in states(script)]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_x43_all_states_are_for_managers_of_si_1_5_and_for_those_who_want_them(
     version: str, extra: dict[str, str], told: bool
 ) -> None:
     script = Script()
-    config = LIMITED.format(of_queue="resources: {max: {vcore: 1}}")
+    config = of(room(1))
     script.send(
         RegisterResourceManagerRequest(rmID="rm", version=version, config=config, extraConfig=extra)
     )
@@ -91,47 +94,41 @@ def test_x12_1_50_is_not_1_5() -> None:
 
 
 def test_x43_the_setting_may_change_and_must_make_sense() -> None:
-    script = queue("resources: {max: {vcore: 1}}", extra={})
-    script.ask("a", "k1", "k2", vcore=1000)
-    waits(script)
+    script = queue(room(1), "k1", "k2", extra={})
     assert states(script) == []
     script.configure("", ALL)
     script.ask("a", "k3", vcore=1000)
     waits(script)
-    assert [key for _, key, _ in states(script)] == ["a/k2", "a/k3"]
+    assert told_of(script) == ["a/k2", "a/k3"]
     with pytest.raises(RequestError, match=r"si.schedulingStates.*neither all nor failed"):
         script.configure("", {"si.schedulingStates": "some"})
 
 
 def test_x43_who_wants_only_failed_pays_nothing() -> None:
-    script = queue("resources: {max: {vcore: 1}}", extra={})
+    script = queue(room(1), extra={})
     script.ask("a", *(f"k{number}" for number in range(50)), vcore=1000)
     waits(script)
     partition = script.scheduler.partition()
     assert (partition.hints.skip_timer, partition.hints.skip_epoch) == (None, -1)
 
 
-# -- what stops an ask -----------------------------------------------------------------------------
-
-
-def test_x43_a_quota() -> None:
-    script = queue("resources: {max: {vcore: 2}}")
-    script.ask("a", "k1", "k2", "k3", "k4", vcore=1000)
-    waits(script)
-    reason = "the quota of queue root.default has no room for it"
+@pytest.mark.parametrize(
+    ("restriction", "reason"),
+    [
+        (room(2), "the quota of queue root.default has no room for it"),
+        (
+            "limits: [{users: [user], maxresources: {vcore: 2}}]",
+            "the limit of user user in root.default has no room for it",
+        ),
+    ],
+)
+def test_x43_a_quota_and_a_limit(restriction: str, reason: str) -> None:
+    script = queue(restriction, "k1", "k2", "k3", "k4")
     assert states(script) == [("SKIPPED", "a/k3", reason), ("SKIPPED", "a/k4", reason)]
 
 
-def test_x43_a_limit() -> None:
-    script = queue("limits: [{users: [user], maxresources: {vcore: 1}}]")
-    script.ask("a", "k1", "k2", vcore=1000)
-    waits(script)
-    reason = "the limit of user user in root.default has no room for it"
-    assert states(script) == [("SKIPPED", "a/k2", reason)]
-
-
 def test_x43_the_gate_of_a_gang() -> None:
-    script = queue("resources: {max: {vcore: 4}}")
+    script = queue(room(4))
     script.ask("a", "k", vcore=2000)
     script.schedule()
     script.app("g", gang={"vcore": 3000})
@@ -142,7 +139,7 @@ def test_x43_the_gate_of_a_gang() -> None:
 
 
 def test_x43_the_hold_of_a_gang() -> None:
-    script = queue("properties: {}")
+    script = queue("parent: false")
     script.app("g", gang={"vcore": 20_000})
     script.ask("g", "p1", "p2", vcore=10_000, group="tg", placeholder=True)
     script.ask("g", "m", vcore=1000, group="tg")
@@ -174,14 +171,14 @@ def test_x43_maxapplications(of_queue: str, who: str) -> None:
 
 
 def test_x43_an_ask_that_only_lacks_nodes_is_failed_and_not_skipped() -> None:
-    script = queue("resources: {max: {vcore: 100}}")
+    script = queue(room(100))
     script.ask("a", "k", vcore=11_000)
     waits(script, 1.5)
     assert [(state, key) for state, key, _ in states(script)] == [("FAILED", "a/k")]
 
 
 def test_x43_an_ask_with_a_reservation_is_reserved_each_time() -> None:
-    script = queue("properties: {}")
+    script = queue("parent: false")
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=20_000)  # the cluster as a whole has room
     script.ask("a", "big", vcore=9000)
     script.schedule()
@@ -197,7 +194,7 @@ def test_x43_an_ask_with_a_reservation_is_reserved_each_time() -> None:
 
 
 def test_x43_a_member_that_takes_over_a_placeholder_needs_no_quota() -> None:
-    script = queue("resources: {max: {vcore: 2}}")
+    script = queue(room(2))
     script.app("g", gang={"vcore": 2000})
     script.ask("g", "p1", "p2", vcore=1000, group="tg", placeholder=True)
     script.schedule()
@@ -207,31 +204,28 @@ def test_x43_a_member_that_takes_over_a_placeholder_needs_no_quota() -> None:
     assert states(script) == [("SKIPPED", "g/m3", reason)]  # there are two placeholders only
 
 
-# -- once for each cause ---------------------------------------------------------------------------
-
-
 def test_x43_once_for_each_cause_and_ask() -> None:
-    script = queue("resources: {max: {vcore: 2}}")
+    script = queue(room(2))
     script.ask("a", "k1", "k2", "k3", vcore=1000)
     for _ in range(3):
         waits(script)
-    assert [key for _, key, _ in states(script)] == ["a/k3"]
+    assert told_of(script) == ["a/k3"]
     script.ask("a", "k4", vcore=1000)  # a new one, of the same group
     waits(script)
-    assert [key for _, key, _ in states(script)] == ["a/k3", "a/k4"]
-    limited = "resources: {max: {vcore: 9}}\n            limits: [{users: [user], maxresources: {vcore: 2}}]"
-    script.configure(LIMITED.format(of_queue=limited))  # another cause
+    assert told_of(script) == ["a/k3", "a/k4"]
+    limited = f"{room(9)}, limits: [{{users: [user], maxresources: {{vcore: 2}}}}]"
+    script.configure(of(limited))  # another cause
     waits(script)
-    assert [key for _, key, _ in states(script)][2:] == ["a/k3", "a/k4"]
+    assert told_of(script)[2:] == ["a/k3", "a/k4"]
     assert all("limit of user" in reason for _, _, reason in states(script)[2:])
-    script.configure(LIMITED.format(of_queue="resources: {max: {vcore: 2}}"))  # and back
+    script.configure(of(room(2)))  # and back
     waits(script)
     assert len(states(script)) == 4
 
 
 def test_x43_what_changes_later_is_told_then() -> None:
     """The quota has room until another application takes it."""
-    script = queue("resources: {max: {vcore: 10}}")
+    script = queue(room(10))
     script.ask("a", "k", vcore=11_000)
     waits(script)
     assert [state for state, _, _ in states(script)] == ["SKIPPED"]
@@ -240,11 +234,11 @@ def test_x43_what_changes_later_is_told_then() -> None:
     waits(script)
     script.ask("a", "k2", vcore=1000)
     waits(script)
-    assert [key for _, key, _ in states(script)] == ["a/k", "a/k2"]
+    assert told_of(script) == ["a/k", "a/k2"]
 
 
 def test_x43_many_are_told_in_pieces_and_in_order() -> None:
-    script = queue("resources: {max: {vcore: 1}}")
+    script = queue(room(1))
     script.check = False
     keys = [f"k{number:05}" for number in range(5000)]
     for number in range(5):
@@ -262,7 +256,7 @@ def test_x43_many_are_told_in_pieces_and_in_order() -> None:
 
 
 def test_x43_a_manager_that_is_away_is_told_when_it_is_back() -> None:
-    script = queue("resources: {max: {vcore: 1}}")
+    script = queue(room(1))
     script.ask("a", "k1", "k2", vcore=1000)
     script.schedule()
     script.scheduler.disconnect("rm", script.now)
@@ -270,30 +264,20 @@ def test_x43_a_manager_that_is_away_is_told_when_it_is_back() -> None:
     assert states(script) == []
     script.scheduler.reconnect("rm", script.now)
     waits(script)
-    assert [key for _, key, _ in states(script)] == ["a/k2"]
+    assert told_of(script) == ["a/k2"]
 
 
-# -- gangs that are placed in one step ---------------------------------------------------------------
+LIMIT = "limits: [{limit: '', users: ['*'], maxresources: {vcore: 3}}]"
 
-ATOMIC = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        properties: {gang.admission: atomic}
-        queues:
-          - name: default
-          - name: small
-            resources: {max: {vcore: 3}}
-          - name: limited
-            limits: [{limit: "", users: ["*"], maxresources: {vcore: 3}}]
-"""
+
+def atomic(default: str = "default", small: str = room(3)) -> str:
+    leaves = (default, f"small, {small}", f"limited, {LIMIT}")
+    return tree(*leaves, root="submitacl: '*', properties: {gang.admission: atomic}")
 
 
 def whole_gang(queue: str, members: int, *, announced: int = 0, room: int = 10) -> Script:
     """A gang of so many members of one vcore, and what it was told about its members after a while."""
-    script = Script(ATOMIC, extra=ALL)
+    script = Script(atomic(), extra=ALL)
     script.node("n1", vcore=room * 1_000)
     script.app("s", f"root.{queue}", user="user")
     script.ask("s", "k", vcore=1_000)
@@ -305,23 +289,21 @@ def whole_gang(queue: str, members: int, *, announced: int = 0, room: int = 10) 
     return script
 
 
-def test_x43_members_of_a_gang_without_quota_for_all_are_skipped() -> None:
-    reason = "queue root.small has no room for the whole gang"
-    for announced in (0, 3):  # the gate counts what was announced, a plan what has arrived
-        script = whole_gang("small", 3, announced=announced)
-        assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(3)]
-
-
-def test_x43_members_of_a_gang_without_a_limit_for_all_are_skipped() -> None:
-    reason = "the limit of user user in root.limited has no room for the whole gang"
-    script = whole_gang("limited", 3)
-    assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(3)]
-
-
-def test_x43_members_of_a_gang_whose_asks_have_not_arrived_are_skipped() -> None:
-    script = whole_gang("default", 2, announced=4)
-    reason = "its gang waits for asks that have not arrived"
-    assert states(script) == [("SKIPPED", "g/p0", reason), ("SKIPPED", "g/p1", reason)]
+@pytest.mark.parametrize(
+    ("leaf", "members", "announced", "reason"),
+    [
+        # the gate counts what was announced, a plan what has arrived
+        ("small", 3, 0, "queue root.small has no room for the whole gang"),
+        ("small", 3, 3, "queue root.small has no room for the whole gang"),
+        ("limited", 3, 0, "the limit of user user in root.limited has no room for the whole gang"),
+        ("default", 2, 4, "its gang waits for asks that have not arrived"),
+    ],
+)
+def test_x43_members_of_a_gang_that_may_not_start_are_skipped(
+    leaf: str, members: int, announced: int, reason: str
+) -> None:
+    script = whole_gang(leaf, members, announced=announced)
+    assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(members)]
 
 
 def test_x43_members_of_a_gang_that_lacks_nodes_only_have_failed() -> None:
@@ -332,7 +314,7 @@ def test_x43_members_of_a_gang_that_lacks_nodes_only_have_failed() -> None:
 
 
 def test_x43_members_of_a_gang_that_predicates_refuse_have_failed() -> None:
-    script = Script(ATOMIC, extra=ALL)
+    script = Script(atomic(), extra=ALL)
     script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
     script.node("n1", vcore=10_000)
     script.app("g", gang={"vcore": 2_000})
@@ -346,9 +328,8 @@ def test_x43_members_of_a_gang_that_predicates_refuse_have_failed() -> None:
 
 
 def test_x43_a_member_whose_gang_has_preempted_is_told_of_its_node() -> None:
-    queues = ATOMIC.replace("max: {vcore: 3}", "guaranteed: {vcore: 3}")
-    queues = queues.replace("name: default\n          -", f"{DEFAULT}\n          -")
-    script = Script(queues, extra=ALL)
+    guaranteed = [f"resources: {{guaranteed: {{vcore: {vcore}}}}}" for vcore in (1, 3)]
+    script = Script(atomic(f"default, {guaranteed[0]}", guaranteed[1]), extra=ALL)
     script.node("n1", vcore=4_000)
     script.app("s")
     script.ask("s", "a", "b", "c", "d", vcore=1_000, preempt=(True, True))
@@ -360,12 +341,9 @@ def test_x43_a_member_whose_gang_has_preempted_is_told_of_its_node() -> None:
     assert ("RESERVED", "g/p0", "node n1 is reserved for it") in states(script)
 
 
-DEFAULT = "{name: default, resources: {guaranteed: {vcore: 1}}}"
-
-
 def test_x43_an_ask_that_requires_its_node_is_not_skipped_on_a_full_cluster() -> None:
     """Only the nodes are full; no quota stops it (2.8)."""
-    script = queue("")
+    script = queue("parent: false")
     script.ask("a", "all", priority=1, vcore=10_000)
     waits(script)
     script.ask("a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)

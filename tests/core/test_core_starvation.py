@@ -91,26 +91,25 @@ def stream(*wide: Job, every: int = 5, until: int = 700) -> Setting:
 
 
 @pytest.mark.parametrize(
-    "groups",
+    ("late_by", "groups"),
     [
-        (Group(3, cores=2),),
-        (Group(2, cores=2),),
-        (Group(6, cores=1),),
-        (Group(1, cores=1), Group(2, cores=2)),
+        pytest.param(0, (Group(3, cores=2),), id="all nodes"),
+        pytest.param(80, (Group(3, cores=2),), id="all nodes, one ask comes late"),
+        pytest.param(0, (Group(2, cores=2),), id="two nodes"),
+        pytest.param(0, (Group(6, cores=1),), id="all cores"),
+        pytest.param(0, (Group(1, cores=1), Group(2, cores=2)), id="unequal"),
     ],
-    ids=["all nodes", "two nodes", "all cores", "unequal"],
 )
-def test_q3_a_wide_gang_beside_an_endless_stream_starts_in_time(groups: tuple[Group, ...]) -> None:
+def test_q3_q4_a_wide_gang_beside_an_endless_stream_starts_in_time(
+    late_by: int, groups: tuple[Group, ...]
+) -> None:
     """After ``gang.gather.after`` it keeps nodes, and gets them when what runs there has ended."""
-    wide = Job(name="wide", groups=groups, gang=True, arrives=100)
-    history = live(stream(wide))
-    assert 100 + AFTER <= history.ended["wide"].started <= 100 + AFTER + LONGEST
-
-
-def test_q3_gangs_whose_asks_come_late_start_in_time_too() -> None:
-    wide = Job(name="wide", groups=(Group(3, 2),), gang=True, arrives=100, late=1, late_by=80)
-    history = live(stream(wide))
-    assert history.ended["wide"].started <= 100 + 80 + AFTER + LONGEST
+    late = {"late": 1, "late_by": late_by} if late_by else {}
+    history = live(stream(Job(name="wide", groups=groups, gang=True, arrives=100, **late)))
+    started = history.ended["wide"].started
+    assert 100 + AFTER <= started <= 100 + late_by + AFTER + LONGEST
+    if groups == (Group(2, cores=2),):  # small jobs go on in a full cluster
+        assert any(100 + AFTER < run.started < started for run in history.ended.values())
 
 
 def test_q3_wide_gangs_gather_one_after_the_other() -> None:
@@ -138,13 +137,6 @@ def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:
     history = live(replace(stream(wide, until=0), jobs=(first, wide, *later)))
     started = {name: run.started for name, run in history.ended.items()}
     assert started == {"first": 0, "single": 100, "narrow": 100, "small": 150, "wide": 300}
-
-
-def test_q4_small_jobs_go_on_in_a_full_cluster() -> None:
-    wide = Job(name="wide", groups=(Group(2, cores=2),), gang=True, arrives=100, runs=50)
-    history = live(stream(wide))
-    started = history.ended["wide"].started
-    assert any(100 + AFTER < run.started < started for run in history.ended.values())
 
 
 # -- nodes that are lost ---------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from core_world import scripted, serve
 
 from quadriga.core import Options
 from quadriga.core.model.application import Application
@@ -22,20 +23,17 @@ from quadriga.si import (
     TerminationType,
 )
 from quadriga.si.constants import TAG_FOREIGN, TAG_REQUIRED_NODE
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 TIMEOUT = TerminationType.TIMEOUT
 PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 
 
-@pytest.fixture(params=["design", "k8shim"])
-def script(request: pytest.FixtureRequest) -> Script:
+@pytest.fixture
+def script(order: str) -> Script:
     """A node of 4 vcores and an application."""
-    script = Script(extra={"si.messageOrder": request.param})
-    script.node("n1", vcore=4000)
-    script.app("app")
-    return script
+    return scripted(ONE_QUEUE, "app", order=order, vcore=4000)
 
 
 def wanted(key: str, vcore: int = 1000, **fields: Any) -> Allocation:
@@ -49,9 +47,13 @@ def send(script: Script, *allocations: Allocation, **more: Any) -> list[str]:
     return script.send(AllocationRequest(rmID="rm", allocations=allocations, **more))
 
 
-def by_key(key: str, kind: TerminationType = TerminationType.STOPPED_BY_RM) -> AllocationRelease:
+def by_key(key: str, **more: str) -> AllocationRelease:
     return AllocationRelease(
-        partitionName="default", applicationID="app", allocationKey=key, terminationType=kind
+        partitionName="default",
+        applicationID="app",
+        allocationKey=key,
+        terminationType=TerminationType.STOPPED_BY_RM,
+        **more,
     )
 
 
@@ -76,8 +78,11 @@ def notes(script: Script) -> str:
 
 
 def test_x45_an_allocation_without_a_node_is_an_ask(script: Script) -> None:
+    """Without a policy it may be preempted as any ask."""
     assert send(script, wanted("pod")) == ["app Accepted (ask)"]
-    assert app(script).asks["pod"].state == "Pending"
+    ask = app(script).asks["pod"]
+    assert ask.state == "Pending"
+    assert (ask.terms.allow_preempt_self, ask.terms.allow_preempt_other) == (True, False)
     assert script.schedule()[-1] == "new app/pod-0 on n1"
     assert story(script, "ask/app/pod") == ["submit", "allocate"]
     (made,) = [r.new[0] for _, r in script.messages if isinstance(r, AllocationResponse)]
@@ -113,32 +118,28 @@ def test_x45_every_field_of_the_ask_is_there(script: Script) -> None:
     assert made.originator
 
 
-def test_x45_without_a_policy_it_may_be_preempted_as_any_ask(script: Script) -> None:
-    send(script, wanted("pod"))
-    terms = app(script).asks["pod"].terms
-    assert (terms.allow_preempt_self, terms.allow_preempt_other) == (True, False)
-
-
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
         ({"applicationID": ""}, "I42"),
-        ({"allocationKey": ""}, "allocationKey"),
+        ({"key": ""}, "allocationKey"),
         ({"applicationID": "nobody"}, "failed to find application nobody"),
         ({"partitionName": "nope"}, "'nope'"),
-        ({"resourcePerAlloc": {}}, "resourcePerAlloc asks for nothing"),
-        ({"resourcePerAlloc": {"vcore": 1, "memory": -1}}, "resourcePerAlloc[memory] is negative"),
+        (
+            {"allocationTags": {TAG_FOREIGN: "default"}, "applicationID": ""},
+            "is foreign and names no node",  # it is no ask of anybody (X19)
+        ),
+        ({"resourcePerAlloc": resource({})}, "resourcePerAlloc asks for nothing"),
+        (
+            {"resourcePerAlloc": resource({"vcore": 1, "memory": -1})},
+            "resourcePerAlloc[memory] is negative",
+        ),
     ],
 )
 def test_x45_a_wrong_one_is_answered_in_rejected_allocations(
     script: Script, fields: dict[str, Any], why: str
 ) -> None:
-    message = wanted("pod")
-    for name, value in fields.items():
-        if name == "resourcePerAlloc":
-            message.resourcePerAlloc.CopyFrom(resource(value))
-        else:
-            setattr(message, name, value)
+    message = wanted(**{"key": "pod", **fields})
     (line,) = send(script, message)
     assert line.startswith(f"rejected allocation {message.applicationID}/{message.allocationKey}: ")
     assert why in line
@@ -156,12 +157,6 @@ def test_x45_m3_all_rejections_come_in_one_response_and_the_others_count(script:
     assert script.scheduler.tally.asks_rejected == 2
 
 
-def test_x45_what_others_run_has_a_node(script: Script) -> None:
-    """A foreign allocation is no ask of anybody (X19)."""
-    (line,) = send(script, wanted("f", allocationTags={TAG_FOREIGN: "default"}, applicationID=""))
-    assert line == "rejected allocation /f: is foreign and names no node"
-
-
 # -- the same key again ----------------------------------------------------------------------------
 
 
@@ -175,9 +170,12 @@ def test_x45_i17_the_same_key_changes_the_pending_ask(script: Script) -> None:
     assert used(script) == 2000
 
 
-def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(script: Script) -> None:
+@pytest.mark.parametrize("reported", [False, True])
+def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
+    script: Script, reported: bool
+) -> None:
     """Else a pod that is resized, or named once more, would be started twice."""
-    send(script, wanted("pod"))
+    send(script, wanted("pod", nodeID="n1" if reported else ""))
     script.schedule()
     assert send(script, wanted("pod")) == []
     assert send(script, wanted("pod", 3000)) == []
@@ -186,16 +184,9 @@ def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(script:
     assert (used(script), list(app(script).allocations)) == (3000, ["pod-0"])
 
 
-def test_x45_so_it_is_for_one_that_was_reported_by_its_key(script: Script) -> None:
-    send(script, wanted("pod", nodeID="n1"))
-    send(script, wanted("pod", 2000))
-    assert (used(script), app(script).asks) == (2000, {})
-
-
 def test_x12_a_key_of_the_old_form_may_be_used_again(script: Script) -> None:
     """What came as an AllocationAsk may ask for more under its key, in either form."""
-    script.ask("app", "pod", vcore=1000)
-    script.schedule()
+    serve(script, "app", "pod", vcore=1000)
     send(script, wanted("pod"))
     assert script.schedule()[-1] == "new app/pod-1 on n1"
 
@@ -220,10 +211,8 @@ def test_x45_a_change_that_cannot_be_is_rejected(
 
 def test_x45_one_that_is_on_its_way_back_cannot_change(script: Script) -> None:
     script.app("g", gang={"vcore": 1000})
-    script.ask("g", "p", vcore=1000, group="tg", placeholder=True, by_key=True)
-    script.schedule()
-    script.ask("g", "m", vcore=1000, group="tg", by_key=True)
-    script.schedule()
+    serve(script, "g", "p", vcore=1000, group="tg", placeholder=True, by_key=True)
+    serve(script, "g", "m", vcore=1000, group="tg", by_key=True)
     placeholder = wanted("p", 2000, applicationID="g", taskGroupName="tg", placeholder=True)
     (line,) = send(script, placeholder)
     assert line.endswith("is Releasing and cannot change")
@@ -233,12 +222,8 @@ def test_x45_one_that_is_on_its_way_back_cannot_change(script: Script) -> None:
 
 
 def _lives(send_all: Callable[[Script], object]) -> tuple[list[str], list[str]]:
-    script = Script(options=Options(journal_size=None), extra={"event.trackingEnabled": "true"})
-    script.node("n1", vcore=40_000)
-    script.app("app")
-    script.app("other")
-    script.ask("app", "held", vcore=1000, by_key=True)
-    script.schedule()
+    script = scripted(ONE_QUEUE, "app", "other", options=Options(journal_size=None), vcore=40_000)
+    serve(script, "app", "held", vcore=1000, by_key=True)
     send_all(script)
     script.schedule()
     return script.log, [str(record) for record in script.scheduler.journal]
@@ -280,9 +265,7 @@ def test_x45_a_row_of_asks_is_taken_up_as_each_alone_would_be() -> None:
 
 
 def test_x45_both_forms_in_one_request_are_taken_up_each_in_its_rows() -> None:
-    script = Script()
-    script.node("n1", vcore=100_000)
-    script.app("app")
+    script = scripted(ONE_QUEUE, "app", vcore=100_000)
     old = [
         AllocationAsk(
             allocationKey=f"old{number}",
@@ -325,27 +308,16 @@ def test_x45_m2_what_runs_comes_first_then_asks_then_releases(script: Script) ->
 
 
 def test_x45_a_release_by_key_takes_the_pending_ask_back(script: Script) -> None:
+    """With nothing left the application waits."""
     send(script, wanted("pod", 9000), wanted("other", 9000))
     script.messages.clear()
     assert script.release("app", key="pod") == ["released app/pod STOPPED_BY_RM"]
     (answer,) = [m.released[0] for _, m in script.messages if isinstance(m, AllocationResponse)]
-    assert answer == AllocationRelease(
-        partitionName="default",
-        applicationID="app",
-        allocationKey="pod",
-        terminationType=TerminationType.STOPPED_BY_RM,
-        message="ask released as per RM request",
-    )
+    assert answer == by_key("pod", message="ask released as per RM request")
     assert story(script, "ask/app/pod") == ["submit", "reject"]
     assert list(app(script).asks) == ["other"]
-
-
-def test_x45_with_nothing_left_the_application_waits(script: Script) -> None:
-    send(script, wanted("pod", 9000))
-    assert sorted(script.release("app", key="pod")) == [
-        "app Waiting (wait)",
-        "released app/pod STOPPED_BY_RM",
-    ]
+    waits = ["app Waiting (wait)", "released app/other STOPPED_BY_RM"]
+    assert sorted(script.release("app", key="other")) == waits
 
 
 def test_x45_a_release_by_key_ends_the_allocation(script: Script) -> None:
@@ -359,8 +331,7 @@ def test_x45_a_release_by_key_ends_the_allocation(script: Script) -> None:
 
 def test_x45_it_takes_back_the_ask_and_its_allocations(script: Script) -> None:
     """Both are there where a resource manager mixes the forms."""
-    script.ask("app", "pod", vcore=1000)
-    script.schedule()
+    serve(script, "app", "pod", vcore=1000)
     send(script, wanted("pod", 9000))
     heard = script.release("app", key="pod")
     assert [line for line in heard if line.startswith("released")] == [
@@ -373,8 +344,7 @@ def test_x45_it_takes_back_the_ask_and_its_allocations(script: Script) -> None:
 def test_x12_a_release_by_key_leaves_an_ask_of_the_old_form_pending(script: Script) -> None:
     """It is of the allocations of the ask; what is still to come is taken back with an
     AllocationAskRelease (R7)."""
-    script.ask("app", "pod", vcore=3000, repeat=2)
-    script.schedule()
+    serve(script, "app", "pod", vcore=3000, repeat=2)
     assert script.release("app", key="pod") == ["released app/pod-0 STOPPED_BY_RM"]
     assert app(script).asks["pod"].pending == 1
     assert script.release("app", key="pod") == []  # no allocation is left
@@ -389,26 +359,18 @@ def test_x45_the_old_release_of_an_ask_is_answered_in_its_own_form(script: Scrip
         partitionName="default", applicationID="app", allocationKey="pod"
     )
     releases = AllocationReleasesRequest(allocationAsksToRelease=[release])
-    assert "released ask app/pod STOPPED_BY_RM" in script.send(
-        AllocationRequest(rmID="rm", releases=releases)
-    )
+    assert "released ask app/pod STOPPED_BY_RM" in send(script, releases=releases)
 
 
 @pytest.mark.parametrize("kind", [TIMEOUT, PREEMPTED, REPLACED])
 def test_x45_x8_a_late_confirmation_does_not_take_a_pending_ask_back(
     script: Script, kind: TerminationType
 ) -> None:
+    """Nor does a UUID, which names the allocation only."""
     send(script, wanted("pod", 9000))
     assert script.release("app", kind=kind, key="pod") == []
-    assert list(app(script).asks) == ["pod"]
-
-
-def test_x45_a_uuid_names_the_allocation_only(script: Script) -> None:
-    send(script, wanted("pod", 9000))
-    release = by_key("pod")
-    release.UUID = "pod-0"
-    releases = AllocationReleasesRequest(allocationsToRelease=[release])
-    assert script.send(AllocationRequest(rmID="rm", releases=releases)) == []
+    releases = AllocationReleasesRequest(allocationsToRelease=[by_key("pod", UUID="pod-0")])
+    assert send(script, releases=releases) == []
     assert list(app(script).asks) == ["pod"]
 
 
@@ -457,15 +419,13 @@ def gang(script: Script, room: int, style: str = "Soft") -> None:
     """A gang of three in this form, on a node with room for so many."""
     script.node("n2", vcore=1000 * room, memory=room)
     script.app("g", gang={"memory": 3}, style=style, timeout_ms=60_000)
-    script.ask("g", "p0", "p1", "p2", memory=1, group="tg", placeholder=True, by_key=True)
-    script.schedule()
+    serve(script, "g", "p0", "p1", "p2", memory=1, group="tg", placeholder=True, by_key=True)
 
 
 def test_x45_a_gang_in_this_form_replaces_its_placeholders(script: Script) -> None:
     gang(script, 3)
     assert app(script, "g").state == "Running"
-    script.ask("g", "m0", "m1", "m2", memory=1, group="tg", by_key=True)
-    script.schedule()
+    serve(script, "g", "m0", "m1", "m2", memory=1, group="tg", by_key=True)
     for key in ("p0", "p1", "p2"):  # as it knows nothing but the key
         script.release("g", kind=REPLACED, key=key)
     assert sorted(app(script, "g").allocations) == ["m0-0", "m1-0", "m2-0"]
@@ -474,8 +434,7 @@ def test_x45_a_gang_in_this_form_replaces_its_placeholders(script: Script) -> No
 
 def test_x45_a_parked_member_is_taken_back_by_its_key(script: Script) -> None:
     gang(script, 3)
-    script.ask("g", "m0", "m1", memory=1, group="tg", by_key=True)
-    script.schedule()
+    serve(script, "g", "m0", "m1", memory=1, group="tg", by_key=True)
     assert {ask.state for ask in app(script, "g").asks.values()} == {"Parked"}
     assert script.release("g", key="m0") == ["released g/m0 STOPPED_BY_RM"]
     assert script.release("g", kind=REPLACED, key="p0") == []
@@ -502,16 +461,6 @@ def test_x45_g46_g47_placeholder_asks_that_time_out_are_released_by_key(
 
 
 # -- after a restart, and what is seen -------------------------------------------------------------
-
-
-def test_x45_i7_what_runs_and_what_waits_is_told_again_in_this_form(script: Script) -> None:
-    again = Script()
-    again.node("n1", vcore=4000)
-    again.app("app")
-    heard = send(again, wanted("ran", nodeID="n1"), wanted("waits", 2000))
-    assert heard[-1] == "new app/ran-0 on n1"
-    assert again.schedule()[-1] == "new app/waits-0 on n1"
-    assert again.release("app", key="ran") == ["released app/ran-0 STOPPED_BY_RM"]
 
 
 def test_x45_i8_the_report_that_a_pending_ask_runs_is_its_allocation(script: Script) -> None:

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from quadriga.sim.script import Script
 
-__all__ = ["below", "keys", "limits", "most", "news", "reserved", "tree", "waited"]
+__all__ = [
+    "below", "configuration", "in_units", "keys", "limits", "most", "news", "reserved", "tree",
+    "waited",
+]  # fmt: skip
+
+
+def configuration(root: Mapping[str, Any], **partition: Any) -> str:
+    """The text of a configuration whose queues are data; whatever is empty is left out."""
+
+    def told(queue: Mapping[str, Any]) -> dict[str, Any]:
+        queues = [told(child) for child in queue.get("queues", ())]
+        return {key: value for key, value in {**queue, "queues": queues}.items() if value}
+
+    default = {"name": "default", **partition, "queues": [told(root)]}
+    return json.dumps({"partitions": [default]})
+
+
+def in_units(resources: Mapping[str, int]) -> dict[str, str]:
+    """Quantities as a configuration has them: a plain number of vcores would be a thousand each."""
+    return {name: f"{value}{'m' * (name == 'vcore')}" for name, value in resources.items()}
 
 
 def below(*queues: str) -> str:

@@ -304,7 +304,6 @@ def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
     (state,) = (s for s in root.iter(f"{SCXML}state") if s.get("id") == "Releasing")
     send = state.find(f"{SCXML}onentry/{SCXML}send")
     cancel = state.find(f"{SCXML}onexit/{SCXML}cancel")
-    assert send is not None
     assert cancel is not None
     assert (send.get("event"), send.get("delay")) == ("release", "60s")
     assert cancel.get("sendid") == send.get("id")

@@ -183,7 +183,8 @@ PODS = [
     Case(
         "k159_the_first_of_our_names_is_set", settings=TWO_NAMES, changed=_made(scheduler="first")
     ),
-    Case("k159_the_schedulers_own_pods", labels={"app": "yunikorn"}),
+    Case("k159_the_schedulers_own_pods", labels={"app": "yunikorn"}, namespace="quadriga"),
+    Case("k159_the_schedulers_own_label_elsewhere", labels={"app": "yunikorn"}, changed=_made()),
     Case("k159_another_app", labels={"app": "web"}, changed=_made()),
     _claim(
         "k159_the_schedulers_own_label_claims_no_user",

@@ -163,7 +163,6 @@ class FakeApi:
 
     @staticmethod
     def _drop(request: web.Request) -> web.Response:
-        assert request.transport is not None
         request.transport.abort()
         return web.Response()
 

@@ -262,9 +262,13 @@ class World:
         queue: str = "",
         namespace: str = "default",
         daemon: str = "",
+        owned: str = "",
         **spec: Any,
     ) -> Pod:
-        """``daemon``: it belongs to a DaemonSet, which made it for this node."""
+        """``daemon``: it belongs to a DaemonSet, which made it for this node. ``owned``: name of a ReplicaSet."""
+        owners = (OwnerReference(kind="DaemonSet", name=app),) if daemon else ()
+        if owned:
+            owners = (OwnerReference(kind="ReplicaSet", name=owned, controller=True),)
         if daemon:
             spec["affinity"] = Affinity(NodeAffinity(only(daemon)))
         all_labels = dict(labels or {})
@@ -288,7 +292,7 @@ class World:
                 creation_timestamp=self.stamp(),
                 labels=all_labels,
                 annotations=all_annotations,
-                owner_references=(OwnerReference(kind="DaemonSet", name=app),) if daemon else (),
+                owner_references=owners,
             ),
             PodSpec(
                 scheduler_name=scheduler,
@@ -641,7 +645,6 @@ class World:
         for pod in self.pods.values():
             if pod.spec.node_name and not pod.ended:
                 requests = pod.spec.containers[0].resources
-                assert requests is not None
                 used[pod.spec.node_name] += amount("cpu", requests.requests["cpu"])
         for name, node in self.nodes.items():
             assert used[name] <= amount("cpu", node.status.allocatable["cpu"]), name

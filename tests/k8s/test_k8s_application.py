@@ -43,15 +43,6 @@ def user(name: str) -> dict[str, str]:
     return {"yunikorn.apache.org/user.info": f'{{"user": "{name}", "groups": ["g"]}}'}
 
 
-def test_k54_unnamed_pods_of_a_namespace_share_an_application() -> None:
-    world = cluster()
-    world.add_pod("a")
-    world.add_pod("b")
-    world.run(1)
-    assert [each.applicationID for each in added(world)] == ["yunikorn-default-autogen"]
-    assert world.phases() == {"Running": 2}
-
-
 def test_k34_a_rejected_application_fails_its_pods_with_the_reason() -> None:
     world = cluster(queues=STRICT)
     pod = world.add_pod("a", "app", queue="root.nowhere")
@@ -143,17 +134,6 @@ def test_k155_the_members_of_a_gang_say_why_it_waits() -> None:
     assert world.pods[late.uid].status.phase == "Running"
     assert world.shim.ask_of(late.uid) == ("app", late.uid)
     assert world.conditions == {}
-
-
-def test_k60_an_application_runs_again_after_it_has_completed() -> None:
-    world = cluster()
-    world.add_pod("a", "app", duration=1)
-    world.run(120)
-    assert world.app_state("app") == ""
-    pod = world.add_pod("b", "app", duration=1)
-    world.run(5)
-    assert world.pods[pod.uid].status.phase == "Succeeded"
-    assert len(added(world)) == 2
 
 
 def test_k60_a_pod_that_comes_while_the_application_completes_is_not_lost() -> None:
@@ -320,20 +300,6 @@ def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
     world.ungate(pod.uid)
     world.run(1)
     assert world.phases() == {"Running": 2}
-
-
-def test_k155_over_quota_is_skipped_and_no_room_is_unschedulable() -> None:
-    world = cluster()
-    for n in range(2):
-        world.add_pod(f"small-{n}", "small", queue="root.small")
-    big = world.add_pod("big", "big", cpu="16")
-    world.run(10)
-    skipped = next(pod for pod in world.named("small") if not pod.spec.node_name)
-    assert world.conditions[skipped.uid][0] == "SchedulingSkipped"
-    assert world.conditions[big.uid][0] == "Unschedulable"
-    world.add_node("n2", cpu="32")
-    world.run(10)
-    assert big.uid not in world.conditions
 
 
 def test_k156_what_users_read_cites_no_rules() -> None:

@@ -7,7 +7,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ CHUNKED = (
 pytestmark = pytest.mark.asyncio
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
+#: s: only a hang takes so long
+BOUND = 600.0
+
+
+@asynccontextmanager
+async def connected(found: Server) -> AsyncIterator[Connections]:
+    with closing(Connections(found.url, None)) as connections:
+        yield connections
 
 
 class Server:
@@ -82,17 +90,14 @@ async def server(
         await asyncio.sleep(0.01)
 
 
-async def ask(url: str, times: int = 1, timeout: float = 600.0, method: str = "GET") -> list[Any]:
-    connections = Connections(url, None)
-    try:
+async def ask(url: str, times: int = 1) -> list[Any]:
+    with closing(Connections(url, None)) as connections:
         found = []
         for _ in range(times):
-            reply = await connections.exchange(method, REQUEST, timeout)
+            reply = await connections.exchange("GET", REQUEST, BOUND)
             found.append((reply.status, reply.body))
-        return found
-    finally:
-        connections.close()
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -129,93 +134,80 @@ async def test_after_some_replies_the_connection_is_not_used_again(reply: bytes)
         assert found.connections == 2
 
 
+NO_REPLIES = (
+    b"SSH-2.0-OpenSSH\r\n\r\n\r\n",
+    b"HTTP/1.1 abc\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc",
+    b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
+)
+TOO_EARLY = (
+    None,
+    b"HTTP/1.1 200 OK\r\nContent-Le",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
+)
+
+
+@pytest.mark.parametrize("reply", [*NO_REPLIES, *TOO_EARLY])
+async def test_what_is_no_reply_and_what_ends_too_early_is_an_error(reply: bytes | None) -> None:
+    async with server(reply) as found:
+        found.closes_after_reply = reply in TOO_EARLY
+        with pytest.raises(Broken, match=None if reply in TOO_EARLY else "no HTTP"):
+            await ask(found.url)
+
+
 async def test_a_reply_may_end_with_its_connection() -> None:
     async with server(b"HTTP/1.1 200 OK\r\n\r\nall of it") as found:
         found.closes_after_reply = True
         assert await ask(found.url) == [(200, b"all of it")]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        b"SSH-2.0-OpenSSH\r\n\r\n\r\n",
-        b"HTTP/1.1 abc\r\n\r\n",
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc",
-        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
-    ],
-)
-async def test_what_is_no_reply_is_an_error(reply: bytes) -> None:
-    async with server(reply) as found:
-        with pytest.raises(Broken, match="no HTTP"):
-            await ask(found.url)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [None, b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"],
-)
-async def test_a_connection_that_ends_too_early(reply: bytes | None) -> None:
-    async with server(reply) as found:
-        found.closes_after_reply = True
-        with pytest.raises(Broken):
-            await ask(found.url)
-
-
 async def test_a_request_without_a_reply_ends_after_its_time_and_so_does_its_connection() -> None:
-    async with server(b"") as found:
-        connections = Connections(found.url, None)
+    async with server(b"") as found, connected(found) as connections:
         with pytest.raises(Broken, match="no answer in time"):
             await connections.exchange("GET", REQUEST, 0.02)
         found.replies.clear()  # also when the connection took longer to open
-        assert (await connections.exchange("GET", REQUEST, 600.0)).status == 201
+        assert (await connections.exchange("GET", REQUEST, BOUND)).status == 201
         assert found.connections == 2
-        connections.close()
 
 
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("DELETE", True), ("POST", False)])
 async def test_a_kept_connection_that_the_server_has_closed(method: str, again: bool) -> None:
-    async with server(LENGTH, None, LENGTH) as found:
-        connections = Connections(found.url, None)
-        await connections.exchange(method, REQUEST, 600.0)
+    async with server(LENGTH, None, LENGTH) as found, connected(found) as connections:
+        await connections.exchange(method, REQUEST, BOUND)
         if again:
-            assert (await connections.exchange(method, REQUEST, 600.0)).status == 201
+            assert (await connections.exchange(method, REQUEST, BOUND)).status == 201
         else:
             # It may have taken effect: whoever sends it looks first.
             with pytest.raises(Broken):
-                await connections.exchange(method, REQUEST, 600.0)
-        connections.close()
+                await connections.exchange(method, REQUEST, BOUND)
 
 
 async def test_a_closed_connection_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with server() as found:
-        connections = Connections(found.url, None)
-        await connections.exchange("POST", REQUEST, 600.0)
+    async with server() as found, connected(found) as connections:
+        await connections.exchange("POST", REQUEST, BOUND)
         found.hang_up()
         await asyncio.sleep(0.02)
-        await connections.exchange("POST", REQUEST, 600.0)
+        await connections.exchange("POST", REQUEST, BOUND)
         # Nor is one that nobody has used for long: the server may be closing it.
         loop = asyncio.get_running_loop()
         before = loop.time
         monkeypatch.setattr(loop, "time", lambda: before() + 61)
-        await connections.exchange("POST", REQUEST, 600.0)
+        await connections.exchange("POST", REQUEST, BOUND)
         assert found.connections == 3
-        connections.close()
 
 
 async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None:
-    async with server(b"") as found:
-        connections = Connections(found.url, None)
-        task = asyncio.create_task(connections.exchange("GET", REQUEST, 600.0))
+    async with server(b"") as found, connected(found) as connections:
+        task = asyncio.create_task(connections.exchange("GET", REQUEST, BOUND))
         while not found.requests:
             await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not connections._idle
-        connections.close()
 
 
 @given(st.lists(st.integers(1, 40), max_size=20), st.sampled_from([LENGTH, CHUNKED]))
@@ -256,13 +248,13 @@ async def test_k191_the_servers_certificate_is_verified(certificate: tuple[Path,
         trusting = ssl.create_default_context(cafile=cert)
         async with Client(Login(found.url, trusting), limits) as client:
             assert await client.request("GET", "/a") == (201, b"hello")
-            async with client.stream("/b?watch=1", 600.0) as stream:
+            async with client.stream("/b?watch=1", BOUND) as stream:
                 assert [chunk async for chunk in stream.chunks()] == [b"hello"]
         async with Client(Login(found.url, ssl.create_default_context()), limits) as client:
             with pytest.raises(NoAnswer, match="certificate verify failed"):
                 await client.request("GET", "/a")
             with pytest.raises(NoAnswer, match="certificate verify failed"):
-                async with client.stream("/b?watch=1", 600.0):
+                async with client.stream("/b?watch=1", BOUND):
                     pass
 
 
@@ -293,18 +285,16 @@ def chunked(*parts: bytes, end: bool = True) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n" * end
 
 
-async def read_all(url: str, timeout: float = 600.0) -> bytes:
-    connections = Connections(url, None)
-    connection = await connections.connect(timeout)
-    try:
+async def read_all(url: str, timeout: float = BOUND) -> bytes:
+    with (
+        closing(Connections(url, None)) as connections,
+        closing(await connections.connect(timeout)) as connection,
+    ):
         await connection.stream(REQUEST, timeout)
         found = []
         while part := await connection.more():
             found.append(part)
         return b"".join(found)
-    finally:
-        connection.close()
-        connections.close()
 
 
 @pytest.mark.parametrize(
@@ -321,27 +311,30 @@ async def test_a_stream_is_read_to_its_end(reply: bytes, expected: bytes) -> Non
         assert await read_all(found.url) == expected
 
 
-@pytest.mark.parametrize("reply", [chunked(b"half", end=False), None, b"SSH-2.0-OpenSSH\r\n\r\n"])
-async def test_a_stream_that_ends_too_early_is_an_error(reply: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("reply", "closes", "why"),
+    [
+        (chunked(b"half", end=False), True, ""),
+        (None, True, ""),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", True, ""),
+        (b"", False, "no answer in time"),
+        (chunked(b"half", end=False), False, "no answer in time"),
+    ],
+)
+async def test_a_stream_that_ends_too_early_or_after_its_time_is_an_error(
+    reply: bytes | None, closes: bool, why: str
+) -> None:
     async with server(reply) as found:
-        found.closes_after_reply = True
-        with pytest.raises(Broken):
-            await read_all(found.url)
-
-
-@pytest.mark.parametrize("reply", [b"", chunked(b"half", end=False)])
-async def test_a_stream_ends_after_its_time(reply: bytes) -> None:
-    async with server(reply) as found:
-        with pytest.raises(Broken, match="no answer in time"):
-            await read_all(found.url, 0.05)
+        found.closes_after_reply = closes
+        with pytest.raises(Broken, match=why or None):
+            await read_all(found.url, BOUND if closes else 0.05)
 
 
 async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
     parts = [b"x" * 10_000 + b"%04d\n" % number for number in range(600)]
-    async with server(chunked(*parts)) as found:
-        connections = Connections(found.url, None)
-        connection = await connections.connect(600.0)
-        await connection.stream(REQUEST, 600.0)
+    async with server(chunked(*parts)) as found, connected(found) as connections:
+        connection = await connections.connect(BOUND)
+        await connection.stream(REQUEST, BOUND)
         # The server is in this loop too: it stops once the connection takes no more.
         before = -1
         while connection._unread != before:
@@ -353,7 +346,6 @@ async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
             data.append(part)
         assert b"".join(data) == b"".join(parts)
         connection.close()
-        connections.close()
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -385,7 +377,7 @@ async def test_a_body_that_the_socket_does_not_take_at_once(
     url = f"{'https' if secure else 'http'}://127.0.0.1:{port}"
     trusting = ssl.create_default_context(cafile=cert)
     connections = Connections(url, trusting)
-    reply = await connections.exchange("POST", REQUEST + body, 600.0)
+    reply = await connections.exchange("POST", REQUEST + body, BOUND)
     assert (reply.body, got) == (b"hello", [body])
     connections.close()
     listening.close()
@@ -397,13 +389,12 @@ async def test_a_server_that_is_not_there() -> None:
         taken.bind(("127.0.0.1", 0))
         connections = Connections(f"http://127.0.0.1:{taken.getsockname()[1]}", None)
         with pytest.raises(OSError):
-            await connections.exchange("GET", REQUEST, 600.0)
+            await connections.exchange("GET", REQUEST, BOUND)
         connections.close()
 
 
 async def test_each_request_has_its_own_time() -> None:
-    async with server(b"", b"") as found:
-        connections = Connections(found.url, None)
+    async with server(b"", b"") as found, connected(found) as connections:
         slow = asyncio.create_task(connections.exchange("GET", REQUEST, 0.2))
         while not found.requests:
             await asyncio.sleep(0.001)
@@ -413,4 +404,3 @@ async def test_each_request_has_its_own_time() -> None:
         assert not slow.done() or asyncio.get_running_loop().time() - began > 0.1
         with pytest.raises(Broken, match="no answer in time"):
             await slow
-        connections.close()

@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,21 +123,26 @@ def kubeconfig(api: Api, tmp_path: Path) -> Path:
     return config_of(tmp_path, api.url)
 
 
+@pytest.fixture
+def check(quadriga: Callable[..., Done], kubeconfig: Path) -> Callable[..., Done]:
+    return partial(quadriga, "kubernetes", "--check", "--kubeconfig", kubeconfig)
+
+
 # -- the rights ------------------------------------------------------------------------------------
 
 
-def test_k18_an_account_with_all_rights_passes_the_check(
-    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
-) -> None:
-    done = quadriga("kubernetes", "--check", "--kubeconfig", kubeconfig)
-    assert done == (0, f"{api.url}: the account has all 16 rights that it needs\n", "")
+def test_k18_an_account_with_all_rights_passes_the_check(check: Callable[..., Done]) -> None:
+    done = check()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith(": the account has all 16 rights that it needs\n")
+    assert done.out.startswith("http://127.0.0.1:")
 
 
 def test_k18_what_is_missing_is_a_table_with_what_it_is_for(
-    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+    check: Callable[..., Done], api: Api
 ) -> None:
     api.refuses = {("pods", "create"), ("nodes", "watch"), ("leases", "update")}
-    done = quadriga("kubernetes", "--check", "--kubeconfig", kubeconfig, "--namespace", "q")
+    done = check("--namespace", "q")
     assert done.code == 1
     lines = [re.split(r"  +", line, maxsplit=3) for line in done.out.splitlines() if "  " in line]
     assert [line[:3] for line in lines] == [
@@ -150,21 +156,15 @@ def test_k18_what_is_missing_is_a_table_with_what_it_is_for(
     assert "deploy/kubernetes/roles.yaml grants all of them" in done.out
 
 
-def test_a_cluster_that_does_not_say_is_an_error(
-    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
+    check: Callable[..., Done], api: Api, tmp_path: Path
 ) -> None:
     api.status = 401
-    done = quadriga("kubernetes", "--check", "--kubeconfig", kubeconfig)
+    done = check()
     assert done.code == 1
     assert "answers 401 to an access review" in done.err
-
-
-def test_a_cluster_that_is_not_there_is_an_error(
-    quadriga: Callable[..., Done], tmp_path: Path
-) -> None:
-    done = quadriga(
-        "kubernetes", "--check", "--kubeconfig", config_of(tmp_path, "http://127.0.0.1:1")
-    )
+    config_of(tmp_path, "http://127.0.0.1:1")
+    done = check()
     assert done.code == 1
     assert done.err.startswith("quadriga: kubernetes: http://127.0.0.1:1: ")
 
@@ -203,7 +203,7 @@ def test_k192_without_the_extra_the_command_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "lightkube", None)
     done = quadriga("kubernetes", "--check")
     assert done.code == 2
-    assert "pip install 'quadriga[kubernetes]'" in done.err
+    assert "pip install '.[kubernetes]'" in done.err
 
 
 # -- options ---------------------------------------------------------------------------------------

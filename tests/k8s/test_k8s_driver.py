@@ -21,6 +21,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.api.lease import LeaseTimes
 from quadriga.k8s.api.login import Login
 from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.config_maps import ConfigMaps
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
@@ -154,12 +155,8 @@ async def test_k5_new_allocations_are_assumed_before_the_core_goes_on() -> None:
     cache = FewNodes()
     made, heard = callback(cache)
     assert isinstance(made, ResourceManagerCallback)
-    response = AllocationResponse(
-        new=[
-            Allocation(allocationKey="a", nodeID="n1"),
-            Allocation(allocationKey="bad", nodeID="n1"),
-        ]
-    )
+    new = [Allocation(allocationKey=key, nodeID="n1") for key in ("a", "bad")]
+    response = AllocationResponse(new=new)
     made.update_allocation(response)
     assert cache.calls == [("assume", "a", "n1"), ("assume", "bad", "n1")]
     assert heard == [CoreAnswered(response, {"bad": "no room"})]
@@ -181,13 +178,13 @@ async def test_k115_k117_predicates_are_answered_from_the_cache() -> None:
     made, heard = callback(cache)
     assert made.predicates(PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
     assert made.predicates(PredicatesArgs(allocationKey="a", nodeID="bad")) == "no"
-    assert cache.calls == [("predicates", "a", "n", True), ("predicates", "a", "bad", False)]
     args = PreemptionPredicatesArgs(
         allocationKey="a", nodeID="n", preemptAllocationKeys=["v"], startIndex=2
     )
     answer = made.preemption_predicates(args)
     assert (answer.success, answer.index) == (True, 1)
-    assert cache.calls[-1] == ("preempt", "a", "n", ("v",), 2)
+    asked = [("predicates", "a", "n", True), ("predicates", "a", "bad", False)]
+    assert cache.calls == [*asked, ("preempt", "a", "n", ("v",), 2)]
     args.nodeID = "bad"
     assert not made.preemption_predicates(args).success
     assert not heard
@@ -262,16 +259,7 @@ REQUESTS = [
 ]
 
 
-async def test_k2_messages_go_to_the_core_in_their_order(sender: Any) -> None:
-    core = Core()
-    made, ear = sender(core)
-    for each in (*REQUESTS, REGISTER):
-        made.send(each)
-    assert ear.until(1) == [REGISTERED]
-    assert core.requests == [*REQUESTS, REGISTER]
-
-
-async def test_a_refused_request_is_heard_and_the_next_one_goes(sender: Any) -> None:
+async def test_k2_messages_go_in_their_order_and_a_refused_one_is_heard(sender: Any) -> None:
     core = Core(RequestError("AllocationRequest", "rmID", "unknown"), ZeroDivisionError("a bug"))
     made, ear = sender(core)
     for each in (*REQUESTS, REGISTER):
@@ -280,6 +268,7 @@ async def test_a_refused_request_is_heard_and_the_next_one_goes(sender: Any) -> 
     assert refused == CoreRefused("AllocationRequest", "AllocationRequest.rmID: unknown")
     assert broken.request == "ApplicationRequest"
     assert registered == REGISTERED
+    assert core.requests == [*REQUESTS, REGISTER]
 
 
 async def test_k151_a_core_that_is_away_is_tried_again(sender: Any) -> None:
@@ -290,30 +279,22 @@ async def test_k151_a_core_that_is_away_is_tried_again(sender: Any) -> None:
     assert core.requests == [REGISTER] * 3
 
 
-async def test_k151_a_core_that_forgot_is_told_nothing_old(sender: Any) -> None:
+@pytest.mark.parametrize("waits_already", [False, True])
+async def test_k151_a_core_that_forgot_is_told_nothing_old(
+    sender: Any, waits_already: bool
+) -> None:
+    """A registration that waits already is enough."""
     core = Core(RegisterAgain("restarted"))
     core.waits = threading.Event()
     made, ear = sender(core)
-    for each in REQUESTS:
+    for each in (*REQUESTS, *([REGISTER, REQUESTS[0]] if waits_already else [])):
         made.send(each)
     core.waits.set()
-    assert ear.until(1) == [CoreForgot()]
+    assert ear.until(1) == [REGISTERED if waits_already else CoreForgot()]
     made.send(REGISTER)
     assert ear.until(2)[1] == REGISTERED
-    assert core.requests == [REQUESTS[0], REGISTER]
-
-
-async def test_k151_a_registration_that_waits_already_is_enough(sender: Any) -> None:
-    core = Core(RegisterAgain("restarted"))
-    core.waits = threading.Event()
-    made, ear = sender(core)
-    for each in (*REQUESTS, REGISTER, REQUESTS[0]):
-        made.send(each)
-    core.waits.set()
-    assert ear.until(1) == [REGISTERED]
-    made.send(REGISTER)
-    ear.until(2)
-    assert core.requests == [REQUESTS[0], REGISTER, REQUESTS[0], REGISTER]
+    again = [REGISTER, REQUESTS[0], REGISTER] if waits_already else [REGISTER]
+    assert core.requests == [REQUESTS[0], *again]
 
 
 async def test_the_sender_ends_while_the_core_is_away(sender: Any) -> None:
@@ -350,9 +331,10 @@ async def test_k151_what_a_remote_client_notices_comes_to_the_shim() -> None:
 MAPS = "/api/v1/namespaces/quadriga/configmaps"
 
 
-def config_map(name: str, **data: str) -> ConfigMap:
-    keys = {key.replace("_", "."): value for key, value in data.items()}
-    return ConfigMap(metadata=Metadata(name=name, resource_version="1"), data=keys)
+async def reading(api: FakeApi, time: FakeTime | None = None) -> Settings:
+    async with api.serve(), client_of(api, time) as client:
+        found = await ConfigMaps("quadriga", lambda _: None).read(client, time or FakeTime())
+        return found.settings
 
 
 async def test_k47_the_settings_are_read_from_both_maps() -> None:
@@ -365,73 +347,60 @@ async def test_k47_the_settings_are_read_from_both_maps() -> None:
         "binaryData": {"service.policyGroup.gz": packed},
     }
     api.fault(f"GET {name}", 500, 429)
-    async with api.serve(), client_of(api, time_) as client:
-        reading = await ConfigMaps("quadriga", lambda _: None).read(client, time_)
-    assert reading.settings is not None
-    assert (reading.settings.cluster_id, reading.settings.policy_group) == ("mine", "other")
+    settings = await reading(api, time_)
+    assert (settings.cluster_id, settings.policy_group) == ("mine", "other")
     assert time_.slept[:2] == [2, 2]
 
 
 async def test_k47_without_maps_the_defaults_hold() -> None:
-    api = FakeApi()
-    async with api.serve(), client_of(api) as client:
-        reading = await ConfigMaps("quadriga", lambda _: None).read(client, FakeTime())
-        assert reading.settings is not None
-        assert reading.settings.cluster_id == "mycluster"
-        api.fault("GET yunikorn-defaults", 403)
-        with pytest.raises(PermissionError, match="yunikorn-defaults cannot be read: 403"):
-            await ConfigMaps("quadriga", lambda _: None).read(client, FakeTime())
+    assert (await reading(FakeApi())).cluster_id == "mycluster"
+    (api := FakeApi()).fault("GET yunikorn-defaults", 403)
+    with pytest.raises(PermissionError, match="yunikorn-defaults cannot be read: 403"):
+        await reading(api)
 
 
-async def test_k49_each_change_of_the_texts_is_heard_once() -> None:
+async def test_k47_k49_each_change_of_the_texts_is_heard_once() -> None:
     heard: list[ConfigurationChanged] = []
     maps = ConfigMaps("quadriga", heard.append)
-    maps.announce("ADDED", config_map("yunikorn-defaults", log_level="INFO"))
-    maps.announce("ADDED", config_map("somebody-elses", log_level="DEBUG"))
-    maps.announce("ADDED", config_map("yunikorn-configs", log_level="WARN"))
-    maps.announce("MODIFIED", config_map("yunikorn-configs", log_level="WARN"))
-    maps.announce("DELETED", config_map("yunikorn-configs"))
-    assert [dict(each.values) for each in heard] == [
-        {"log.level": "INFO"},
-        {"log.level": "WARN"},
-        {"log.level": "INFO"},
-    ]
-
-
-async def test_k47_an_archive_that_is_bad_is_heard_with_its_error() -> None:
-    heard: list[ConfigurationChanged] = []
-    maps = ConfigMaps("quadriga", heard.append)
-    bad = ConfigMap(
-        metadata=Metadata(name="yunikorn-configs"), binary_data={"queues.yaml.gz": b"no"}
-    )
-    maps.announce("ADDED", bad)
-    assert "queues.yaml.gz" in heard[0].errors[0]
+    for change, name, level in (
+        ("ADDED", "yunikorn-defaults", "INFO"),
+        ("ADDED", "somebody-elses", "DEBUG"),
+        ("ADDED", "yunikorn-configs", "WARN"),
+        ("MODIFIED", "yunikorn-configs", "WARN"),
+        ("DELETED", "yunikorn-configs", ""),
+    ):
+        data = {"log.level": level} if level else {}
+        metadata = Metadata(name=name, resource_version="1")
+        maps.announce(change, ConfigMap(metadata=metadata, data=data))
+    assert [each.values["log.level"] for each in heard] == ["INFO", "WARN", "INFO"]
+    assert {len(each.values) for each in heard} == {1}
+    # an archive that is bad is heard with its error
+    metadata = Metadata(name="yunikorn-configs")
+    maps.announce("ADDED", ConfigMap(metadata=metadata, binary_data={"queues.yaml.gz": b"no"}))
+    assert "queues.yaml.gz" in heard[-1].errors[0]
 
 
 # -- health --------------------------------------------------------------------------------------
 
 
-async def test_k16_alive_and_ready() -> None:
-    good: dict[str, Any] = {
-        "now": 20_000_000_000,
-        "turned_at": 10_000_000_000,
-        "leads": True,
-        "unsynced": (),
-        "serves": True,
-        "stopped": "",
-    }
-    assert health_of(**good).ready
-
-    def not_ready(**change: Any) -> tuple[bool, tuple[str, ...]]:
-        health = health_of(**good | change)
-        assert not health.ready
-        return health.alive, health.reasons
-
-    assert not_ready(turned_at=0) == (False, ("its loop has not turned for 20 s",))
-    assert not_ready(leads=False) == (True, ("another process leads",))
-    assert not_ready(unsynced=("pods",)) == (True, ("not listed yet: pods",))
-    assert not_ready(serves=False) == (True, ("the core is being told what runs",))
-    assert not_ready(stopped="lost")[0] is False
+@pytest.mark.parametrize(
+    ("change", "alive", "reasons"),
+    [
+        ({}, True, ()),
+        ({"turned_at": 0}, False, ("its loop has not turned for 20 s",)),
+        ({"leads": False}, True, ("another process leads",)),
+        ({"leads": False, "rival": "one"}, True, ("one leads",)),
+        ({"unsynced": ("pods",)}, True, ("not listed yet: pods",)),
+        ({"serves": False}, True, ("the core is being told what runs",)),
+        ({"stopped": "lost"}, False, None),
+    ],
+)
+async def test_k16_alive_and_ready(change: Any, alive: bool, reasons: Any) -> None:
+    now = {"now": 20_000_000_000, "turned_at": 10_000_000_000}
+    good = {**now, "leads": True, "unsynced": (), "serves": True, "stopped": ""}
+    health = health_of(**good | change)
+    assert (health.alive, health.ready) == (alive, not change)
+    assert reasons is None or health.reasons == reasons
 
 
 # -- at work -------------------------------------------------------------------------------------
@@ -600,26 +569,25 @@ async def test_k17_the_state_dump_is_json_of_everything() -> None:
         assert "uid-one" in json.dumps(dump["cache"])
 
 
-async def test_k49_wrong_settings_at_the_start_end_it_with_every_error() -> None:
+async def ended(found: AtWork) -> str:
+    """The reason for which the process ends, with 1."""
+    assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
+    return found.shim.reason
+
+
+async def test_k49_k18_settings_that_are_wrong_or_may_not_be_read_end_it() -> None:
     def wrong(api: FakeApi) -> None:
         data = {"kubernetes.qps": "many", "service.leaderElection": "perhaps"}
-        api.found[f"{MAPS}/yunikorn-configs"] = {
-            "metadata": {"name": "yunikorn-configs"},
-            "data": data,
-        }
+        found = {"metadata": {"name": "yunikorn-configs"}, "data": data}
+        api.found[f"{MAPS}/yunikorn-configs"] = found
 
     async with at_work(prepare=wrong) as found:
-        assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
-        assert "kubernetes.qps" in found.shim.reason
-        assert "service.leaderElection" in found.shim.reason
+        reason = await ended(found)
+        assert "kubernetes.qps" in reason and "service.leaderElection" in reason
         assert not found.shim.health().alive
         assert "stopped" in found.shim.state_dump()
-
-
-async def test_k18_settings_that_may_not_be_read_end_it() -> None:
     async with at_work(prepare=lambda api: api.fault("GET yunikorn-defaults", 403)) as found:
-        assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
-        assert "yunikorn-defaults cannot be read: 403" in found.shim.reason
+        assert "yunikorn-defaults cannot be read: 403" in await ended(found)
 
 
 async def test_k16_it_is_not_ready_while_something_is_not_listed() -> None:
@@ -632,8 +600,7 @@ async def test_k142_an_end_that_the_shim_wants_is_the_end() -> None:
     async with at_work() as found:
         await found.until(lambda: found.shim.health().ready)
         found.shim.core_refused("RegisterResourceManagerRequest", "not today")
-        assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
-        assert "not today" in found.shim.reason
+        assert "not today" in await ended(found)
 
 
 async def test_k106_k176_a_pod_that_the_api_server_denies_twice_comes_back_with_the_audit() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import aiohttp
-import pytest
 
 from quadriga.cli.serving.health import HealthServer
 
@@ -14,51 +14,46 @@ async def scraped() -> bytes:
     return b"quadriga_up 1\n"
 
 
-async def fetched(server: HealthServer, *paths: str, method: str = "GET") -> list[tuple[int, str]]:
-    port = await server.start("127.0.0.1", 0)
-    try:
-        async with aiohttp.ClientSession() as session:
-            found = []
-            for path in paths:
-                async with session.request(method, f"http://127.0.0.1:{port}{path}") as answer:
-                    found.append((answer.status, await answer.text()))
-            return found
-    finally:
-        await server.stop()
+def fetched(*paths: str, method: str = "GET", standby: str = "", **not_ok: str) -> list[Any]:
+    """What the server answers while this keeps it from being ``alive``, or ``ready``."""
+
+    async def fetch() -> list[Any]:
+        server = HealthServer(
+            alive=lambda: not_ok.get("alive", ""),
+            ready=lambda: not_ok.get("ready", ""),
+            metrics=scraped,
+            standby=lambda: standby,
+        )
+        port = await server.start("127.0.0.1", 0)
+        try:
+            async with aiohttp.ClientSession() as session:
+                found = []
+                for path in paths:
+                    async with session.request(method, f"http://127.0.0.1:{port}{path}") as answer:
+                        found.append((answer.status, await answer.text()))
+                return found
+        finally:
+            await server.stop()
+
+    return asyncio.run(fetch())
 
 
-def test_k16_a_process_that_schedules_is_alive_and_ready() -> None:
-    server = HealthServer(alive=lambda: "", ready=lambda: "", metrics=scraped)
-    assert asyncio.run(fetched(server, "/healthz", "/readyz", "/metrics")) == [
-        (200, "ok\n"),
-        (200, "ok\n"),
-        (200, "quadriga_up 1\n"),
-    ]
+OK = (200, "ok\n")
 
 
-def test_k16_a_process_that_stands_by_is_alive_and_not_ready() -> None:
-    server = HealthServer(
-        alive=lambda: "", ready=lambda: "other-1 holds the lease", metrics=scraped
-    )
-    assert asyncio.run(fetched(server, "/healthz", "/readyz")) == [
-        (200, "ok\n"),
-        (503, "other-1 holds the lease\n"),
-    ]
+def test_k16_whether_a_process_is_alive_and_ready() -> None:
+    assert fetched("/healthz", "/readyz", "/metrics") == [OK, OK, (200, "quadriga_up 1\n")]
+    by = "not listed yet: pods"
+    assert fetched("/healthz", "/readyz", ready=by) == [OK, (503, f"{by}\n")]
+    leader = "other-1 leads, this process stands by"
+    assert fetched("/healthz", "/readyz", standby=leader) == [OK, (200, f"{leader}\n")]
+    stands_still = "no turn for 12 s"
+    assert fetched("/healthz", alive=stands_still) == [(503, f"{stands_still}\n")]
 
 
-def test_k16_a_loop_that_stands_still_is_not_alive() -> None:
-    server = HealthServer(alive=lambda: "no turn for 12 s", ready=lambda: "", metrics=scraped)
-    assert asyncio.run(fetched(server, "/healthz")) == [(503, "no turn for 12 s\n")]
-
-
-@pytest.mark.parametrize("path", ["/", "/ws/v1/queues", "/healthz/../ui/", "/readyz/x"])
-def test_there_is_nothing_else_on_the_port(path: str) -> None:
-    server = HealthServer(alive=lambda: "", ready=lambda: "", metrics=scraped)
-    assert asyncio.run(fetched(server, path))[0][0] == 404
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_nothing_can_be_changed_there(method: str) -> None:
-    server = HealthServer(alive=lambda: "", ready=lambda: "", metrics=scraped)
-    answers = asyncio.run(fetched(server, "/healthz", "/metrics", method=method))
-    assert [status for status, _ in answers] == [405, 405]
+def test_there_is_nothing_else_on_the_port_and_nothing_can_be_changed() -> None:
+    others = fetched("/", "/ws/v1/queues", "/healthz/../ui/", "/readyz/x")
+    assert [status for status, _ in others] == [404] * 4
+    for method in ("POST", "PUT", "DELETE"):
+        answers = fetched("/healthz", "/metrics", method=method)
+        assert [status for status, _ in answers] == [405, 405]

@@ -9,7 +9,7 @@ import pytest
 from quadriga.k8s.conversion import identity
 from quadriga.k8s.conversion.identity import User, application_id, queue_of, user_of
 from quadriga.k8s.conversion.settings import Settings
-from quadriga.k8s.objects import PriorityClass
+from quadriga.k8s.objects import Pod, PriorityClass
 from tests.k8s.decoded import decoded, pod
 
 DOMAIN = "yunikorn.apache.org/"
@@ -27,36 +27,32 @@ APPLICATION_KEYS = (
 QUEUE_KEYS = ((True, QUEUE), (False, QUEUE), (True, "queue"))
 
 
-def with_keys(places: tuple[tuple[bool, str], ...], *values: str) -> tuple[dict[str, str], ...]:
-    """Labels and annotations with a value for each place."""
+def with_keys(places: tuple[tuple[bool, str], ...], *values: str) -> Pod:
+    """A pod with a label or an annotation for each place."""
     given = list(zip(places, values, strict=True))
-    return (
-        {key: value for (is_label, key), value in given if is_label},
-        {key: value for (is_label, key), value in given if not is_label},
-    )
+    labels = {key: value for (is_label, key), value in given if is_label}
+    return pod(labels=labels, annotations={k: value for (label, k), value in given if not label})
 
 
-@pytest.mark.parametrize("first", range(len(APPLICATION_KEYS)))
-def test_k52_the_first_key_that_is_not_empty_is_the_application(first: int) -> None:
-    values = [f"app-{index}" for index in range(len(APPLICATION_KEYS))]
-    for empty in range(first):
-        values[empty] = ""
-    labels, annotations = with_keys(APPLICATION_KEYS, *values)
-    assert application_id(pod(labels=labels, annotations=annotations), SETTINGS) == f"app-{first}"
+@pytest.mark.parametrize(
+    ("keys", "first"),
+    [
+        *(pytest.param(APPLICATION_KEYS, n, id=f"K52 application, {n}") for n in range(4)),
+        *(pytest.param(QUEUE_KEYS, n, id=f"K55 queue, {n}") for n in range(3)),
+    ],
+)
+def test_the_first_key_that_is_not_empty_counts(
+    keys: tuple[tuple[bool, str], ...], first: int
+) -> None:
+    one = with_keys(keys, *("" if n < first else f"v{n}" for n in range(len(keys))))
+    found = queue_of(one) if keys is QUEUE_KEYS else application_id(one, SETTINGS)
+    assert found == f"v{first}"
 
 
-def test_k52_the_label_wins_over_the_annotation() -> None:
-    one = pod(labels={APP_ID: "label"}, annotations={APP_ID: "annotation"})
-    assert application_id(one, SETTINGS) == "label"
-
-
-def test_k52_a_foreign_pod_has_no_application() -> None:
+def test_k7_k52_a_foreign_pod_has_no_application() -> None:
     foreign = pod(labels={APP_ID: "a"}, spec={"schedulerName": "default-scheduler"})
     assert not identity.is_ours(foreign, SETTINGS)
     assert application_id(foreign, SETTINGS) == ""
-
-
-def test_k7_the_names_of_our_schedulers_are_a_setting() -> None:
     settings = replace(SETTINGS, scheduler_names=("quadriga",))
     assert identity.is_ours(pod(spec={"schedulerName": "quadriga"}), settings)
     assert not identity.is_ours(pod(), settings)
@@ -69,20 +65,16 @@ def test_k53_the_suffix_of_admission_becomes_the_uid() -> None:
     assert application_id(inside, SETTINGS) == "a-uniqueautogen-b"
 
 
-def test_k54_pods_without_a_name_share_the_application_of_their_namespace() -> None:
+def test_k54_pods_without_a_name_share_the_application_of_their_namespace_or_have_one_each() -> (
+    None
+):
     assert application_id(pod("a"), SETTINGS) == "yunikorn-team-autogen"
     assert application_id(pod("b"), SETTINGS) == "yunikorn-team-autogen"
     assert application_id(pod(namespace=""), SETTINGS) == "yunikorn-default-autogen"
-
-
-def test_k54_or_have_one_each() -> None:
     uid = "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f"
-    one = pod(namespace="n" * 40, uid=uid)
-    assert application_id(one, UNIQUE) == "n" * 26 + "-" + uid
-    assert len(application_id(one, UNIQUE)) == 63
-
-
-def test_k54_a_generated_id_is_a_label() -> None:
+    each = application_id(pod(namespace="n" * 40, uid=uid), UNIQUE)
+    assert each == "n" * 26 + "-" + uid
+    assert len(each) == 63, "a generated id is a label"
     assert application_id(pod(namespace="n" * 63), SETTINGS) == "yunikorn-" + "n" * 54
 
 
@@ -92,29 +84,15 @@ def test_k54_admission_has_no_uid_yet() -> None:
     assert application_id(pod(labels={APP_ID: generated}, uid="7"), UNIQUE) == "team-7"
 
 
-@pytest.mark.parametrize("first", range(len(QUEUE_KEYS)))
-def test_k55_the_first_key_that_is_not_empty_is_the_queue(first: int) -> None:
-    values = [f"root.q{index}" for index in range(len(QUEUE_KEYS))]
-    for empty in range(first):
-        values[empty] = ""
-    labels, annotations = with_keys(QUEUE_KEYS, *values)
-    assert queue_of(pod(labels=labels, annotations=annotations)) == f"root.q{first}"
-
-
-def test_k55_there_is_no_default_queue() -> None:
-    assert queue_of(pod()) == ""
-
-
 def test_k56_keys_with_the_same_value_are_not_ambiguous() -> None:
-    labels, annotations = with_keys(APPLICATION_KEYS, "a", "a", "a", "")
-    assert identity.ambiguity(pod(labels=labels, annotations=annotations)) is None
+    assert identity.ambiguity(with_keys(APPLICATION_KEYS, "a", "a", "a", "")) is None
     assert identity.ambiguity(pod()) is None
+    assert queue_of(pod()) == "", "there is no default queue"
 
 
 def test_k56_the_losers_are_named() -> None:
     labels = {APP_ID: "a", "applicationId": "b", "spark-app-selector": "a", "queue": "root.x"}
     problem = identity.ambiguity(pod(labels=labels, annotations={QUEUE: "root.y", APP_ID: "c"}))
-    assert problem is not None
     assert (problem.reason, problem.action) == ("Scheduling", "Scheduling")
     assert problem.note == (
         f"the pod has several application ids: 'a' of label {APP_ID} is used, "
@@ -138,12 +116,13 @@ USER_INFO = DOMAIN + "user.info"
         ('{"user": "", "groups": ["dev"]}', User("nobody", ("dev",))),
         ('{"user": null}', User("nobody")),
         ("{}", User("nobody")),
+        ("", User("nobody")),
+        (None, User("nobody")),
     ],
 )
-def test_k57_user_and_groups(text: str, user: User) -> None:
-    found = user_of(pod(annotations={USER_INFO: text}))
-    assert found.user == user
-    assert found.problem is None
+def test_k57_user_and_groups(text: str | None, user: User) -> None:
+    found = user_of(pod(annotations={} if text is None else {USER_INFO: text}))
+    assert (found.user, found.problem) == (user, None)
 
 
 @pytest.mark.parametrize(
@@ -155,23 +134,15 @@ def test_k57_user_and_groups(text: str, user: User) -> None:
 )
 def test_k57_what_cannot_be_read_is_nobody_with_a_warning(text: str) -> None:
     found = user_of(pod(annotations={USER_INFO: text}))
-    assert found.user == User("nobody", ())
-    assert found.problem is not None
-    assert found.problem.reason == "Scheduling"
+    assert (found.user, found.problem.reason) == (User("nobody", ()), "Scheduling")
     assert USER_INFO in found.problem.note
     assert len(found.problem.note) < 600
 
 
-def test_k57_without_the_annotation_it_is_nobody() -> None:
-    assert user_of(pod()) == user_of(pod(annotations={USER_INFO: ""}))
-    assert user_of(pod()).user == User("nobody")
-    assert user_of(pod()).problem is None
-
-
 def test_k57_the_old_label_names_the_user_where_the_annotation_does_not() -> None:
     old = {DOMAIN + "username": "finance.test"}
-    assert user_of(pod(labels=old)).user == User("finance.test")
-    assert user_of(pod(labels=old)).problem is None
+    found = user_of(pod(labels=old))
+    assert (found.user, found.problem) == (User("finance.test"), None)
     both = pod(labels=old, annotations={USER_INFO: '{"user": "ann"}'})
     assert user_of(both).user == User("ann")
     unreadable = user_of(pod(labels=old, annotations={USER_INFO: "ann"}))
@@ -190,27 +161,29 @@ def test_k168_admission_leaves_pods_of_the_scheduler_alone_so_their_old_label_sa
 FLAG = "internal.yunikorn.apache.org/placeholder"
 
 
-def test_k40_the_placeholder_flag_by_its_new_and_its_old_names() -> None:
-    assert identity.is_placeholder(pod(annotations={FLAG: "true"}))
-    assert identity.is_placeholder(pod(annotations={DOMAIN + "placeholder": "T"}))
-    assert identity.is_placeholder(pod(labels={"placeholder": "1"}))
-    assert not identity.is_placeholder(pod())
+RESUMED = "internal.yunikorn.apache.org/gang-resumed"
 
 
-@pytest.mark.parametrize("text", ["false", "0", "", "yes", "tRUE"])
-def test_k40_any_other_text_is_no_flag(text: str) -> None:
-    assert not identity.is_placeholder(pod(annotations={FLAG: text}))
-
-
-def test_k40_the_new_name_of_the_flag_wins() -> None:
-    one = pod(annotations={FLAG: "false"}, labels={"placeholder": "true"})
-    assert not identity.is_placeholder(one)
+@pytest.mark.parametrize(
+    ("labels", "annotations", "is_one"),
+    [
+        ({}, {FLAG: "true"}, True),
+        ({}, {DOMAIN + "placeholder": "T"}, True),
+        ({"placeholder": "1"}, {}, True),
+        ({}, {}, False),
+        *(({}, {FLAG: text}, False) for text in ("false", "0", "", "yes", "tRUE")),
+        ({"placeholder": "true"}, {FLAG: "false"}, False),  # the new name wins
+    ],
+)
+def test_k40_the_placeholder_flag_by_its_new_and_its_old_names(
+    labels: dict[str, str], annotations: dict[str, str], is_one: bool
+) -> None:
+    assert identity.is_placeholder(pod(labels=labels, annotations=annotations)) is is_one
 
 
 def test_k41_a_resumed_gang() -> None:
-    key = "internal.yunikorn.apache.org/gang-resumed"
-    assert identity.is_resumed(pod(annotations={key: "true"}))
-    assert not identity.is_resumed(pod(annotations={key: "false"}))
+    assert identity.is_resumed(pod(annotations={RESUMED: "true"}))
+    assert not identity.is_resumed(pod(annotations={RESUMED: "false"}))
     assert not identity.is_resumed(pod())
 
 
@@ -242,20 +215,17 @@ def test_k90_a_pod_that_is_deleted_without_a_node_needs_none() -> None:
 ALLOW = DOMAIN + "allow-preemption"
 
 
-def priority_class(value: str | None) -> PriorityClass:
-    annotations = {} if value is None else {ALLOW: value}
-    return decoded(PriorityClass, {"metadata": {"name": "c", "annotations": annotations}})
-
-
 @pytest.mark.parametrize(
     ("own", "of_class", "allowed"),
     [
         (None, None, True),
+        (None, "", True),
         (None, "true", True),
         (None, "false", False),
         (None, "no", True),
         ("true", "false", True),
         ("false", "true", False),
+        ("false", None, False),
         ("True", "false", False),
         ("no", "true", True),
     ],
@@ -263,13 +233,12 @@ def priority_class(value: str | None) -> PriorityClass:
 def test_k87_the_pod_says_whether_it_may_be_preempted_else_its_class(
     own: str | None, of_class: str | None, allowed: bool
 ) -> None:
+    """ "" is a class that says nothing."""
     one = pod(annotations={} if own is None else {ALLOW: own})
-    assert identity.may_be_preempted(one, priority_class(of_class)) is allowed
-
-
-def test_k87_without_any_word_a_pod_may_be_preempted() -> None:
-    assert identity.may_be_preempted(pod(), None)
-    assert not identity.may_be_preempted(pod(annotations={ALLOW: "false"}), None)
+    annotations = {ALLOW: of_class} if of_class else {}
+    manifest = {"metadata": {"name": "c", "annotations": annotations}}
+    found = None if of_class is None else decoded(PriorityClass, manifest)
+    assert identity.may_be_preempted(one, found) is allowed
 
 
 def test_k87_the_policy_never_preempts_nobody() -> None:

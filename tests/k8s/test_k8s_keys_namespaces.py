@@ -22,18 +22,13 @@ def test_k42_quota_guaranteed_applications_and_parent() -> None:
         )
     )
     assert found.problems == ()
+    assert found.tags["namespace.parentqueue"] == "root.teams"
+    quota = {"vcore": {"value": 64000}, "memory": {"value": 10**11}, "nvidia.com/gpu": {"value": 2}}
     assert {key: json.loads(found.tags[key]) for key in found.tags if "queue" not in key} == {
-        "namespace.resourcequota": {
-            "resources": {
-                "vcore": {"value": 64000},
-                "memory": {"value": 100_000_000_000},
-                "nvidia.com/gpu": {"value": 2},
-            }
-        },
+        "namespace.resourcequota": {"resources": quota},
         "namespace.resourceguaranteed": {"resources": {"vcore": {"value": 1500}}},
         "namespace.resourcemaxapps": 7,
     }
-    assert found.tags["namespace.parentqueue"] == "root.teams"
 
 
 def test_k43_the_core_reads_the_tags() -> None:
@@ -44,15 +39,11 @@ def test_k43_the_core_reads_the_tags() -> None:
             namespace_maxApps=" 3 ",
         )
     )
+    text = '{"resources":{"memory":{"value":1024},"vcore":{"value":1000}}}'
+    assert found.tags["namespace.resourcequota"] == text, "always the same"
     read = read_quota_tags(found.tags)
     assert (read.max, read.guaranteed) == ({"memory": 1024, "vcore": 1000}, {"vcore": 2000})
     assert (read.max_applications, read.unreadable) == (3, ())
-
-
-def test_k43_the_text_of_a_tag_is_always_the_same() -> None:
-    found = tags_of(namespace(namespace_quota='{"memory": "1", "cpu": "1"}'))
-    text = '{"resources":{"memory":{"value":1},"vcore":{"value":1000}}}'
-    assert found.tags == {"namespace.resourcequota": text}
 
 
 def test_without_annotations_there_are_no_tags() -> None:
@@ -99,38 +90,28 @@ def test_k43_a_quota_of_zeros_is_left_out() -> None:
     assert '"vcore":{"value":0}' in partly.tags["namespace.resourcequota"]
 
 
-def test_k42_the_deprecated_quota_of_two_types() -> None:
-    found = tags_of(namespace(namespace_max_cpu="2", namespace_max_memory="1Mi"))
-    assert read_quota_tags(found.tags).max == {"vcore": 2000, "memory": 1 << 20}
-    one = tags_of(namespace(namespace_max_cpu="2", namespace_max_memory=""))
-    assert read_quota_tags(one.tags).max == {"vcore": 2000}
-    zero = tags_of(namespace(namespace_max_cpu="0"))
-    assert dict(zero.tags) == {}
-    assert found.problems == one.problems == zero.problems == ()
-
-
-def test_k42_the_deprecated_quota_is_ignored_beside_the_new_one() -> None:
+def test_k42_k43_the_deprecated_quota_of_two_types() -> None:
+    for cpu, memory, quota in (
+        ("2", "1Mi", {"vcore": 2000, "memory": 1 << 20}),
+        ("2", "", {"vcore": 2000}),
+        ("0", "", None),
+    ):
+        found = tags_of(namespace(namespace_max_cpu=cpu, namespace_max_memory=memory))
+        assert read_quota_tags(found.tags).max == quota if quota else dict(found.tags) == {}
+        assert found.problems == ()
+    # it is ignored beside the new one, and left out where it cannot be read
     found = tags_of(namespace(namespace_max_cpu="2", namespace_quota='{"cpu": "1"}'))
     assert read_quota_tags(found.tags).max == {"vcore": 1000}
     (problem,) = found.problems
-    assert keys.NAMESPACE_MAX_CPU in problem.note
-    assert keys.NAMESPACE_QUOTA in problem.note
-
-
-def test_k43_a_deprecated_quota_that_cannot_be_read_is_left_out() -> None:
+    assert keys.NAMESPACE_MAX_CPU in problem.note and keys.NAMESPACE_QUOTA in problem.note
     found = tags_of(namespace(namespace_max_cpu="two", namespace_max_memory="1Mi"))
     assert dict(found.tags) == {}
     (problem,) = found.problems
     assert "'two' is not a quantity" in problem.note
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("true", True), ("false", False), ("True", None), ("", None)]
-)
-def test_k160_a_flag_of_a_namespace(text: str, value: bool | None) -> None:
-    assert flag(namespace(namespace_enableYuniKorn=text), keys.NAMESPACE_ENABLE) is value
-
-
-def test_k160_no_flag() -> None:
+def test_k160_a_flag_of_a_namespace() -> None:
+    for text, value in (("true", True), ("false", False), ("True", None), ("", None)):
+        assert flag(namespace(namespace_enableYuniKorn=text), keys.NAMESPACE_ENABLE) is value
     assert flag(None, keys.NAMESPACE_ENABLE) is None
     assert flag(namespace(), keys.NAMESPACE_GENERATE_APP_ID) is None

@@ -4,7 +4,7 @@ K39)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, get_args
 
@@ -103,6 +103,7 @@ class Thing:
     has_pods: bool = True
     core_waits: bool = False
     core_has_pods: bool = True
+    would_come_again: bool = False
     delay: int = 0
     is_placeholder: bool = False
     group: str = ""
@@ -121,6 +122,7 @@ class Thing:
 #: facts and information with which the guard of this name agrees, and with which it does not
 AGREES: dict[str, dict[str, Any]] = {
     "was_turned_down": {"delay": SECOND},
+    "would_come_again": {"would_come_again": True},
     "timed_out_hard": {"is_gang": True, "timeout_over": True, "hard": True},
     "reserves": {"is_gang": True},
     "timed_out_soft": {"is_gang": True, "timeout_over": True},
@@ -211,199 +213,216 @@ def test_what_arrives_late_is_never_an_error(lifecycle: Lifecycle) -> None:
         assert heard <= set(lifecycle.triggers(state)), state
 
 
-def fired(lifecycle: Lifecycle, thing: Thing, trigger: str, **info: Any) -> tuple[Any, ...]:
-    return lifecycle.fire(thing, trigger, **info)
+# -- single steps ------------------------------------------------------------------------------
 
 
-# -- applications ------------------------------------------------------------------------------
+class like:
+    """An effect of this type with these attributes; texts in ``note`` and ``reason`` may be part of them."""
+
+    def __init__(self, kind: type, **attributes: Any) -> None:
+        self.kind, self.attributes = kind, attributes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, self.kind) and all(
+            value in getattr(other, name)
+            if name in ("note", "reason")
+            else value == getattr(other, name)
+            for name, value in self.attributes.items()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{self.kind.__name__} {self.attributes}"
 
 
-def test_k32_an_ordinary_application_runs_when_it_is_accepted() -> None:
-    app = Thing("New")
-    assert fired(APPLICATION, app, "submit") == (AddApplication(),)
-    assert fired(APPLICATION, app, "accept") == (AskForPods(),)
-    assert app.state == "Running"
-    assert fired(APPLICATION, app, "complete") == (DeletePlaceholders(),)
-    app.has_pods = False
-    assert fired(APPLICATION, app, "forget") == ()
-    assert app.state == "Removed"
+def says(**attributes: Any) -> like:
+    return like(Say, **attributes)
 
 
-def test_k32_a_gang_reserves_until_every_group_is_full() -> None:
-    app = Thing("Submitted", is_gang=True)
-    assert fired(APPLICATION, app, "accept") == (CreateMissing(),)
-    assert app.state == "Reserving"
-    first = fired(APPLICATION, app, "placeholder_bound", name="tg-1", group="w", node="n1")
-    assert [each.action for each in first] == ["PlaceholderAllocated"]
-    assert app.state == "Reserving"
-    app.groups_full = True
-    last = fired(APPLICATION, app, "placeholder_bound", name="tg-2", group="w", node="n2")
-    assert [getattr(each, "action", each) for each in last] == [
-        "PlaceholderAllocated",
-        "GangReservationComplete",
-        AskForPods(),
-    ]
-    assert app.state == "Running"
+def step(
+    lifecycle: Lifecycle, thing: Thing, trigger: str, to: str, *effects: Any, id: str, **info: Any
+) -> Any:
+    """The thing goes to the state ``to`` with these effects."""
+    return pytest.param(lifecycle, thing, trigger, info, to, effects, id=id)
 
 
-@pytest.mark.parametrize("state", ["Submitted", "Reserving", "Resuming"])
-def test_k27_a_release_never_changes_the_state(state: str) -> None:
-    app = Thing(state, is_gang=True)
-    effects = fired(APPLICATION, app, "release", key="pod-1", type=task_fsm.PREEMPTED_BY_SCHEDULER)
-    assert effects == (ReleasePod("pod-1", task_fsm.PREEMPTED_BY_SCHEDULER),)
-    assert app.state == state
+A, T = APPLICATION, TASK
+RESUMES = (MarkResumed(), DeletePlaceholders())
+FIRST = {"node": "n1", "uuid": "u-0"}
+SECOND_ONE = {"node": "n2", "uuid": "u-1"}
+STOPPED, REPLACED = task_fsm.STOPPED_BY_RM, task_fsm.PLACEHOLDER_REPLACED
+PREEMPTED, TIMED_OUT = task_fsm.PREEMPTED_BY_SCHEDULER, application_fsm.TIMED_OUT
+
+# fmt: off
+STEPS = [
+    # -- applications
+    step(A, Thing("New"), "submit", "Submitted", AddApplication(), id="K32 new"),
+    step(A, Thing("Submitted"), "accept", "Running", AskForPods(), id="K32 accepted"),
+    step(A, Thing("Running"), "complete", "Completed", DeletePlaceholders(), id="K32 complete"),
+    step(A, Thing("Submitted", is_gang=True), "accept", "Reserving", CreateMissing(), id="K32 a gang reserves"),
+    step(A, Thing("Reserving", is_gang=True), "placeholder_bound", "Reserving", says(action="PlaceholderAllocated"),
+         id="K32 not yet full", name="tg-1", group="w", node="n1"),
+    step(A, Thing("Reserving", is_gang=True, groups_full=True), "placeholder_bound", "Running",
+         says(action="PlaceholderAllocated"), says(action="GangReservationComplete"), AskForPods(),
+         id="K32 until every group is full", name="tg-2", group="w", node="n2"),
+    *(step(A, Thing(state, is_gang=True), "release", state, ReleasePod("pod-1", PREEMPTED),
+           id="K27 a release never changes the state", key="pod-1", type=PREEMPTED)
+      for state in ("Submitted", "Reserving", "Resuming")),
+    step(A, Thing("Reserving", is_gang=True), "member_placed", "Running", DropWaitingPlaceholders(), AskForPods(),
+         id="K146 a member that somebody else placed starts the gang"),
+    step(A, Thing("Submitted", is_gang=True, hard=True, timeout_over=True, has_started=True), "accept", "Running",
+         AskForPods(), id="K146 a gang with a placed member runs"),
+    *(step(A, Thing(state), "fail", "Failing", DeletePlaceholders(), FailPods("killed by hand"),
+           id="K28 a failure is legal before every end", reason="killed by hand")
+      for state in ("New", "Submitted", "Reserving", "Resuming", "Running")),
+    step(A, Thing("Failing"), "fail", "Failing", id="K29 failing is not failed", reason="again"),
+    step(A, Thing("Failing"), "failed", "Failed", id="K29 failed", reason=""),
+    *(step(A, Thing(state, is_gang=True, has_placeholders=True), "resume", "Resuming",
+           says(action="GangSchedulingFailed", warning=True), *RESUMES,
+           id="K29 resuming is obeyed while reserving and while running", reason="ResourceReservationTimeout")
+      for state in ("Reserving", "Running")),
+    step(A, Thing("Resuming", is_gang=True, has_placeholders=True), "settled", "Resuming", id="K29 some are left"),
+    step(A, Thing("Resuming", is_gang=True), "settled", "Running", AskForPods(again=True), id="K29 none is left"),
+    step(A, Thing("New", delay=4 * SECOND), "submit", "Held", id="K60 an id that was turned down is held"),
+    step(A, Thing("Held", delay=4 * SECOND), "submit", "Held", id="K60 it stays so"),
+    step(A, Thing("Held", delay=4 * SECOND), "again", "Submitted", AddApplication(), id="K60 for a while"),
+    *(step(A, Thing(state), "forget", state, id="K30 an ended application stays with its pods")
+      for state in ("Rejected", "Completed", "Failed")),
+    *(step(A, Thing(state, has_pods=False), "forget", "Removed", id="K30 and goes with the last one")
+      for state in ("Rejected", "Completed", "Failed")),
+    step(A, Thing("New"), "idle", "Removed", DeletePlaceholders(), id="K33 the pods of a new one vanish"),
+    step(A, Thing("Submitted"), "idle", "Removed", RemoveApplication(), DeletePlaceholders(),
+         id="K33 those of a submitted one vanish"),
+    step(A, Thing("Running", core_has_pods=False), "idle", "Removed", RemoveApplication(), DeletePlaceholders(),
+         id="K178 the core has no pods of it"),
+    *(step(A, Thing(state), "idle", state, DeletePlaceholders(), id="K78 placeholders go with the last real pod")
+      for state in ("Running", "Failing")),
+    step(A, Thing("Submitted"), "reject", "Rejected", DeletePlaceholders(),
+         FailPods("ApplicationRejected: queue: root.a: is full"),
+         id="K34 a rejection names its reason as a whole", reason="queue: root.a: is full"),
+    step(A, Thing("Reserving", is_gang=True, has_placeholders=True, core_waits=True), "placeholders_failed", "Resuming",
+         says(action="PlaceholderCreateFailed", note="quota of the namespace"), *RESUMES,
+         id="K72 a refused placeholder", reason="quota of the namespace"),
+    # the core would hold the real pods back
+    step(A, Thing("Resuming", is_gang=True, core_waits=True), "settled", "Submitted",
+         RemoveApplication(), AddApplication(gang=False), id="K72 the core is told anew"),
+    step(A, Thing("Submitted", is_gang=True, hard=True, timeout_over=True), "accept", "Failing",
+         RemoveApplication(), DeletePlaceholders(), like(FailPods, reason=TIMED_OUT), HasEnded(),
+         id="K77 at a start after the timeout a hard gang fails"),
+    step(A, Thing("Submitted", is_gang=True, timeout_over=True), "accept", "Running",
+         says(action="PlaceholderTimeout"), DeletePlaceholders(), AskForPods(),
+         id="K77 at a start after the timeout a soft gang runs"),
+    step(A, Thing("Reserving", is_gang=True), "placeholder_lost", "Reserving", CreateAgain("w"),
+         id="K80 a lost placeholder is created again", group="w"),
+    step(A, Thing("Running", is_gang=True), "placeholder_lost", "Running", id="K80 while it is needed", group="w"),
+    step(A, Thing("Reserving", is_gang=True), "forgotten", "Submitted", AddApplication(),
+         id="K151 a forgotten application is submitted again"),
+    step(A, Thing("Failing"), "forgotten", "Failed", id="K151 a failing one has failed"),
+    # -- tasks
+    step(T, Thing("New"), "ask", "Asked", SendAsk(), says(reason="Scheduling"), id="K37 new"),
+    step(T, Thing("New", group="w"), "ask", "Asked",
+         SendAsk(), says(action="Scheduling"), says(action="TaskGroupMatch"), id="K37 a member of a gang says so"),
+    step(T, Thing("New", group="w", is_placeholder=True), "ask", "Asked", SendAsk(), says(action="Scheduling"),
+         id="K37 a placeholder does not"),
+    step(T, Thing("Asked"), "allocated", "Binding", BindPod(), id="K37 allocated", **FIRST),
+    step(T, Thing("Binding", **FIRST), "bound", "Bound", says(reason="Scheduled", note="n1"), id="K37 bound"),
+    step(T, Thing("Bound", **FIRST), "ended", "Ended", ConfirmRelease(STOPPED), id="K37 ended"),
+    step(T, Thing("Bound", **FIRST, is_placeholder=True), "release", "Releasing", DeletePod(),
+         id="K39 a placeholder is replaced", type=REPLACED),
+    step(T, Thing("Releasing", **FIRST, is_placeholder=True, release_type=REPLACED), "release", "Releasing",
+         id="K39 it is deleted once", type=REPLACED),
+    step(T, Thing("Releasing", **FIRST, is_placeholder=True, release_type=REPLACED), "ended", "Ended",
+         ConfirmRelease(REPLACED), id="K39 the end is told with the type of the release"),
+    step(T, Thing("Bound", **FIRST), "release", "Releasing", says(reason="Preempted"), DeletePod(preempted=True),
+         id="K113 a victim of preemption hears why", type=PREEMPTED),
+    step(T, Thing("Asked"), "allocated", "Asked", says(reason="AssumePodFailed", note="port 80 is taken"),
+         RefuseNode("n1"), AskAgain("u-0"),
+         id="K100 a refused assumption asks again without a write", refusal="port 80 is taken", **FIRST),
+    step(T, Thing("Binding", **FIRST), "bind_failed", "Asked", says(reason="PodBindFailure"),
+         AbandonAssumption(), RefuseNode("n1"), AskAgain("u-0"),
+         id="K108 a failed bind asks again", reason="500", step="bind"),
+    step(T, Thing("Binding", **FIRST), "bind_failed", "Asked", says(reason="PodVolumesBindFailure"),
+         AbandonAssumption(), RefuseNode("n1"), AskAgain("u-0"),
+         id="K108 so does a failed volume", reason="no disk", step="volumes"),
+    *(step(T, Thing(state), "allocated", state, AbandonAssumption(), GiveBack("u-0"),
+           id="K111 an allocation that comes too late is given back", **FIRST)
+      for state in ("New", "Gated", "Failed", "Releasing")),
+    step(T, Thing("Bound", **FIRST), "allocated", "Bound", id="K111 the same allocation again", **FIRST),
+    step(T, Thing("Bound", **FIRST), "allocated", "Bound", GiveBack("u-1"),
+         id="K111 a second allocation is given back and the first one stays", **SECOND_ONE),
+    step(T, Thing("Asked"), "elsewhere", "Recovering", ReportPod(), id="K37 somebody else bound it", node="n2"),
+    step(T, Thing("Binding", uuid="u-0"), "elsewhere", "Recovering", AbandonAssumption(), GiveBack("u-0"), ReportPod(),
+         id="K37 while it was bound here", node="n2"),
+    step(T, Thing("Recovering"), "allocated", "Bound", id="K37 it is reported there", **SECOND_ONE),
+    step(T, Thing("Asked", is_placeholder=True), "ask_released", "Releasing",
+         says(action="PlaceholderTimeOut", originator=True), DeletePod(),
+         id="K37 a released ask of a placeholder deletes it"),
+    step(T, Thing("Asked"), "ask_released", "New", id="K37 a released ask of a real pod waits"),
+    step(T, Thing("New"), "ask", "New", says(reason="FailedScheduling", warning=True),
+         id="K88 an obstacle is named and nothing is asked", obstacle="claim data is missing"),
+    step(T, Thing("New"), "gate", "Gated", says(note="quota/wait"), id="K89 gates hold a pod back", gates="quota/wait"),
+    step(T, Thing("Gated"), "ungate", "New", Reconsider(), id="K89 until they go"),
+    step(T, Thing("Asked"), "withdraw", "New", ReleaseAsk(), id="K90 the ask of a pod that is deleted is taken back"),
+    step(T, Thing("Binding", **FIRST), "node_lost", "Binding", CancelBind(), AbandonAssumption(),
+         id="K97 a removed node undoes the assumption"),
+    step(T, Thing("Binding", node="n1"), "bind_failed", "Asked", says(), AbandonAssumption(), RefuseNode("n1"),
+         AskAgain(""), id="K97 the cancelled bind has failed", reason="the node is removed"),
+    # the write had arrived: the pod waits for the node to come back
+    step(T, Thing("Binding", node="n1"), "bound", "Recovering", ReportPod(), id="K97 or was there in time"),
+    step(T, Thing("Recovering", node="n1"), "rejected", "Failed", says(reason="TaskRejected"), ReportForeign(),
+         id="K143 a running pod that the core rejects counts as foreign", reason="no such queue"),
+    step(T, Thing("Failed", node="n1"), "again", "Failed", id="K143 for good"),
+    step(T, Thing("Failed", node="n1", is_foreign=True), "ended", "Ended", ConfirmRelease(STOPPED), id="K143 it ends"),
+    *(step(T, Thing(state, app_has_ended=True), "recover", "Failed", says(reason="TaskRejected"), ReportForeign(),
+           id="K96 a pod that is placed after the end of its application counts as foreign")
+      for state in ("New", "Gated", "Failed")),
+    step(T, Thing("Failed", is_foreign=True), "recover", "Recovering", ReportPod(), ReleaseForeign(),
+         id="K96 until its application starts anew"),
+    step(T, Thing("Asked", is_placeholder=True), "discard", "Releasing", ReleaseAsk(), DeletePod(),
+         id="a discarded placeholder takes its ask back at once"),
+    step(T, Thing("Releasing", is_placeholder=True), "ended", "Ended", id="and has ended without a word"),
+    step(T, Thing("Binding", **FIRST, is_placeholder=True), "bound", "Bound", says(), AnnouncePlaceholder(),
+         id="a placeholder announces that it is bound"),
+    step(T, Thing("Recovering", node="n1", is_placeholder=True), "allocated", "Bound", AnnouncePlaceholder(),
+         id="also one that was found", **FIRST),
+    # -- the others
+    step(PLACEHOLDER, Thing("Waiting"), "create", "Creating", CreatePod(), id="K72 a placeholder is created"),
+    step(PLACEHOLDER, Thing("Creating"), "name_taken", "Creating", CreatePod(), id="K72 a name that is taken"),
+    step(REFLECTOR, Thing("Listing"), "failed", "Backoff", all_effects.Pause(), id="K22 a list that fails"),
+    step(REFLECTOR, Thing("Backoff"), "retry", "Listing", all_effects.List(), id="K22 is tried again"),
+    step(REFLECTOR, Thing("Backoff", has_version=True), "retry", "Watching", all_effects.Watch(),
+         id="K22 a watch goes on where it was"),
+    step(REFLECTOR, Thing("Watching", has_version=True), "expired", "Listing", all_effects.List(),
+         id="K22 or lists when that is too long ago"),
+    step(SHIM, Thing("Serving"), "lose", "Stopped", StopProcess(1, "another one leads"),
+         id="K11 a lost lease stops the process", reason="another one leads"),
+]
+# fmt: on
 
 
-def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:
-    app = Thing("Reserving", is_gang=True)
-    assert fired(APPLICATION, app, "member_placed") == (DropWaitingPlaceholders(), AskForPods())
-    assert app.state == "Running"
+@pytest.mark.parametrize(("lifecycle", "thing", "trigger", "info", "to", "effects"), STEPS)
+def test_a_step_has_its_effects(
+    lifecycle: Lifecycle, thing: Thing, trigger: str, info: Any, to: str, effects: tuple[Any, ...]
+) -> None:
+    thing = replace(thing, history={})
+    assert lifecycle.fire(thing, trigger, **info) == effects
+    assert thing.state == to
 
 
-@pytest.mark.parametrize("state", ["New", "Submitted", "Reserving", "Resuming", "Running"])
-def test_k28_a_failure_is_legal_before_every_end(state: str) -> None:
-    app = Thing(state)
-    assert fired(APPLICATION, app, "fail", reason="killed by hand") == (
-        DeletePlaceholders(),
-        FailPods("killed by hand"),
-    )
-    assert app.state == "Failing"
+# -- walks -------------------------------------------------------------------------------------
 
 
-def test_k29_failing_and_failed_are_two_triggers() -> None:
-    app = Thing("Failing")
-    assert fired(APPLICATION, app, "fail", reason="again") == ()
-    assert app.state == "Failing"
-    assert fired(APPLICATION, app, "failed", reason="") == ()
-    assert app.state == "Failed"
-
-
-def test_k29_completed_waits_for_the_last_pod() -> None:
-    app = Thing("Running")
-    fired(APPLICATION, app, "complete")
-    assert fired(APPLICATION, app, "forget") == ()
-    assert app.state == "Completed"
-    app.has_pods = False
-    fired(APPLICATION, app, "forget")
-    assert app.state == "Removed"
-
-
-@pytest.mark.parametrize("state", ["Reserving", "Running"])
-def test_k29_resuming_is_obeyed_while_reserving_and_while_running(state: str) -> None:
-    app = Thing(state, is_gang=True, has_placeholders=True)
-    said, *rest = fired(APPLICATION, app, "resume", reason="ResourceReservationTimeout")
-    assert isinstance(said, Say)
-    assert (said.action, said.warning) == ("GangSchedulingFailed", True)
-    assert rest == [MarkResumed(), DeletePlaceholders()]
-    assert fired(APPLICATION, app, "settled") == ()
-    assert app.state == "Resuming"
-    app.has_placeholders = False
-    assert fired(APPLICATION, app, "settled") == (AskForPods(again=True),)
-    assert app.state == "Running"
-
-
-def test_k60_an_id_that_was_turned_down_is_submitted_after_a_while() -> None:
-    app = Thing("New", delay=4 * SECOND)
-    assert fired(APPLICATION, app, "submit") == ()
-    assert app.state == "Held"
-    assert fired(APPLICATION, app, "submit") == ()
-    assert fired(APPLICATION, app, "again") == (AddApplication(),)
-    assert app.state == "Submitted"
-
-
-@pytest.mark.parametrize("state", ["Rejected", "Completed", "Failed"])
-def test_k30_an_ended_application_goes_with_its_last_pod(state: str) -> None:
-    app = Thing(state)
-    fired(APPLICATION, app, "forget")
-    assert app.state == state
-    app.has_pods = False
-    fired(APPLICATION, app, "forget")
-    assert app.state == "Removed"
-
-
-def test_k33_an_application_whose_pods_vanish_early_is_removed() -> None:
-    new = Thing("New")
-    assert fired(APPLICATION, new, "idle") == (DeletePlaceholders(),)
-    submitted = Thing("Submitted")
-    assert fired(APPLICATION, submitted, "idle") == (RemoveApplication(), DeletePlaceholders())
-    assert (new.state, submitted.state) == ("Removed", "Removed")
-
-
-def test_k178_an_application_that_the_core_has_no_pods_of_is_removed() -> None:
-    app = Thing("Running", core_has_pods=False)
-    assert fired(APPLICATION, app, "idle") == (RemoveApplication(), DeletePlaceholders())
-    assert app.state == "Removed"
-
-
-@pytest.mark.parametrize("state", ["Running", "Failing"])
-def test_k78_placeholders_go_with_the_last_real_pod(state: str) -> None:
-    app = Thing(state)
-    assert fired(APPLICATION, app, "idle") == (DeletePlaceholders(),)
-    assert app.state == state
-
-
-def test_k34_a_rejection_names_its_reason_as_a_whole() -> None:
-    app = Thing("Submitted")
-    assert fired(APPLICATION, app, "reject", reason="queue: root.a: is full") == (
-        DeletePlaceholders(),
-        FailPods("ApplicationRejected: queue: root.a: is full"),
-    )
-    assert app.state == "Rejected"
-
-
-def test_k72_a_refused_placeholder_makes_the_gang_an_ordinary_application() -> None:
-    app = Thing("Reserving", is_gang=True, has_placeholders=True, core_waits=True)
-    said, *rest = fired(APPLICATION, app, "placeholders_failed", reason="quota of the namespace")
-    assert isinstance(said, Say)
-    assert said.action == "PlaceholderCreateFailed"
-    assert "quota of the namespace" in said.note
-    assert rest == [MarkResumed(), DeletePlaceholders()]
-    app.has_placeholders = False
-    # the core would hold the real pods back, so it is told anew
-    assert fired(APPLICATION, app, "settled") == (RemoveApplication(), AddApplication(gang=False))
-    assert app.state == "Submitted"
-    app.is_gang = False
-    assert fired(APPLICATION, app, "accept") == (AskForPods(),)
-
-
-def test_k77_at_a_start_after_the_timeout_a_hard_gang_fails() -> None:
-    app = Thing("Submitted", is_gang=True, hard=True, timeout_over=True)
-    first, second, third, last = fired(APPLICATION, app, "accept")
-    assert (first, second, last) == (RemoveApplication(), DeletePlaceholders(), HasEnded())
-    assert isinstance(third, FailPods)
-    assert application_fsm.TIMED_OUT in third.reason
-    assert app.state == "Failing"
-
-
-def test_k77_at_a_start_after_the_timeout_a_soft_gang_runs() -> None:
-    app = Thing("Submitted", is_gang=True, timeout_over=True)
-    said, *rest = fired(APPLICATION, app, "accept")
-    assert isinstance(said, Say)
-    assert said.action == "PlaceholderTimeout"
-    assert rest == [DeletePlaceholders(), AskForPods()]
-    assert app.state == "Running"
-
-
-def test_k146_a_gang_with_a_placed_member_runs() -> None:
-    app = Thing("Submitted", is_gang=True, hard=True, timeout_over=True, has_started=True)
-    assert fired(APPLICATION, app, "accept") == (AskForPods(),)
-    assert app.state == "Running"
-
-
-def test_k80_a_lost_placeholder_is_created_again_while_it_is_needed() -> None:
-    app = Thing("Reserving", is_gang=True)
-    assert fired(APPLICATION, app, "placeholder_lost", group="w") == (CreateAgain("w"),)
-    app.state = "Running"
-    assert fired(APPLICATION, app, "placeholder_lost", group="w") == ()
-
-
-def test_k151_a_forgotten_application_is_submitted_again() -> None:
-    app = Thing("Reserving", is_gang=True)
-    assert fired(APPLICATION, app, "forgotten") == (AddApplication(),)
-    assert app.state == "Submitted"
-    failing = Thing("Failing")
-    assert fired(APPLICATION, failing, "forgotten") == ()
-    assert failing.state == "Failed"
+def test_k141_the_steps_of_a_recovery() -> None:
+    shim = Thing("Waiting", has_synced=True)
+    steps = list(SHIM.fire(shim, "lead"))
+    for _ in range(4):
+        steps.extend(SHIM.fire(shim, "done"))
+    rooms = ("Registering", "Submitting", "Creating", "Reporting")
+    assert steps == [Recover(room) for room in rooms]
+    assert SHIM.fire(shim, "serve") == (Serve(),)
+    assert shim.state == "Serving"
+    assert [row.trigger for row in path_to(RECOVERY, "Recovered")] == ["done"] * 4
 
 
 def test_the_time_limits_of_an_application_are_declared() -> None:
@@ -418,158 +437,6 @@ def test_the_time_limits_of_an_application_are_declared() -> None:
     assert set(APPLICATION.timed) == {"Held", "Submitted", "Reserving", "Resuming", "Failing"}
 
 
-# -- tasks -------------------------------------------------------------------------------------
-
-
-def test_k37_the_life_of_a_pod() -> None:
-    task = Thing("New")
-    sent, said = fired(TASK, task, "ask")
-    assert sent == SendAsk()
-    assert said.reason == "Scheduling"
-    assert fired(TASK, task, "allocated", node="n1", uuid="u-0") == (BindPod(),)
-    task.node, task.uuid = "n1", "u-0"
-    (scheduled,) = fired(TASK, task, "bound")
-    assert (scheduled.reason, "n1" in scheduled.note) == ("Scheduled", True)
-    assert fired(TASK, task, "ended") == (ConfirmRelease(task_fsm.STOPPED_BY_RM),)
-    assert task.state == "Ended"
-
-
-def test_k37_a_member_of_a_gang_says_so() -> None:
-    effects = fired(TASK, Thing("New", group="workers"), "ask")
-    assert [each.action for each in effects[1:]] == ["Scheduling", "TaskGroupMatch"]
-    effects = fired(TASK, Thing("New", group="workers", is_placeholder=True), "ask")
-    assert [each.action for each in effects[1:]] == ["Scheduling"]
-
-
-def test_k39_the_end_is_told_with_the_type_of_the_release() -> None:
-    task = Thing("Bound", node="n1", uuid="u-0", is_placeholder=True)
-    released = {"type": task_fsm.PLACEHOLDER_REPLACED}
-    assert fired(TASK, task, "release", **released) == (DeletePod(),)
-    task.release_type = task_fsm.PLACEHOLDER_REPLACED
-    assert fired(TASK, task, "release", **released) == ()
-    assert fired(TASK, task, "ended") == (ConfirmRelease(task_fsm.PLACEHOLDER_REPLACED),)
-
-
-def test_k113_a_victim_of_preemption_hears_why() -> None:
-    task = Thing("Bound", node="n1", uuid="u-0")
-    said, delete = fired(TASK, task, "release", type=task_fsm.PREEMPTED_BY_SCHEDULER)
-    assert (said.reason, delete) == ("Preempted", DeletePod(preempted=True))
-
-
-def test_k100_a_refused_assumption_asks_again_without_a_write() -> None:
-    task = Thing("Asked")
-    said, *rest = fired(TASK, task, "allocated", node="n1", uuid="u-0", refusal="port 80 is taken")
-    assert (said.reason, "port 80 is taken" in said.note) == ("AssumePodFailed", True)
-    assert rest == [RefuseNode("n1"), AskAgain("u-0")]
-    assert task.state == "Asked"
-
-
-def test_k108_a_failed_bind_asks_again() -> None:
-    task = Thing("Binding", node="n1", uuid="u-0")
-    said, *rest = fired(TASK, task, "bind_failed", reason="500", step="bind")
-    assert said.reason == "PodBindFailure"
-    assert rest == [AbandonAssumption(), RefuseNode("n1"), AskAgain("u-0")]
-    assert task.state == "Asked"
-    task = Thing("Binding", node="n1", uuid="u-0")
-    said, *rest = fired(TASK, task, "bind_failed", reason="no disk", step="volumes")
-    assert said.reason == "PodVolumesBindFailure"
-
-
-@pytest.mark.parametrize("state", ["New", "Gated", "Failed", "Releasing"])
-def test_k111_an_allocation_that_comes_too_late_is_given_back(state: str) -> None:
-    task = Thing(state)
-    effects = fired(TASK, task, "allocated", node="n1", uuid="u-0")
-    assert effects == (AbandonAssumption(), GiveBack("u-0"))
-    assert task.state == state
-
-
-def test_k111_a_second_allocation_is_given_back_and_the_first_one_stays() -> None:
-    task = Thing("Bound", node="n1", uuid="u-0")
-    assert fired(TASK, task, "allocated", node="n1", uuid="u-0") == ()
-    assert fired(TASK, task, "allocated", node="n2", uuid="u-1") == (GiveBack("u-1"),)
-
-
-@pytest.mark.parametrize(
-    ("state", "uuid", "effects"),
-    [
-        ("Asked", "", (ReportPod(),)),
-        ("Binding", "u-0", (AbandonAssumption(), GiveBack("u-0"), ReportPod())),
-    ],
-)
-def test_k37_a_pod_that_somebody_else_bound_is_reported_there(
-    state: str, uuid: str, effects: tuple[Any, ...]
-) -> None:
-    task = Thing(state, uuid=uuid)
-    assert fired(TASK, task, "elsewhere", node="n2") == effects
-    assert task.state == "Recovering"
-    assert fired(TASK, task, "allocated", node="n2", uuid="u-1") == ()
-    assert task.state == "Bound"
-
-
-def test_k37_a_released_ask_of_a_placeholder_deletes_it_and_of_a_real_pod_waits() -> None:
-    placeholder = Thing("Asked", is_placeholder=True)
-    said, delete = fired(TASK, placeholder, "ask_released")
-    assert (said.action, said.originator, delete) == ("PlaceholderTimeOut", True, DeletePod())
-    assert placeholder.state == "Releasing"
-    real = Thing("Asked")
-    assert fired(TASK, real, "ask_released") == ()
-    assert real.state == "New"
-
-
-def test_k88_an_obstacle_is_named_and_nothing_is_asked() -> None:
-    task = Thing("New")
-    (said,) = fired(TASK, task, "ask", obstacle="claim data is missing")
-    assert (said.reason, said.warning) == ("FailedScheduling", True)
-    assert task.state == "New"
-
-
-def test_k89_gates_hold_a_pod_back() -> None:
-    task = Thing("New")
-    (said,) = fired(TASK, task, "gate", gates="quota/wait")
-    assert "quota/wait" in said.note
-    assert fired(TASK, task, "ungate") == (Reconsider(),)
-    assert task.state == "New"
-
-
-def test_k90_the_ask_of_a_pod_that_is_deleted_is_taken_back() -> None:
-    task = Thing("Asked")
-    assert fired(TASK, task, "withdraw") == (ReleaseAsk(),)
-
-
-def test_k97_a_removed_node_undoes_the_assumption() -> None:
-    task = Thing("Binding", node="n1", uuid="u-0")
-    assert fired(TASK, task, "node_lost") == (CancelBind(), AbandonAssumption())
-    task.uuid = ""
-    lost = Thing("Binding", node="n1")
-    _, *rest = fired(TASK, task, "bind_failed", reason="the node is removed")
-    assert rest == [AbandonAssumption(), RefuseNode("n1"), AskAgain("")]
-    # the write had arrived: the pod waits for the node to come back
-    assert fired(TASK, lost, "bound") == (ReportPod(),)
-    assert lost.state == "Recovering"
-
-
-def test_k143_a_running_pod_that_the_core_rejects_counts_as_foreign() -> None:
-    task = Thing("Recovering", node="n1")
-    said, report = fired(TASK, task, "rejected", reason="no such queue")
-    assert (said.reason, report) == ("TaskRejected", ReportForeign())
-    assert fired(TASK, task, "again") == ()
-    task.is_foreign = True
-    assert fired(TASK, task, "ended") == (ConfirmRelease(task_fsm.STOPPED_BY_RM),)
-
-
-@pytest.mark.parametrize("state", ["New", "Gated", "Failed"])
-def test_k96_a_pod_that_is_placed_after_the_end_of_its_application_counts_as_foreign(
-    state: str,
-) -> None:
-    task = Thing(state, app_has_ended=True)
-    said, report = fired(TASK, task, "recover")
-    assert (said.reason, report, task.state) == ("TaskRejected", ReportForeign(), "Failed")
-    # its application starts anew
-    task.is_foreign, task.app_has_ended = True, False
-    assert fired(TASK, task, "recover") == (ReportPod(), ReleaseForeign())
-    assert task.state == "Recovering"
-
-
 def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     timers = Timers()
     task = Thing("Asked")
@@ -579,56 +446,6 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     (due,) = timers.due(30 * SECOND)
     assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (Reconsider(),)
     assert task.state == "New"
-
-
-def test_a_discarded_placeholder_takes_its_ask_back_at_once() -> None:
-    task = Thing("Asked", is_placeholder=True)
-    assert fired(TASK, task, "discard") == (ReleaseAsk(), DeletePod())
-    assert fired(TASK, task, "ended") == ()
-
-
-def test_a_placeholder_announces_that_it_is_bound() -> None:
-    task = Thing("Binding", node="n1", uuid="u-0", is_placeholder=True)
-    assert fired(TASK, task, "bound")[-1] == AnnouncePlaceholder()
-    found = Thing("Recovering", node="n1", is_placeholder=True)
-    assert fired(TASK, found, "allocated", node="n1", uuid="u-0") == (AnnouncePlaceholder(),)
-
-
-# -- the others --------------------------------------------------------------------------------
-
-
-def test_k72_a_name_that_is_taken_is_replaced() -> None:
-    placeholder = Thing("Waiting")
-    assert fired(PLACEHOLDER, placeholder, "create") == (CreatePod(),)
-    assert fired(PLACEHOLDER, placeholder, "name_taken") == (CreatePod(),)
-    fired(PLACEHOLDER, placeholder, "created")
-    fired(PLACEHOLDER, placeholder, "seen")
-    assert placeholder.state == "Seen"
-
-
-def test_k22_a_reflector_goes_on_where_it_was() -> None:
-    reflector = Thing("Listing")
-    for trigger, state in (
-        ("failed", "Backoff"), ("retry", "Listing"), ("expired", "Listing"), ("listed", "Watching"),
-    ):  # fmt: skip
-        fired(REFLECTOR, reflector, trigger)
-        assert reflector.state == state
-    reflector.has_version = True
-    fired(REFLECTOR, reflector, "failed")
-    assert fired(REFLECTOR, reflector, "retry") == (all_effects.Watch(),)
-    assert fired(REFLECTOR, reflector, "expired") == (all_effects.List(),)
-
-
-def test_k141_the_steps_of_a_recovery() -> None:
-    shim = Thing("Waiting", has_synced=True)
-    assert fired(SHIM, shim, "lead") == (Recover("Registering"),)
-    steps = []
-    for _ in range(4):
-        steps.extend(fired(SHIM, shim, "done"))
-    assert steps == [Recover("Submitting"), Recover("Creating"), Recover("Reporting")]
-    assert fired(SHIM, shim, "serve") == (Serve(),)
-    assert shim.state == "Serving"
-    assert [row.trigger for row in path_to(RECOVERY, "Recovered")] == ["done"] * 4
 
 
 def test_k142_a_recovery_without_progress_stops_the_process() -> None:
@@ -641,11 +458,4 @@ def test_k142_a_recovery_without_progress_stops_the_process() -> None:
     (due,) = timers.due(90 * SECOND)
     assert timers.fire(SHIM, shim, due.trigger, 90 * SECOND, reason="node n1 has no answer") == (
         StopProcess(1, "node n1 has no answer"),
-    )
-
-
-def test_k11_a_lost_lease_stops_the_process() -> None:
-    shim = Thing("Serving")
-    assert fired(SHIM, shim, "lose", reason="another one leads") == (
-        StopProcess(1, "another one leads"),
     )

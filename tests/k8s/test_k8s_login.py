@@ -18,6 +18,7 @@ from quadriga.k8s.api.requester import NoAnswer
 from tests.k8s.fake_api import FakeApi
 
 MINUTE = 60_000_000_000
+pytestmark = pytest.mark.asyncio
 
 
 class Now:
@@ -53,14 +54,12 @@ async def header(found: Login) -> str | None:
     return await found.credentials.header()
 
 
-@pytest.mark.asyncio
 async def test_k191_a_token_of_the_kubeconfig(tmp_path: Path) -> None:
     found = login(tmp_path, {"token": "abc"})
     assert (found.server, found.namespace, found.ssl) == ("http://127.0.0.1:1", "quadriga", None)
     assert await header(found) == "Bearer abc"
 
 
-@pytest.mark.asyncio
 async def test_k191_another_context_a_password_and_nothing(tmp_path: Path) -> None:
     found = login(tmp_path, {"username": "me", "password": "secret"}, "there")
     assert (found.server, found.namespace) == ("http://127.0.0.1:2", "default")
@@ -68,7 +67,6 @@ async def test_k191_another_context_a_password_and_nothing(tmp_path: Path) -> No
     assert await header(login(tmp_path, {})) is None
 
 
-@pytest.mark.asyncio
 async def test_k191_a_token_file_is_read_again_every_minute(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     now = Now()
@@ -84,14 +82,12 @@ async def test_k191_a_token_file_is_read_again_every_minute(tmp_path: Path) -> N
     assert await header(found) == "Bearer two"
 
 
-@pytest.mark.asyncio
 async def test_k191_a_token_file_that_is_not_there(tmp_path: Path) -> None:
     found = TokenFile(tmp_path / "token", Now())
     with pytest.raises(LoginError, match="token file cannot be read"):
         await found.header()
 
 
-@pytest.mark.asyncio
 async def test_k191_the_service_account_of_a_pod(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,13 +103,12 @@ async def test_k191_the_service_account_of_a_pod(
     (tmp_path / "ca.crt").write_bytes(Path(authority).read_bytes())
     found = log_in(clock=Now(), wall=Now(), service_account=str(tmp_path))
     assert (found.server, found.namespace) == ("https://10.0.0.1:443", "quadriga")
-    assert found.ssl is not None
     assert found.ssl.verify_mode == ssl.CERT_REQUIRED
     assert found.ssl.check_hostname
     assert await header(found) == "Bearer abc"
 
 
-def test_k191_without_a_service_account_the_environments_kubeconfig_is_taken(
+async def test_k191_without_a_service_account_the_environments_kubeconfig_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, {"token": "abc"}))
@@ -131,19 +126,19 @@ def test_k191_without_a_service_account_the_environments_kubeconfig_is_taken(
         ('{"clusters": [], "contexts": []}', "No current context"),
     ],
 )
-def test_a_wrong_kubeconfig_says_why(tmp_path: Path, text: str, why: str) -> None:
+async def test_a_wrong_kubeconfig_says_why(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(LoginError, match=why):
         log_in(str(path), clock=Now(), wall=Now())
 
 
-def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="not found"):
         log_in(str(tmp_path / "none"), clock=Now(), wall=Now())
 
 
-def test_an_auth_provider_is_refused(tmp_path: Path) -> None:
+async def test_an_auth_provider_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="auth-provider"):
         login(tmp_path, {"auth-provider": {"name": "gcp"}})
 
@@ -174,7 +169,6 @@ def plugin(
     }
 
 
-@pytest.mark.asyncio
 async def test_k191_an_exec_plugin_is_asked_again_when_its_token_expires(tmp_path: Path) -> None:
     now = Now()
     now.ns = 1_795_435_200_000_000_000 - MINUTE  # 2026-11-23T11:59:00Z
@@ -182,7 +176,6 @@ async def test_k191_an_exec_plugin_is_asked_again_when_its_token_expires(tmp_pat
     found = log_in(kubeconfig(tmp_path, plugin(tmp_path, _PLUGIN)), clock=now, wall=now)
     assert isinstance(found.credentials, ExecPlugin)
     first = await header(found)
-    assert first is not None
     assert first.startswith("Bearer me-")
     assert await header(found) == first
     now.ns += MINUTE // 2
@@ -191,7 +184,6 @@ async def test_k191_an_exec_plugin_is_asked_again_when_its_token_expires(tmp_pat
     assert found.credentials.refused()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("code", "why"),
     [
@@ -206,14 +198,13 @@ async def test_an_exec_plugin_that_fails_says_why(tmp_path: Path, code: str, why
         await header(found)
 
 
-@pytest.mark.asyncio
 async def test_an_exec_plugin_that_is_not_there(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./none"}}
     with pytest.raises(LoginError, match=f"{tmp_path}/none cannot be started"):
         await header(login(tmp_path, user))
 
 
-def test_an_exec_plugin_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
+async def test_an_exec_plugin_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LoginError, match="v9"):
         login(tmp_path, plugin(tmp_path, "", "client.authentication.k8s.io/v9"))
 
@@ -225,7 +216,6 @@ def limits() -> Limits:
     return Limits(1000, 1000, 32, clock=Now())
 
 
-@pytest.mark.asyncio
 async def test_k191_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
@@ -243,7 +233,6 @@ async def test_k191_a_refused_token_is_read_again_at_once(tmp_path: Path) -> Non
         assert sent == ["Bearer old", "Bearer old", "Bearer new"]
 
 
-@pytest.mark.asyncio
 async def test_k191_a_refused_token_that_is_the_only_one_is_not_sent_twice() -> None:
     api = FakeApi()
     async with api.serve(), Client(Login(api.url, None, Fixed("Bearer x")), limits()) as client:
@@ -253,7 +242,6 @@ async def test_k191_a_refused_token_that_is_the_only_one_is_not_sent_twice() -> 
         assert len(api.requests) == 1
 
 
-@pytest.mark.asyncio
 async def test_k191_connections_are_kept() -> None:
     api = FakeApi()
     async with api.serve(), Client(Login(api.url), limits()) as client:
@@ -262,7 +250,6 @@ async def test_k191_connections_are_kept() -> None:
         assert len(api.connections) == 1
 
 
-@pytest.mark.asyncio
 async def test_without_credentials_there_is_no_answer(tmp_path: Path) -> None:
     credentials = TokenFile(tmp_path / "none", Now())
     async with Client(Login("http://127.0.0.1:1", None, credentials), limits()) as client:
@@ -270,7 +257,6 @@ async def test_without_credentials_there_is_no_answer(tmp_path: Path) -> None:
             await client.request("GET", "/a")
 
 
-@pytest.mark.asyncio
 async def test_a_server_that_is_not_there_gives_no_answer_and_its_turn_back() -> None:
     heard: list[tuple[str, str, int]] = []
 

@@ -60,7 +60,7 @@ def test_every_object_has_a_kind_a_name_and_the_label(folder: Path, name: str) -
 
 
 def test_everything_that_has_a_namespace_is_in_ours() -> None:
-    everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+    everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
     for each in objects() + objects(ADMISSION):
         namespace = each["metadata"].get("namespace")
         assert namespace == (None if each["kind"] in everywhere else "quadriga"), each
@@ -111,7 +111,6 @@ def test_k47_the_configuration_is_read_by_the_shim_and_by_the_core() -> None:
     reading = settings.from_maps(None, ConfigMap(data=found["data"]))
     assert reading.errors == ()
     assert reading.warnings == ()
-    assert reading.settings is not None
     assert load(reading.settings.queues).partitions
 
 
@@ -120,7 +119,7 @@ def test_the_deployment_selects_its_own_pods() -> None:
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
     assert the("Service")["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "admission leaves it alone"
+    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
     assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
@@ -139,9 +138,30 @@ def test_k16_the_probes_and_the_service_use_the_port_of_the_command() -> None:
     assert annotations["prometheus.io/port"] == str(served["port"])
 
 
-def test_k11_a_change_of_the_deployment_never_waits_for_a_pod_that_stands_by() -> None:
+def test_k11_a_new_pod_stands_by_before_an_old_one_goes() -> None:
     strategy = the("Deployment")["spec"]["strategy"]
-    assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": "100%"}
+    assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+@pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
+def test_the_pods_have_room_before_others_on_nodes_of_their_own_and_go_one_by_one(
+    folder: Path,
+) -> None:
+    spec = the("Deployment", folder)["spec"]
+    labels = spec["selector"]["matchLabels"]
+    pod = spec["template"]["spec"]
+    assert pod["priorityClassName"] == the("PriorityClass")["metadata"]["name"]
+    assert the("PriorityClass")["value"] == 10**9, "the highest that is not the system's"
+    (preferred,) = pod["affinity"]["podAntiAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    term = preferred["podAffinityTerm"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["labelSelector"]["matchLabels"] == labels
+    budget = the("PodDisruptionBudget", folder)["spec"]
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}, (
+        "a drain must go on"
+    )
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
@@ -179,7 +199,7 @@ def test_k158_the_webhook_is_where_its_registration_says() -> None:
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"].items() <= labels.items()
     assert the("Service", ADMISSION)["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "it leaves itself alone"
+    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
 
 
 def test_k166_the_webhook_may_write_its_own_objects_only() -> None:

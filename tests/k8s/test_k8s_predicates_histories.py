@@ -125,7 +125,6 @@ class Twins:
             if "nodeName" in pod["spec"]:
                 assert found is None
                 continue
-            assert found is not None
             told = [found.reasons[number - 1] if number else None for number in found.numbers]
             assert told.pop() is None
             assert told == [self.cache.predicates(uid, node, False) for node in self.order[:-1]]

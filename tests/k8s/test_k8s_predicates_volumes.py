@@ -127,7 +127,7 @@ def test_k129_a_volume_may_be_for_some_nodes(cluster: Storage) -> None:
         ),
         (
             {"storage_class": "by-hand"},
-            "the claim data has no provisioner, and volumes that were made by hand are not matched yet",
+            "no free volume on the node fits the claim data, and its storage class has no provisioner",
         ),
         ({"storage_class": "fast"}, None),
         ({"annotations": {"volume.beta.kubernetes.io/storage-class": "fast"}}, None),

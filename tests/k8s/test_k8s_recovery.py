@@ -63,7 +63,7 @@ def length(story: Callable[[], World]) -> int:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", STORIES)
-def test_t9_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after: bool) -> None:
+def test_t9_k149_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after: bool) -> None:
     story, members = STORIES[name]
     steps = length(story)
     assert steps > 15
@@ -285,20 +285,6 @@ def test_k71_the_owner_of_the_placeholders_stays_the_originator() -> None:
     assert world.shim.dump()["applications"][0]["originator"] == older.metadata.name
     owners = {owner.uid for pod in world.placeholders for owner in pod.metadata.owner_references}
     assert owners == {older.uid}
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_k149_a_bind_that_was_on_its_way_is_neither_lost_nor_repeated(after: bool) -> None:
-    world = cluster()
-    pod = world.add_pod("a", "app")
-    world.kill_at, world.kill_after = 6, after
-    with pytest.raises(Killed):
-        world.run(2)
-    assert world.log[-1] == "Bind a"
-    world.restart()
-    world.run(2)
-    assert world.bound[pod.uid] == ["n1"]
-    world.check()
 
 
 def test_k153_events_of_what_was_there_may_have_been_told_before_the_start() -> None:

@@ -29,6 +29,8 @@ from tests.k8s.fake_api import (
 
 pytestmark = pytest.mark.asyncio
 
+param = pytest.param
+
 PODS = "/api/v1/pods"
 
 
@@ -90,27 +92,21 @@ async def reflector(
             assert seen.reflector.state == "Stopped"
 
 
-async def test_k19_the_first_list_comes_in_pages_and_then_it_watches() -> None:
+async def test_k19_k20_the_first_list_comes_in_pages_and_then_it_watches() -> None:
     class Small(Watching):
         page = 2
 
     async with reflector(*(pod(f"p{i}") for i in range(5)), watching=Small) as seen:
-        await seen.until(seen.watches)
-        assert [change[:2] for change in seen.changes] == [("ADDED", f"p{i}") for i in range(5)]
-        assert seen.queries()[:3] == ["limit=2", "limit=2&continue=2", "limit=2&continue=4"]
-        assert seen.synced_after == [5]
-        assert seen.reflector.synced
-        assert seen.reflector.known == 5
-
-
-async def test_k20_a_watch_asks_for_bookmarks_and_for_an_end() -> None:
-    async with reflector(pod("p")) as seen:
         seen.time.chance = 0.5
         await seen.until(seen.watches)
-        query = seen.queries()[-1]
-        assert "allowWatchBookmarks=true" in query
-        assert "resourceVersion=1" in query
-        assert "timeoutSeconds=360" in query
+        assert [change[:2] for change in seen.changes] == [("ADDED", f"p{i}") for i in range(5)]
+        *lists, watch = seen.queries()[:4]
+        assert lists == ["limit=2", "limit=2&continue=2", "limit=2&continue=4"]
+        assert seen.synced_after == [5]
+        assert (seen.reflector.synced, seen.reflector.known) == (True, 5)
+        # it asks for bookmarks and for an end
+        for part in ("allowWatchBookmarks=true", "resourceVersion=1", "timeoutSeconds=360"):
+            assert part in watch
 
 
 async def test_k19_a_list_that_expires_in_the_middle_starts_over_once_without_pages() -> None:
@@ -200,29 +196,29 @@ async def test_k21_after_410_the_differences_are_announced(at_once: bool) -> Non
 async def test_k21_a_watch_that_is_refused_with_410_lists_again() -> None:
     async with reflector(pod("p"), script=lambda api: api.watches.append([410])) as seen:
         await seen.until(lambda: seen.watches() == 2)
-        assert [query.split("=")[0] for query in seen.queries()] == [
-            "limit",
-            "watch",
-            "limit",
-            "watch",
-        ]
+        kinds = [query.split("=")[0] for query in seen.queries()]
+        assert kinds == ["limit", "watch", "limit", "watch"]
 
 
-async def test_k22_pauses_are_doubled_and_then_stay() -> None:
-    async with reflector(pod("p"), script=lambda api: api.watches.extend([[500]] * 8)) as seen:
-        await seen.until(lambda: seen.watches() == 9)
-        assert seen.time.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
+ERROR = event("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"})
+
+
+@pytest.mark.parametrize(
+    ("watches", "chance", "slept"),
+    [
+        param([[500]] * 8, 1, [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30], id="K22 they are doubled"),
+        param([[500]] * 3, 0, [0.4, 0.8, 1.6], id="K22 half of a pause is chance"),
+        param([[bookmark(2)]] * 4, 1, [0.8, 1.6, 3.2, 6.4], id="K22 a watch that ends at once"),
+        param([[ERROR]], 1, [0.8], id="an error event that is no 410"),
+    ],
+)
+async def test_pauses_between_watches(watches: list[Any], chance: float, slept: Any) -> None:
+    async with reflector(pod("p"), script=lambda api: api.watches.extend(watches)) as seen:
+        seen.time.chance = chance
+        await seen.until(lambda: seen.watches() == len(watches) + 1)
+        assert seen.time.slept == slept
         assert [query.split("=")[0] for query in seen.queries()].count("limit") == 1
-
-
-async def test_k22_half_of_a_pause_is_chance() -> None:
-    def script(api: FakeApi) -> None:
-        api.watches.extend([[500]] * 3)
-
-    async with reflector(pod("p"), script=script) as seen:
-        seen.time.chance = 0.0
-        await seen.until(lambda: seen.watches() == 4)
-        assert seen.time.slept == [0.4, 0.8, 1.6]
+        assert len(seen.changes) == 1
 
 
 async def test_k22_two_calm_minutes_make_the_pause_short_again() -> None:
@@ -260,14 +256,6 @@ async def test_k22_a_dead_server_is_tried_ten_times_at_most_in_five_seconds(chan
     assert 3 <= sum(each - began <= 5_000_000_000 for each in server.tries) <= 10
 
 
-async def test_k22_a_watch_that_ends_at_once_is_an_error() -> None:
-    async with reflector(
-        pod("p"), script=lambda api: api.watches.extend([[bookmark(2)]] * 4)
-    ) as seen:
-        await seen.until(lambda: seen.watches() == 5)
-        assert seen.time.slept == [0.8, 1.6, 3.2, 6.4]
-
-
 async def test_k22_a_server_that_refuses_the_list_is_asked_again() -> None:
     async with reflector(pod("p"), script=lambda api: api.pages.extend([500, 403])) as seen:
         await seen.until(seen.watches)
@@ -284,12 +272,19 @@ async def test_k20_a_half_open_connection_is_left_after_its_time(
         assert "no answer in time" in caplog.text
 
 
-async def test_k22_a_connection_that_breaks_in_an_event() -> None:
-    half = event("ADDED", pod("q", version=2))[:20]
-    async with reflector(pod("p"), script=lambda api: api.watches.append([half, DROP])) as seen:
+@pytest.mark.parametrize(
+    "watch",
+    [
+        param([event("ADDED", pod("q", version=2))[:20], DROP], id="K22 a connection that breaks"),
+        param([b"<html>\n"], id="what is no event"),
+    ],
+)
+async def test_after_an_error_in_a_watch_nothing_is_lost(watch: list[Any]) -> None:
+    async with reflector(pod("p"), script=lambda api: api.watches.append(watch)) as seen:
         seen.api.watches.append([event("ADDED", pod("q", version=2)), HANG])
         await seen.until(lambda: len(seen.changes) == 2)
         assert seen.changes[-1] == ("ADDED", "q", "2")
+        assert seen.time.slept == [0.8]
 
 
 async def test_an_event_may_come_in_pieces_and_many_in_one() -> None:
@@ -298,21 +293,6 @@ async def test_an_event_may_come_in_pieces_and_many_in_one() -> None:
     async with reflector(script=lambda api: api.watches.append([*pieces, HANG])) as seen:
         await seen.until(lambda: len(seen.changes) == 20)
         assert [name for _, name, _ in seen.changes] == [f"q{i}" for i in range(20)]
-
-
-async def test_an_error_event_that_is_no_410() -> None:
-    error = event("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"})
-    async with reflector(pod("p"), script=lambda api: api.watches.append([error])) as seen:
-        await seen.until(lambda: seen.watches() == 2)
-        assert seen.time.slept == [0.8]
-        assert len(seen.changes) == 1
-
-
-async def test_what_is_no_event_is_an_error_and_nothing_is_lost() -> None:
-    async with reflector(pod("p"), script=lambda api: api.watches.append([b"<html>\n"])) as seen:
-        seen.api.watches.append([event("ADDED", pod("q", version=2)), HANG])
-        await seen.until(lambda: len(seen.changes) == 2)
-        assert seen.time.slept == [0.8]
 
 
 async def test_an_object_that_cannot_be_read_is_left_out_with_a_warning(
@@ -359,12 +339,9 @@ async def test_k25_what_is_not_used_is_not_kept_and_texts_are_shared() -> None:
     assert next(iter(one.metadata.labels)) is next(iter(two.metadata.labels))
 
 
-async def test_a_list_without_items_is_empty() -> None:
-    assert Decoders(Pod).page(b'{"metadata":{"resourceVersion":"3"},"items":null}').items == []
-
-
-async def test_what_the_decoders_make_of_events() -> None:
+async def test_what_the_decoders_make_of_events_and_of_an_empty_list() -> None:
     decoders = Decoders(Pod)
+    assert decoders.page(b'{"metadata":{"resourceVersion":"3"},"items":null}').items == []
     assert isinstance(decoders.event(expired()), WatchError)
     found = decoders.event(bookmark(3))
     assert isinstance(found, Event)

@@ -36,15 +36,11 @@ def test_k82_cpu_is_vcore_in_thousandths_and_all_others_are_rounded_up() -> None
     }
 
 
-def test_k82_a_pod_without_requests_is_one_pod() -> None:
-    assert needs() == {"pods": 1}
-    assert needs(containers=[{"name": "main", "resources": {}}]) == {"pods": 1}
-    assert needs(containers=[]) == {"pods": 1}
-
-
 def test_k82_limits_are_not_looked_at_and_a_request_for_pods_is_not_either() -> None:
     limited = {"name": "main", "resources": {"limits": {"cpu": "4"}, "requests": {"pods": "7"}}}
-    assert needs(containers=[limited]) == {"pods": 1}
+    for containers in ([limited], [{"name": "main", "resources": {}}], []):
+        assert needs(containers=containers) == {"pods": 1}
+    assert needs() == {"pods": 1}
 
 
 def test_k83_containers_are_added() -> None:
@@ -101,26 +97,15 @@ def test_k83_a_resource_that_only_an_init_container_asks_for_counts() -> None:
 
 
 def test_k84_the_pods_own_requests_replace_the_sum_and_the_overhead_is_added() -> None:
+    nic = "example.com/nic"
+    own = {"cpu": "2", "memory": "3Mi", "hugepages-1Gi": "1Gi", nic: "9"}
     found = needs(
-        containers=[container(cpu="4", memory="1Mi", **{"example.com/nic": "1"})],
-        resources={
-            "requests": {
-                "cpu": "2",
-                "memory": "3Mi",
-                "hugepages-1Gi": "1Gi",
-                "example.com/nic": "9",
-            }
-        },
+        containers=[container(cpu="4", memory="1Mi", **{nic: "1"})],
+        resources={"requests": own},
         overhead={"cpu": "250m", "memory": "1Mi", "example.com/vm": "1"},
     )
-    assert found == {
-        "vcore": 2250,
-        "memory": 4 * MI,
-        "hugepages-1Gi": 1 << 30,
-        "example.com/nic": 1,
-        "example.com/vm": 1,
-        "pods": 1,
-    }
+    of_kubernetes = {"vcore": 2250, "memory": 4 * MI, "hugepages-1Gi": 1 << 30, "pods": 1}
+    assert found == {**of_kubernetes, nic: 1, "example.com/vm": 1}
 
 
 def resized(wanted: str, allocated: str | None, actual: str | None, **status: Any) -> int:
@@ -139,31 +124,26 @@ def resized(wanted: str, allocated: str | None, actual: str | None, **status: An
 PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 
 
+INFEASIBLE = ({"resize": "Infeasible"}, {"conditions": [PENDING]})
+FEASIBLE = (
+    {"resize": "Deferred"},
+    {"conditions": [{**PENDING, "reason": "Deferred"}]},
+    {"conditions": [{**PENDING, "status": "False"}]},
+    {"conditions": [{**PENDING, "type": "PodScheduled"}]},
+)
+
+
 def test_k85_a_resize_counts_the_most_of_what_is_wanted_and_in_force() -> None:
     assert resized("1", None, None) == 1000
     assert resized("2", "1", "1") == 2000, "grows: the room is needed"
     assert resized("1", "2", "1") == 2000
     assert resized("1", "1", "3") == 3000, "shrinks: the room is still in use"
-
-
-@pytest.mark.parametrize("infeasible", [{"resize": "Infeasible"}, {"conditions": [PENDING]}])
-def test_k85_what_the_node_can_never_give_is_not_counted(infeasible: dict[str, Any]) -> None:
-    assert resized("8", "1", "1", **infeasible) == 1000
-    assert resized("8", "2", None, **infeasible) == 2000
-    assert resized("8", None, None, **infeasible) == 8000, "nothing is in force: the wish counts"
-
-
-@pytest.mark.parametrize(
-    "feasible",
-    [
-        {"resize": "Deferred"},
-        {"conditions": [{**PENDING, "reason": "Deferred"}]},
-        {"conditions": [{**PENDING, "status": "False"}]},
-        {"conditions": [{**PENDING, "type": "PodScheduled"}]},
-    ],
-)
-def test_k85_another_resize_is_still_wanted(feasible: dict[str, Any]) -> None:
-    assert resized("8", "1", "1", **feasible) == 8000
+    for infeasible in INFEASIBLE:  # what the node can never give is not counted
+        assert resized("8", "1", "1", **infeasible) == 1000
+        assert resized("8", "2", None, **infeasible) == 2000
+        assert resized("8", None, None, **infeasible) == 8000, "nothing is in force"
+    for feasible in FEASIBLE:
+        assert resized("8", "1", "1", **feasible) == 8000, feasible
 
 
 def test_k85_each_container_and_sidecar_has_its_own_status() -> None:
@@ -191,32 +171,17 @@ def test_a_request_that_cannot_be_read_is_left_out_and_named() -> None:
     wrong = pod(spec={"containers": [container(cpu="much", memory="1Mi")]})
     assert of_pod(wrong) == {"memory": MI, "pods": 1}
     problem = problem_of(wrong)
-    assert problem is not None
     assert problem.reason == "FailedScheduling"
     assert "container main for cpu" in problem.note
     assert "'much' is not a quantity" in problem.note
-
-
-@pytest.mark.parametrize(
-    ("spec", "where"),
-    [
+    for spec, where in (
         ({"initContainers": [container("fetch", cpu="x")]}, "container fetch"),
         ({"resources": {"requests": {"cpu": "x"}}}, "the pod"),
         ({"overhead": {"cpu": "x"}}, "the pod's overhead"),
-    ],
-)
-def test_a_request_that_cannot_be_read_is_found_everywhere(
-    spec: dict[str, Any], where: str
-) -> None:
-    problem = problem_of(pod(spec=spec))
-    assert problem is not None
-    assert f"of {where} for cpu" in problem.note
-
-
-def test_a_pod_that_can_be_read_has_no_problem() -> None:
-    assert (
-        problem_of(pod(spec={"containers": [container(cpu="1")], "overhead": {"cpu": 1}})) is None
-    )
+    ):
+        assert f"of {where} for cpu" in problem_of(pod(spec=spec)).note
+    good = pod(spec={"containers": [container(cpu="1")], "overhead": {"cpu": 1}})
+    assert problem_of(good) is None
 
 
 def test_k94_a_node_offers_its_allocatable_with_the_number_of_pods() -> None:

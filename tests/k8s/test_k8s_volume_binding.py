@@ -327,7 +327,7 @@ async def test_k102_the_claim_goes(storage: Storage, happens: str) -> None:
     ("storage_class", "reason"),
     [
         ("now", "is not bound yet"),
-        ("local", "made by hand, which is not supported yet"),
+        ("local", "made by hand, and none was chosen"),
         ("unknown", "has no storage class"),
         ("", "has no storage class"),
     ],

@@ -17,9 +17,11 @@ from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
 from tests.k8s.fake_api import DROP, HANG, LOST, FakeApi, FakeTime, Fault, client_of, pod
 
 pytestmark = pytest.mark.asyncio
+param = pytest.param
 
 P = PodRef("ns", "p", "uid-p")
 BIND = Bind(P, "node-1")
+BOUND, GONE = BindEnded("uid-p", "bound", "node-1"), BindEnded("uid-p", "gone")
 BINDING = "POST /binding"
 MANIFEST = {"metadata": {"name": "tg-1", "namespace": "ns", "annotations": {"a": "b"}}, "spec": {}}
 CREATE = Create("app", "workers", MANIFEST)
@@ -67,93 +69,69 @@ async def writer(
 
 async def test_k104_a_bind_posts_a_binding_with_the_uid() -> None:
     async with writer(pod("p")) as w:
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
-        assert [(method, path) for method, path, _ in w.api.requests] == [
-            ("POST", "/api/v1/namespaces/ns/pods/p/binding")
-        ]
-        assert w.api.made("POST") == [
-            {
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"name": "p", "namespace": "ns", "uid": "uid-p"},
-                "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
-            }
-        ]
+        assert await w.do(BIND) == [BOUND]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": "p", "namespace": "ns", "uid": "uid-p"},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
+        }
+        assert w.api.requests == [("POST", "/api/v1/namespaces/ns/pods/p/binding", body)]
+    assert b'"name":"a\\"b"}}' in binding_body(P, 'a"b'), "names are quoted"
 
 
-async def test_k104_names_are_quoted_in_the_body() -> None:
-    assert b'"name":"a\\"b"}}' in binding_body(P, 'a"b')
-
-
-async def test_k104_a_reply_that_is_no_json_is_as_good_as_any() -> None:
-    async with writer(pod("p")) as w:
-        w.api.fault(BINDING, (201, {"Content-Type": "application/json"}))
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
+DELETED = {"deletionTimestamp": "2026-11-23T12:00:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("there", "ended"),
+    ("there", "faults", "ended", "methods", "slept"),
     [
-        (pod("p", node="node-1"), BindEnded("uid-p", "bound", "node-1")),
-        (pod("p", node="node-2"), BindEnded("uid-p", "elsewhere", "node-2")),
-        (pod("p", uid="other"), BindEnded("uid-p", "gone")),
-        (
-            pod("p", metadata={"deletionTimestamp": "2026-11-23T12:00:00Z"}),
-            BindEnded("uid-p", "gone"),
+        param(pod("p", node="node-1"), [], BOUND, "POST GET", [], id="K106 it is bound there"),
+        param(
+            *(pod("p", node="node-2"), [], BindEnded("uid-p", "elsewhere", "node-2")),
+            *("POST GET", []),
+            id="K106 it is bound elsewhere",
+        ),
+        param(pod("p", uid="other"), [], GONE, "POST GET", [], id="K106 it is another pod"),
+        param(pod("p", metadata=DELETED), [], GONE, "POST GET", [], id="K106 it is being deleted"),
+        param(None, [], GONE, "POST GET", [], id="K106 it is not there"),
+        param(pod("p"), [409], BOUND, "POST GET POST", [1], id="K106 a conflict without a node"),
+        param(
+            *(pod("p"), [404, 404], BOUND, "POST GET POST GET POST", [1, 2]),
+            id="K106 a 404 of a pod that is there",
+        ),
+        param(
+            *(pod("p"), [(201, {"Content-Type": "application/json"})], BOUND, "POST", []),
+            id="K104 a reply that is no JSON is as good as any",
+        ),
+        param(pod("p"), [LOST], BOUND, "POST GET", [], id="K107 a doubt is settled by the pod"),
+        *(
+            param(pod("p"), [fault], BOUND, "POST GET POST", [1], id=f"K107 so is {fault}")
+            for fault in (DROP, 429, 500, 503, 504)
         ),
     ],
 )
-async def test_k106_after_a_conflict_the_pod_decides(
-    there: dict[str, Any], ended: BindEnded
+async def test_after_the_answer_to_a_bind_the_pod_decides(
+    there: dict[str, Any] | None, faults: list[Fault], ended: BindEnded, methods: str, slept: Any
 ) -> None:
-    async with writer(there) as w:
+    async with writer(*([there] if there else [])) as w:
+        w.api.fault(BINDING, *faults)
         assert await w.do(BIND) == [ended]
-        assert [method for method, *_ in w.api.requests] == ["POST", "GET"]
-        assert w.time.slept == []
-
-
-async def test_k106_a_conflict_without_a_node_is_tried_again() -> None:
-    async with writer(pod("p")) as w:
-        w.api.fault(BINDING, 409)
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
-        assert [method for method, *_ in w.api.requests] == ["POST", "GET", "POST"]
-        assert w.time.slept == [1]
-
-
-async def test_k106_a_pod_that_is_not_there_has_ended() -> None:
-    async with writer() as w:
-        assert await w.do(BIND) == [BindEnded("uid-p", "gone")]
-        assert [method for method, *_ in w.api.requests] == ["POST", "GET"]
-
-
-async def test_k106_a_404_of_a_pod_that_is_there_is_tried_again() -> None:
-    async with writer(pod("p")) as w:
-        w.api.fault(BINDING, 404, 404)
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
-        assert [method for method, *_ in w.api.requests] == ["POST", "GET", "POST", "GET", "POST"]
-        assert w.time.slept == [1, 2]
+        assert [method for method, *_ in w.api.requests] == methods.split()
+        assert w.time.slept == slept
 
 
 async def test_k106_gone_while_it_was_tried_again() -> None:
     async with writer(pod("p")) as w:
         w.api.fault(BINDING, 500)
         w.api.fault("GET /p", lambda api: api.pods.clear())
-        assert await w.do(BIND) == [BindEnded("uid-p", "gone")]
-
-
-@pytest.mark.parametrize("fault", [LOST, DROP, 429, 500, 503, 504])
-async def test_k107_a_doubt_is_settled_by_the_pod_itself(fault: Fault) -> None:
-    async with writer(pod("p")) as w:
-        w.api.fault(BINDING, fault)
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
-        expected = ["POST", "GET"] if fault == LOST else ["POST", "GET", "POST"]
-        assert [method for method, *_ in w.api.requests] == expected
+        assert await w.do(BIND) == [GONE]
 
 
 async def test_k107_a_request_that_hangs_is_given_up() -> None:
     async with writer(pod("p"), timeout=0.2) as w:
         w.api.fault(BINDING, HANG)
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
+        assert await w.do(BIND) == [BOUND]
         # a machine that is slow gives up more than the first one
         assert [method for method, *_ in w.api.requests][:2] == ["POST", "GET"]
 
@@ -173,27 +151,18 @@ async def test_k107_the_waits_are_exact_and_then_it_has_failed() -> None:
 async def test_k107_nine_failures_are_one_too_many_and_eight_are_not() -> None:
     async with writer(pod("p")) as w:
         w.api.fault(BINDING, *[500] * 8)
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
+        w.api.fault("GET /p", 500)  # the pod is not read, and the bind is tried again
+        assert await w.do(BIND) == [BOUND]
         assert w.time.slept == WAITS
 
 
-async def test_k107_the_pod_is_not_read_but_the_bind_is_tried_again() -> None:
-    async with writer(pod("p")) as w:
-        w.api.fault(BINDING, 500)
-        w.api.fault("GET /p", 500)
-        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
-        assert w.time.slept == [1]
-
-
 async def test_k107_slow_failures_do_not_make_it_longer_than_its_time() -> None:
-    async with writer(pod("p")) as w:
+    async with writer(pod("p", metadata=DELETED)) as w:  # the bind never takes effect
 
         def hang_for_ten_seconds(api: FakeApi) -> None:
             w.time.ns += 10_000_000_000
             api.fault("GET /p", 500)
 
-        # The bind takes effect only when the pod has no node: it never does here.
-        w.api.pods["p"]["metadata"]["deletionTimestamp"] = "2026-11-23T12:00:00Z"
         w.api.fault(BINDING, *[hang_for_ten_seconds] * 20)
         (ended,) = await w.do(BIND)
         assert ended.outcome == "failed"
@@ -216,35 +185,25 @@ async def test_k51_the_bind_timeout_bounds_the_waits() -> None:
     assert list(bind_waits(0)) == []
 
 
-async def test_k97_a_bind_that_is_cancelled_is_not_tried_again() -> None:
-    never = asyncio.Event()
-
+@pytest.mark.parametrize("by", ["K97 a cancelled bind", "a delete"])
+async def test_a_bind_that_is_given_up_is_not_tried_again(by: str) -> None:
     async def sleep(seconds: float) -> None:
-        await never.wait()
+        await asyncio.Event().wait()
 
     async with writer(pod("p"), sleep=sleep) as w:
         w.api.fault(BINDING, 500)
         w.writes.submit(BIND)
         while not w.api.made("GET"):
             await asyncio.sleep(0.001)
-        w.writes.cancel_bind("uid-p", "the node is gone")
-        (ended,) = await w.do()
+        if by == "a delete":
+            (ended,) = await w.do(Delete(P))
+        else:
+            w.writes.cancel_bind("uid-p", "the node is gone")
+            (ended,) = await w.do()
+            assert ended.reason.startswith("the node is gone; ")
         assert ended.outcome == "failed"
-        assert ended.reason.startswith("the node is gone; ")
         assert len(w.api.made("POST")) == 1
-
-
-async def test_a_delete_ends_the_tries_of_a_bind() -> None:
-    never = asyncio.Event()
-
-    async def sleep(seconds: float) -> None:
-        await never.wait()
-
-    async with writer(pod("p"), sleep=sleep) as w:
-        w.api.fault(BINDING, 500)
-        heard = await w.do(BIND, Delete(P))
-        assert [each.outcome for each in heard] == ["failed"]
-        assert [method for method, *_ in w.api.requests] == ["POST", "GET", "DELETE"]
+        assert len(w.api.made("DELETE")) == (by == "a delete")
 
 
 async def test_what_must_be_done_before_a_bind_is_awaited() -> None:
@@ -271,14 +230,15 @@ async def test_an_error_of_ours_ends_the_bind_too() -> None:
 # -- create --------------------------------------------------------------------------------------
 
 
-async def test_k72_a_placeholder_is_created() -> None:
+def created(outcome: str, reason: str = "") -> list[CreateEnded]:
+    return [CreateEnded("app", "workers", "tg-1", outcome, reason)]  # type: ignore[arg-type]
+
+
+async def test_k72_a_placeholder_is_created_or_its_name_is_taken() -> None:
     async with writer() as w:
-        assert await w.do(CREATE) == [CreateEnded("app", "workers", "tg-1", "created")]
+        assert await w.do(CREATE) == created("created")
         assert w.api.made("POST", "/ns/pods") == [MANIFEST]
-
-
-async def test_k72_a_name_that_is_taken() -> None:
-    async with writer(pod("tg-1")) as w:
+        w.heard.clear()
         (ended,) = await w.do(CREATE)
         assert ended.outcome == "name_taken"
 
@@ -286,7 +246,7 @@ async def test_k72_a_name_that_is_taken() -> None:
 async def test_k72_a_lost_reply_does_not_make_two() -> None:
     async with writer() as w:
         w.api.fault("POST /pods", LOST)
-        assert await w.do(CREATE) == [CreateEnded("app", "workers", "tg-1", "created")]
+        assert await w.do(CREATE) == created("created")
         assert list(w.api.pods) == ["tg-1"]
 
 
@@ -308,35 +268,27 @@ async def test_k72_a_server_in_trouble_is_tried_for_a_minute(code: int) -> None:
 async def test_k73_a_refusal_by_a_quota_or_a_limit_range_is_final(code: int) -> None:
     async with writer() as w:
         w.api.fault("POST /pods", code)
-        (ended,) = await w.do(CREATE)
-        assert ended == CreateEnded(
-            "app", "workers", "tg-1", "refused", f"the API server answered {code}: as the test says"
-        )
+        reason = f"the API server answered {code}: as the test says"
+        assert await w.do(CREATE) == created("refused", reason)
 
 
 async def test_k73_a_quota_that_changed_meanwhile_is_no_taken_name() -> None:
     async with writer() as w:
         w.api.fault("POST /pods", 409)
-        (ended,) = await w.do(CREATE)
-        assert ended.outcome == "created"
+        assert await w.do(CREATE) == created("created")
 
 
 # -- delete and patches --------------------------------------------------------------------------
 
 
-async def test_k112_a_delete_carries_the_uid_and_the_grace_period() -> None:
+@pytest.mark.parametrize("grace", [{"grace": 0}, {}])
+async def test_k112_a_delete_carries_the_uid_and_the_grace_period(grace: dict[str, int]) -> None:
     async with writer(pod("p")) as w:
-        await w.do(Delete(P, grace=0))
+        await w.do(Delete(P, **grace))
         (options,) = w.api.made("DELETE")
         assert options["preconditions"] == {"uid": "uid-p"}
-        assert options["gracePeriodSeconds"] == 0
+        assert options.get("gracePeriodSeconds") == grace.get("grace"), "or the pod's own"
         assert not w.api.pods
-
-
-async def test_k112_without_a_grace_period_it_is_the_pods_own() -> None:
-    async with writer(pod("p")) as w:
-        await w.do(Delete(P))
-        assert "gracePeriodSeconds" not in w.api.made("DELETE")[0]
 
 
 async def test_k112_another_pod_of_that_name_stays() -> None:
@@ -365,8 +317,7 @@ async def test_k113_a_preempted_pod_is_told_why_first() -> None:
         await w.do(Delete(P, preempted=True))
         (patch,) = w.api.made("PATCH", "/p/status")
         (condition,) = patch["status"]["conditions"]
-        assert condition["type"] == "DisruptionTarget"
-        assert condition["status"] == "True"
+        assert (condition["type"], condition["status"]) == ("DisruptionTarget", "True")
         assert condition["reason"] == "PreemptionByScheduler"
         assert condition["lastTransitionTime"] == "2026-11-23T12:00:00Z"
         assert [method for method, *_ in w.api.requests] == ["PATCH", "DELETE"]
@@ -396,11 +347,8 @@ async def test_k34_a_pod_is_failed_by_a_patch_of_its_status() -> None:
     async with writer(pod("p")) as w:
         await w.do(FailPod(P, "ResourceReservationTimeout", "no room"))
         (patch,) = w.api.made("PATCH", "/p/status")
-        assert patch["status"] == {
-            "phase": "Failed",
-            "reason": "ResourceReservationTimeout",
-            "message": "no room",
-        }
+        why = {"reason": "ResourceReservationTimeout", "message": "no room"}
+        assert patch["status"] == {"phase": "Failed", **why}
 
 
 async def test_k13_writes_to_one_pod_are_serial_and_those_to_others_are_not() -> None:
@@ -413,9 +361,8 @@ async def test_k13_writes_to_one_pod_are_serial_and_those_to_others_are_not() ->
                 await release.wait()
 
         w.writes._before_bind = hold
-        w.writes.submit(BIND)
-        w.writes.submit(Annotate(P, {"a": "b"}))
-        w.writes.submit(Bind(PodRef("ns", "q", "uid-q"), "node-1"))
+        for write in (BIND, Annotate(P, {"a": "b"}), Bind(PodRef("ns", "q", "uid-q"), "node-1")):
+            w.writes.submit(write)
         await reached.wait()
         while not w.heard:
             await asyncio.sleep(0.001)
@@ -423,8 +370,5 @@ async def test_k13_writes_to_one_pod_are_serial_and_those_to_others_are_not() ->
         assert not w.api.made("PATCH")
         release.set()
         await w.do()
-        assert [path.rsplit("/", 1)[1] for _, path, _ in w.api.requests] == [
-            "binding",
-            "binding",
-            "p",
-        ]
+        ends = [path.rsplit("/", 1)[1] for _, path, _ in w.api.requests]
+        assert ends == ["binding", "binding", "p"]

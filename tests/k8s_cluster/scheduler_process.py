@@ -171,7 +171,7 @@ class Quadriga(_Program):
 
     def is_ready(self) -> bool:
         try:
-            return bool(self._ask("health", "/readyz") is not None)
+            return self._ask("health", "/readyz") == b"ok\n"
         except OSError:
             return False
 

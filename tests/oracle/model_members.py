@@ -77,7 +77,6 @@ class Members:
         node.allocated = plus(node.allocated, self._held_on_target(held))
 
     def _held_on_target(self, held: Held) -> Resources:
-        assert held.taken_by is not None
         return held.growth if held.target is held.node else held.taken_by.resources
 
     def _unplan(self, held: Held) -> None:

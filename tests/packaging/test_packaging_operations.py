@@ -85,7 +85,7 @@ def test_the_bounds_are_those_of_the_code(repository: Path) -> None:
     from quadriga.core.events import settings as events
     from quadriga.core.views import dump
     from quadriga.core.views.history import History
-    from quadriga.si import access
+    from quadriga.si import access, descriptors
     from quadriga.si.server import Limits
     from quadriga.si.server import server as grpc_server
     from quadriga.web import reader as web_reader
@@ -122,6 +122,8 @@ def test_the_bounds_are_those_of_the_code(repository: Path) -> None:
         limits.predicate_timeout_s,
     ]
     assert numbers("HTTP: connections")[0] == server.CONNECTIONS
+    assert numbers("gRPC: connections") == [limits.connections, limits.connections_per_client]
+    assert numbers("connections of gRPC")[-1] == descriptors.RESERVE
     assert numbers("the head of a request") == [
         server.HEAD_LIMIT >> 10,
         server.HEAD_TIMEOUT,

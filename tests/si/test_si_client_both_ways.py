@@ -78,7 +78,13 @@ def test_the_flows_of_the_design(scripts: Callable[..., Any], name: str, order: 
     same(here, there)
 
 
-@pytest.mark.parametrize(("tell", "order"), [*zip(golden.FLOWS, cycle(ORDERS))])
+@pytest.mark.parametrize(
+    ("tell", "order"),
+    [
+        pytest.param(*flow.values, order, id=f"{flow.id}-{order}")
+        for flow, order in zip(golden.FLOWS, cycle(ORDERS))
+    ],
+)
 def test_the_golden_flows(
     tell: Callable[[golden.Flow], None], order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,9 +95,7 @@ def test_the_golden_flows(
         tell(flow)
     finally:
         flow.script.stop()  # type: ignore[attr-defined]
-    heading = " ".join((tell.__doc__ or "").split())
-    text = "\n".join([f"# {heading}", f"# si.messageOrder: {order}", *flow.text]) + "\n"
-    assert text == (golden.GOLDEN / f"{tell.__name__}.{order}.txt").read_text(encoding="utf-8")
+    assert flow.text == golden.told(tell, order)
 
 
 class Picky(si.NullCallback):

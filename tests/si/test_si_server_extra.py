@@ -28,4 +28,4 @@ def test_without_it_the_server_says_what_to_install() -> None:
         "try:\n    import quadriga.si.server\n"
         "except ImportError as error:\n    print(error)\n"
     )
-    assert "pip install 'quadriga[grpc]'" in run(program)
+    assert "pip install '.[grpc]'" in run(program)

@@ -71,7 +71,12 @@ def served() -> Iterator[Measured]:
 
     session = SimpleNamespace(backlog=7, dropped=0)
     refused = {"RESOURCE_EXHAUSTED": 1}
-    server: Any = SimpleNamespace(streams=3, sessions={"rm": session}, refused=refused)
+    server: Any = SimpleNamespace(
+        streams=3,
+        sessions={"rm": session},
+        refused=refused,
+        connections=SimpleNamespace(closed=1),
+    )
     yield from measured(server)
     yield "quadriga_journal_file_lost_total", "counter", "Lost.", [({}, 0)]
     outcomes = [({"outcome": outcome}, 1) for outcome in ("taken", "refused")]

@@ -104,7 +104,7 @@ def questions(
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=settings.default.max_examples // PART[mode],
+        max_examples=max(1, settings.default.max_examples // PART[mode]),
         derandomize=True,
         database=None,
         deadline=None,

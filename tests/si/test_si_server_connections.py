@@ -1,0 +1,160 @@
+"""Connections are bounded, of one client and of all, and a client that connects finds a place (Q16)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from quadriga.si import descriptors
+from quadriga.si.log_pace import LogPace
+from quadriga.si.server import Limits
+from quadriga.si.server import server as server_module
+from quadriga.si.server.connections import Connections
+from tests.si.wire import house, until
+
+
+class Port:
+    """A listener in this process, and connections to it from addresses of loopback."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.number = self._listener.getsockname()[1]
+        self._accepted: list[socket.socket] = []
+        self.clients: list[socket.socket] = []
+
+    def connect(self, count: int, host: str = "127.0.0.1") -> list[socket.socket]:
+        made = []
+        for _ in range(count):
+            client = socket.create_connection(
+                ("127.0.0.1", self.number), timeout=60, source_address=(host, 0)
+            )
+            self._accepted.append(self._listener.accept()[0])
+            made.append(client)
+        self.clients += made
+        return made
+
+    def close(self) -> None:
+        for each in (*self.clients, *self._accepted, self._listener):
+            each.close()
+
+
+@pytest.fixture
+def port() -> Iterator[Port]:
+    opened = Port()
+    yield opened
+    opened.close()
+
+
+def bounded(port: Port, **limits: int) -> Connections:
+    connections = Connections(Limits(**limits))
+    connections.port = port.number
+    return connections
+
+
+def is_open(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+
+
+def peer(client: socket.socket) -> str:
+    host, port = client.getsockname()
+    return f"ipv4:{host}:{port}"
+
+
+def test_q16_the_oldest_connections_without_calls_of_one_client_are_closed(port: Port) -> None:
+    connections = bounded(port, connections=100, connections_per_client=3)
+    old = port.connect(3)
+    assert connections.close_surplus(frozenset()) == 0
+    new = port.connect(2)
+    assert connections.close_surplus(frozenset()) == 2
+    assert [is_open(each) for each in (*old, *new)] == [False, False, True, True, True]
+    assert connections.closed == 2
+
+
+def test_q16_a_connection_with_a_call_outlives_those_without(port: Port) -> None:
+    connections = bounded(port, connections=100, connections_per_client=2)
+    busy, *idle = port.connect(4)
+    connections.close_surplus(frozenset({peer(busy)}))
+    assert is_open(busy)
+    assert sum(map(is_open, idle)) == 1
+
+
+def test_q16_another_client_keeps_its_connections(port: Port) -> None:
+    connections = bounded(port, connections=100, connections_per_client=2)
+    other = port.connect(2, "127.0.0.3")
+    port.connect(6, "127.0.0.2")
+    assert connections.close_surplus(frozenset()) == 4
+    assert all(map(is_open, other))
+
+
+def test_q16_there_is_always_room_for_a_new_connection(port: Port) -> None:
+    """An eighth of the places is free although no client is beyond its own bound."""
+    connections = bounded(port, connections=8, connections_per_client=8)
+    clients = [port.connect(1, f"127.0.0.{host}")[0] for host in range(2, 10)]
+    connections.close_surplus(frozenset())
+    assert sum(map(is_open, clients)) == 7
+
+
+def test_q16_what_is_closed_is_logged_once_a_minute(
+    port: Port, caplog: pytest.LogCaptureFixture
+) -> None:
+    connections = bounded(port, connections=100, connections_per_client=1)
+    with caplog.at_level(logging.WARNING, "quadriga.grpc"):
+        for _ in range(3):
+            port.connect(3, "127.0.0.2")
+            connections.close_surplus(frozenset())
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "of 127.0.0.2" in line and "connections_per_client" in line
+
+
+def test_q16_a_pace_says_how_many_lines_it_left_out() -> None:
+    now = [0.0]
+    pace = LogPace(lambda: now[0])
+    assert [pace.due() for _ in range(4)] == [0, None, None, None]
+    now[0] = 60.0
+    assert pace.due() == 3
+
+
+@contextmanager
+def files(count: int | None) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(descriptors, "available", lambda: count)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "of_client"), [(1024, 448, 224), (None, 1000, 500), (65_536, 1000, 500)]
+)
+def test_q16_the_bound_is_below_the_descriptors_that_exist(
+    count: int | None, most: int, of_client: int
+) -> None:
+    with files(count):
+        connections = Connections(Limits())
+    assert (connections.most, connections.most_of_client) == (most, of_client)
+
+
+@pytest.mark.asyncio
+async def test_q16_a_resource_manager_registers_while_idle_connections_fill_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "_LOOK_S", 0.01)
+    limits = Limits(connections=8, connections_per_client=4)
+    async with house(limits=limits) as place:
+        target = ("127.0.0.1", place.server.port)
+        pairs = [await asyncio.open_connection(*target) for _ in range(20)]
+        await until(lambda: place.server.connections.closed >= 4, "the surplus")
+        rm = await place.rm().begin()
+        closed = place.server.connections.closed
+        more = [await asyncio.open_connection(*target) for _ in range(5)]
+        await until(lambda: place.server.connections.closed > closed, "the surplus")
+        await rm.has_node()  # a connection with streams is none of the surplus
+        for _, writer in (*pairs, *more):
+            writer.close()
