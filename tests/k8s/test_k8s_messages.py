@@ -106,7 +106,9 @@ def test_k64_k67_a_gang() -> None:
     assert amounts(request.placeholderAsk) == {"vcore": 1000, "memory": 2 << 30, "pods": 2}
     assert (request.executionTimeoutMilliSeconds, request.gangSchedulingStyle) == (30_000, "Hard")
     assert json.loads(request.tags[DOMAIN + "task-groups"]) == [GROUP]
-    assert request.tags[DOMAIN + "schedulingPolicyParameters"] == found.policy_text
+    assert request.tags[DOMAIN + "schedulingPolicyParameters"] == (
+        "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard"
+    )
 
 
 @pytest.mark.parametrize(
