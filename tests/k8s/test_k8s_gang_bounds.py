@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from k8s_world import World, cluster, gang
+from k8s_world import _EFFECTS, World, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.conversion import keys, task_groups
@@ -258,41 +258,23 @@ def test_q16_what_the_nodes_lack(groups: list[dict[str, Any]], lacks: str) -> No
 # -- slices ----------------------------------------------------------------------------------------
 
 
-def test_q16_placeholders_are_created_in_slices() -> None:
-    world = cluster(cpu="1000", nodes=4)
-    for name in world.nodes:
-        node = world.nodes[name]
-        allocatable = {**node.status.allocatable, "pods": "1000"}
-        world.set_node(replace(node, status=replace(node.status, allocatable=allocatable)))
-    created = world.answer(actions.Create, lambda action: None)
-    largest = 0
-
-    def watched(action: actions.Action) -> None:
-        nonlocal largest
-        if isinstance(action, actions.Create):
-            created.append(action)
-
-    world.fault = watched  # type: ignore[assignment]
+def test_q16_all_slices_of_a_large_gang_are_created() -> None:
+    world = World()
+    for n in range(4):
+        world.add_node(f"n{n}", cpu="1000", pods=1000)
     world.add_gang(members=300)
     world.run(5)
-    assert len(created) == 300
+    assert creates(world) == 300
     assert world.app_state("spark") == "Running"
 
 
-def test_q16_no_more_than_a_slice_of_a_gang_is_under_way() -> None:
+def test_q16_no_more_than_a_slice_of_a_gang_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """An API server that does not answer is asked for no more."""
     world = cluster(cpu="1000")
     asked: list[Any] = []
-    world._create = asked.append  # type: ignore[method-assign]
-    from k8s_world import _EFFECTS
-
-    before = _EFFECTS[actions.Create]
-    _EFFECTS[actions.Create] = lambda world, action: asked.append(action)
-    try:
-        world.add_gang(members=5000)
-        world.run(1)
-    finally:
-        _EFFECTS[actions.Create] = before
+    monkeypatch.setitem(_EFFECTS, actions.Create, lambda world, action: asked.append(action))
+    world.add_gang(members=5000)
+    world.run(1)
     assert len(asked) == 64
 
 
