@@ -127,6 +127,8 @@ def add_ask(
             f"unsupported sort type (placeholder ask {key})",
             "gang",
         )
+    if message.maxAllocations > 1 and (app.is_gang or message.placeholder):
+        _check_members(kernel, app, message)
     known = app.asks.get(key)
     if known is not None:
         _change(kernel, known, message, vector, by_key, fires)
@@ -144,6 +146,23 @@ def add_ask(
     rm.observer.asks_added((ask,))
     _enter(kernel, app, ask)
     return ask
+
+
+def _check_members(kernel: Kernel, app: Application, message: AllocationAsk) -> None:
+    """Raise ``Refused`` if the repeats of one ask make a gang larger than it may be (Q16)."""
+    most = kernel.options.gang_members
+    members = message.maxAllocations
+    if message.placeholder:
+        members += sum(group.pending for group in app.gang.task_groups.values())
+        known = app.asks.get(message.allocationKey)
+        if known is not None and known.kind.placeholder:
+            members -= known.pending
+    if members > most:
+        raise Refused(
+            f"maxAllocations {message.maxAllocations} of ask {message.allocationKey} would give the gang of "
+            f"application {app.app_id} {members} members that wait; at most {most} are allowed "
+            "(Options.gang_members)"
+        )
 
 
 def read_resource(partition: Partition, message: AllocationAsk, field: str) -> Vector:

@@ -67,6 +67,9 @@ class Options:
     placeholder_timeout: int = 900 * SECOND
     #: ``gang.admission`` of queues whose configuration sets none: atomic, whole or incremental (Q1)
     gang_admission: str = "atomic"
+    #: members that a gang may have by repeats: an ask whose ``maxAllocations`` would make them more is
+    #: rejected (Q16). A plan visits each member
+    gang_members: int = 10_000
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
     #: bounds of the ended and the rejected applications that are kept for each resource manager until
     #: they expire, in number and in bytes; beyond a bound the oldest expire early. ``None``: no bound

@@ -133,7 +133,7 @@ class Client:
         finally:
             if status == TOO_MANY:
                 self._limits.pause(_retry_after(reply.header(b"retry-after")))
-            self._limits.leave()
+            self._limits.leave(lane)
             if self._observe is not None:
                 self._observe(method, path, status)
         return reply
@@ -179,7 +179,7 @@ class Client:
             except _FAILED as error:
                 raise NoAnswer(_text(error)) from error
             finally:
-                self._limits.leave()
+                self._limits.leave("urgent")
                 if self._observe is not None:
                     self._observe("WATCH", path, status)
             if status == TOO_MANY:

@@ -2,8 +2,9 @@
 
 One object for all requests of the process. Those of one lane wait in the order in which they came. Thousands
 of binds may wait, and the lease must be renewed all the same: urgent requests come first, and events and
-other small things have every eighth turn while writes to pods wait. When the server says ``Retry-After``,
-nothing is sent until that time has passed.
+other small things have every eighth turn while writes to pods wait. Writes to placeholders come after all of
+them, with every eighth turn while others wait, and are at most half of the requests at a time (Q16). When the server
+says ``Retry-After``, nothing is sent until that time has passed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ __all__ = ["Lane", "Limits"]
 
 SECOND: Final = 1_000_000_000
 
-#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods.
-Lane = Literal["urgent", "pods", "other"]
+#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: those
+#: to placeholders, of which one gang may have thousands.
+Lane = Literal["urgent", "pods", "other", "placeholders"]
 
 #: of so many turns one is the other requests', while writes to pods wait
 _SHARE: Final = 8
@@ -50,7 +52,17 @@ class Limits:
         self._urgent: deque[asyncio.Future[None]] = deque()
         self._pods: deque[asyncio.Future[None]] = deque()
         self._other: deque[asyncio.Future[None]] = deque()
-        self._lanes = {"urgent": self._urgent, "pods": self._pods, "other": self._other}
+        self._behind: deque[asyncio.Future[None]] = deque()
+        self._lanes: dict[Lane, deque[asyncio.Future[None]]] = {
+            "urgent": self._urgent,
+            "pods": self._pods,
+            "other": self._other,
+            "placeholders": self._behind,
+        }
+        #: requests of the lane ``placeholders`` that may still be sent before one of them is answered
+        self._free_behind = max(1, inflight // 2)
+        #: turns of others since the last one of placeholders
+        self._since_behind = 0
         #: turns of writes to pods since the last one of the others
         self._in_a_row = 0
         self._timed = False
@@ -58,7 +70,7 @@ class Limits:
     @property
     def waiting(self) -> int:
         """Requests that wait for their turn."""
-        return len(self._urgent) + len(self._pods) + len(self._other)
+        return sum(map(len, self._lanes.values()))
 
     @property
     def pods_wait(self) -> bool:
@@ -67,8 +79,11 @@ class Limits:
 
     async def enter(self, lane: Lane = "other") -> None:
         """Wait for a turn. Each one is ended by `leave`."""
-        if not (self._pods or self._other or self._urgent) and self._take():
-            return
+        is_behind = lane == "placeholders"
+        if not (self._pods or self._other or self._urgent or (is_behind and self._behind)):
+            if (not is_behind or self._free_behind > 0) and self._take():
+                self._free_behind -= is_behind
+                return
         turn = asyncio.get_running_loop().create_future()
         self._lanes[lane].append(turn)
         self._go_on()
@@ -76,13 +91,14 @@ class Limits:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()
+                self.leave(lane)
             raise
 
-    def leave(self) -> None:
-        """A request has its answer."""
+    def leave(self, lane: Lane = "other") -> None:
+        """A request of this lane has its answer."""
         self._free += 1
-        if self._pods or self._other or self._urgent:
+        self._free_behind += lane == "placeholders"
+        if self._pods or self._other or self._urgent or self._behind:
             self._go_on()
 
     def pause(self, seconds: float) -> None:
@@ -112,19 +128,27 @@ class Limits:
                 self._go_on_in(wait)
                 return
             self._taken()
-            self._in_a_row = self._in_a_row + 1 if lane is self._pods else 0
+            if lane is self._behind:
+                self._free_behind -= 1
+                self._since_behind = 0
+            else:
+                self._since_behind += 1
+                self._in_a_row = self._in_a_row + 1 if lane is self._pods else 0
             lane.popleft().set_result(None)
 
     def _next_lane(self) -> deque[asyncio.Future[None]] | None:
         """The lane whose first request is next. Requests that were given up are dropped."""
-        for lane in (self._urgent, self._pods, self._other):
+        for lane in self._lanes.values():
             while lane and lane[0].done():
                 lane.popleft()
         if self._urgent:
             return self._urgent
+        behind = self._behind if self._behind and self._free_behind > 0 else None
+        if behind is not None and self._since_behind >= _SHARE - 1:
+            return behind
         if self._pods and not (self._other and self._in_a_row >= _SHARE - 1):
             return self._pods
-        return self._other or None
+        return self._other or behind
 
     def _go_on_in(self, wait: int) -> None:
         if self._timed:

@@ -68,6 +68,8 @@ class PodWrites:
 
     ``bind_volumes(pod, node)`` binds the pod's claims before that, if it has any, and tells why it cannot.
 
+    ``behind`` is the client for writes to placeholders, which come after those to other pods (Q16).
+
     ``bind_timeout`` in ns. ``clock`` returns ns; ``stamp`` the wall clock's time in RFC 3339.
     """
 
@@ -83,8 +85,10 @@ class PodWrites:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         before_bind: Callable[[PodRef], Awaitable[None] | None] | None = None,
         bind_volumes: Callable[[PodRef, str], Awaitable[str | None] | None] | None = None,
+        behind: Requester | None = None,
     ) -> None:
         self._client = client
+        self._behind = behind or client
         self._ended = ended
         self._scheduler = scheduler
         self._bind_timeout = bind_timeout
@@ -177,11 +181,19 @@ class PodWrites:
             self._tell(CreateEnded(write.application_id, write.group, name, "refused", reason))
 
     async def _try(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        *,
+        behind: bool = False,
     ) -> tuple[int, bytes]:
-        """A request; status 0 stands for no answer, with the reason as the body."""
+        """A request; status 0 stands for no answer, with the reason as the body. ``behind``: other pods
+        come first."""
+        client = self._behind if behind else self._client
         try:
-            return await self._client.request(method, path, body, content_type)
+            return await client.request(method, path, body, content_type)
         except NoAnswer as error:
             return 0, str(error).encode()
 
@@ -201,7 +213,7 @@ class PodWrites:
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:
-            status, reply = await self._try("POST", path, body)
+            status, reply = await self._try("POST", path, body, behind=bind.placeholder)
             if 200 <= status < 300:
                 return BindEnded(pod.uid, "bound", node)
             reason = _reason(status, reply)
@@ -282,7 +294,7 @@ class PodWrites:
             return CreateEnded(create.application_id, create.group, name, outcome, reason)  # type: ignore[arg-type]
 
         while True:
-            status, reply = await self._try("POST", path, body)
+            status, reply = await self._try("POST", path, body, behind=True)
             if 200 <= status < 300:
                 return ended("created")
             reason = _reason(status, reply)
@@ -308,7 +320,7 @@ class PodWrites:
             await self._patch(pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(_DISRUPTION_WAITS))
         path, body = pod_path(pod), delete_body(pod.uid, delete.grace)
         for wait in delete_waits():
-            status, reply = await self._try("DELETE", path, body)
+            status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)
             # 409: a pod of that name with another UID
             if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT):
                 self.counts["Delete.done"] += 1

@@ -31,9 +31,8 @@ class ApplicationMetadata:
     #: all but ``application.create.force``
     tags: Mapping[str, str]
     gang: TaskGroups
-    #: the annotation texts, copied to the placeholders
-    task_groups_text: str
-    policy_text: str
+    #: of the definition of the task groups, for the placeholders
+    definition_hash: str
     #: s since the Unix epoch, of the pod
     created: int | None
     #: for events on the pod
@@ -57,8 +56,8 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
     gang = task_groups.read(pod, settings)
     of_namespace = tags_of(namespace)
     created = unix_seconds(meta.creation_timestamp)
-    definition = meta.annotations.get(keys.TASK_GROUPS, "")
-    parameters = meta.annotations.get(keys.POLICY_PARAMETERS, "")
+    definition = task_groups.definition_of(pod, settings)
+    parameters = task_groups.parameters_of(pod, settings)
     tags = {
         keys.NAMESPACE_TAG: meta.namespace or "default",
         keys.TASK_GROUPS: definition,
@@ -78,8 +77,7 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
         user=user.user,
         tags=tags,
         gang=gang,
-        task_groups_text=definition,
-        policy_text=parameters,
+        definition_hash=task_groups.hash_of(definition) if gang.groups else "",
         created=created,
         problems=(*((user.problem,) if user.problem is not None else ()), *gang.problems),
         namespace_problems=of_namespace.problems,

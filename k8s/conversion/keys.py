@@ -24,6 +24,8 @@ __all__ = [
     "PLACEHOLDER",
     "OLD_PLACEHOLDER",
     "OLD_PLACEHOLDER_LABEL",
+    "DEFINITION_HASH",
+    "MIN_MEMBER",
     "GANG_RESUMED",
     "NAMESPACE_QUOTA",
     "NAMESPACE_GUARANTEED",
@@ -83,6 +85,10 @@ PLACEHOLDER: Final = _INTERNAL + "placeholder"
 OLD_PLACEHOLDER: Final = _DOMAIN + "placeholder"
 #: label: its oldest name
 OLD_PLACEHOLDER_LABEL: Final = "placeholder"
+#: annotation of a placeholder: hash of the definition that it was made from
+DEFINITION_HASH: Final = _INTERNAL + "task-groups-hash"
+#: annotation of a placeholder: members of its group
+MIN_MEMBER: Final = _INTERNAL + "min-member"
 #: annotation of an originator: its gang has resumed after a soft timeout (K77)
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 

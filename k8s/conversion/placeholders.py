@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
-from quadriga.k8s.conversion.task_groups import TaskGroup
+from quadriga.k8s.conversion.task_groups import TaskGroup, policy_text
 from quadriga.k8s.objects import OwnerReference, Pod
 
-__all__ = ["SUFFIX_ALPHABET", "SUFFIX_LENGTH", "manifest", "name_of", "originator_uid", "owner_of"]
+__all__ = [
+    "SUFFIX_ALPHABET",
+    "SUFFIX_LENGTH",
+    "declared_by",
+    "manifest",
+    "name_of",
+    "originator_uid",
+    "owner_of",
+]
 
 #: of the random end of a name
 SUFFIX_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -21,6 +31,8 @@ SUFFIX_LENGTH: Final = 10
 _MAX_NAME: Final = 63
 _MAX_APPLICATION: Final = 28
 _MAX_GROUP: Final = 20
+#: more members than that are beyond any bound
+_MEMBERS: Final = re.compile("[1-9][0-9]{0,9}", re.ASCII)
 #: what the API server accepts as the value of a label
 _LABEL: Final = re.compile("(?=.{1,63}$)[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 
@@ -53,6 +65,44 @@ def originator_uid(placeholder: Pod) -> str:
         if owner.kind == "Pod":
             return owner.uid
     return ""
+
+
+def declared_by(placeholders: Iterable[Pod]) -> dict[str, str]:
+    """The annotations of a gang, as far as its placeholders tell them: the copies that placeholders of
+    earlier releases have, or the groups of these placeholders."""
+    groups: dict[str, dict[str, Any]] = {}
+    policy = ""
+    for pod in placeholders:
+        annotations = pod.metadata.annotations
+        policy = policy or annotations.get(keys.POLICY_PARAMETERS, "")
+        if copy := annotations.get(keys.TASK_GROUPS, ""):
+            return _annotated(copy, annotations.get(keys.POLICY_PARAMETERS, ""))
+        name, members = annotations.get(keys.TASK_GROUP_NAME, ""), annotations.get(keys.MIN_MEMBER)
+        if name and name not in groups and members and _MEMBERS.fullmatch(members):
+            groups[name] = _group_of(pod, name, int(members))
+    return _annotated(msgspec.json.encode([*groups.values()]).decode() if groups else "", policy)
+
+
+def _annotated(definition: str, policy: str) -> dict[str, str]:
+    found = {keys.TASK_GROUPS: definition, keys.POLICY_PARAMETERS: policy}
+    return {key: text for key, text in found.items() if text}
+
+
+def _group_of(pod: Pod, name: str, members: int) -> dict[str, Any]:
+    """The group that the placeholder was made from. Its labels and annotations are not told apart from the
+    placeholder's own, and are left out."""
+    spec = pod.spec
+    requested = spec.containers[0].resources if spec.containers else None
+    group: dict[str, Any] = {
+        "name": name,
+        "minMember": members,
+        "minResource": dict(requested.requests) if requested is not None else {},
+        "nodeSelector": spec.node_selector,
+        "tolerations": spec.tolerations,
+        "affinity": spec.affinity,
+        "topologySpreadConstraints": spec.topology_spread_constraints,
+    }
+    return {key: value for key, value in group.items() if value or key == "minResource"}
 
 
 def manifest(
@@ -112,14 +162,19 @@ def _labels(application: ApplicationMetadata, group: TaskGroup) -> dict[str, str
 
 
 def _annotations(application: ApplicationMetadata, group: TaskGroup) -> dict[str, str]:
+    # What a recovery needs. The definition itself would be copied as often as the gang has members.
     annotations = {
         **group.annotations,
         keys.PLACEHOLDER: "true",
         keys.TASK_GROUP_NAME: group.name,
-        keys.TASK_GROUPS: application.task_groups_text,
+        keys.MIN_MEMBER: str(group.min_member),
+        keys.DEFINITION_HASH: application.definition_hash,
     }
-    if application.policy_text:
-        annotations[keys.POLICY_PARAMETERS] = application.policy_text
+    annotations.pop(keys.TASK_GROUPS, None)
+    annotations.pop(keys.POLICY_PARAMETERS, None)
+    policy = policy_text(application.policy)
+    if policy:
+        annotations[keys.POLICY_PARAMETERS] = policy
     # Annotations may name what is no label, and are read as well.
     for key, value in ((keys.APP_ID, application.named), (keys.QUEUE, application.queue)):
         annotations.pop(key, None)

@@ -55,6 +55,16 @@ class Settings:
     gang_retries: int = DEFAULTS["gang_retries"]
     #: how much an object of the API server may say, by the names in ``bounds``
     bounds: Mapping[str, int] = field(default_factory=lambda: DEFAULTS["bounds"])
+    #: bounds of a gang (Q16): its members, its task groups, the bytes of its definition, and the bytes
+    #: that all its placeholders take over from the definition
+    gang_max_members: int = DEFAULTS["gang_max_members"]
+    gang_max_groups: int = DEFAULTS["gang_max_groups"]
+    gang_max_definition: int = DEFAULTS["gang_max_definition"]
+    gang_max_placeholders: int = DEFAULTS["gang_max_placeholders"]
+    #: bytes of the definitions that are kept parsed
+    gang_cache: int = DEFAULTS["gang_cache"]
+    #: nodes are added for waiting pods, so placeholders are made for gangs that no nodes can hold yet
+    gang_scale_up: bool = DEFAULTS["gang_scale_up"]
     #: changes of the ConfigMaps take effect at once
     hot_refresh: bool = DEFAULTS["hot_refresh"]
     leader_election: bool = DEFAULTS["leader_election"]

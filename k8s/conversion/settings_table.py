@@ -18,6 +18,9 @@ _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
+#: the largest bounds that a setting can give a gang: pods, and bytes of all annotations of a pod
+_MOST_MEMBERS: Final = 1_000_000
+_MOST_TEXT: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,12 @@ _RESTART: Final[dict[str, _Row]] = {
     "service.bindTimeout":                  ("bind_timeout",             _duration,             "121s"),
     "service.disableGangScheduling":        ("disable_gang_scheduling",  boolean,               "false"),
     "service.gangRetries":                  ("gang_retries",             _number(0, _INT32_MAX), "3"),
+    "service.gangMaxMembers":               ("gang_max_members",         _number(1, _MOST_MEMBERS), "10000"),
+    "service.gangMaxTaskGroups":            ("gang_max_groups",          _number(1, _MOST_MEMBERS), "64"),
+    "service.gangMaxDefinitionBytes":       ("gang_max_definition",      _number(1, _MOST_TEXT), "65536"),
+    "service.gangMaxPlaceholderBytes":      ("gang_max_placeholders",    _number(1, _INT32_MAX), "33554432"),
+    "service.gangCacheBytes":               ("gang_cache",               _number(0, _INT32_MAX), "4194304"),
+    "service.gangScaleUp":                  ("gang_scale_up",            boolean,               "false"),
     "service.applicationIdsPerNamespace":   ("ids_per_namespace",        boolean,               "false"),
     "service.bounds":                       ("bounds",                   bounds.numbers,        ""),
     "service.leaderElection":               ("leader_election",          boolean,               "true"),

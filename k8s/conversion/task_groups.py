@@ -1,15 +1,16 @@
 """Task groups: the gang that an application declares, and how long it waits (K61 to K68).
 
 They are read from the pod that creates the application. With any error the application has no gang, and
-an event says why.
+an event says why. A definition beyond one of the bounds of the settings is no error but a refusal: the gang
+may be as large as it says, so its pods are not scheduled one by one (Q16).
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from quadriga.k8s.conversion.problems import Problem, shown
 from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, exact
 from quadriga.k8s.conversion.resources import PODS, Amounts, of_pod
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.conversion.weighted_cache import WeightedCache
 from quadriga.k8s.objects import Pod, Toleration
 
 __all__ = [
@@ -37,14 +39,25 @@ __all__ = [
     "Policy",
     "TaskGroup",
     "TaskGroups",
+    "definition_of",
     "differences",
+    "hash_of",
+    "parameters_of",
     "placeholder_ask",
+    "policy_text",
     "read",
+    "refusal_of",
     "unknown_group",
 ]
 
 HARD: Final = "Hard"
 _SOFT: Final = "Soft"
+_TIMEOUT_KEY: Final = "placeholderTimeoutInSeconds"
+_STYLE_KEY: Final = "gangSchedulingStyle"
+#: at most so many things that are wrong with one text are named
+_MOST_NAMED: Final = 10
+#: an entry of the cache takes this much (bytes) beside its texts
+_ENTRY: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +98,20 @@ class TaskGroups:
     groups: tuple[TaskGroup, ...] = ()
     policy: Policy = Policy()
     problems: tuple[Problem, ...] = ()
+    #: the bound that the definition is beyond; "": none. Such a gang has no groups, and its pods wait (Q16)
+    refusal: str = ""
 
     def group(self, name: str) -> TaskGroup | None:
         return next((each for each in self.groups if each.name == name), None)
 
 
+class _BeyondBound(Exception):
+    """A definition says more than a setting allows. The text names what, how much and the setting."""
+
+
 _NO_GANG: Final = TaskGroups()
+#: by definition, policy and the bounds under which they were read
+_parsed: Final[WeightedCache[tuple[str, str, int, int, int], TaskGroups]] = WeightedCache()
 
 
 def read(pod: Pod, settings: Settings) -> TaskGroups:
@@ -102,30 +123,94 @@ def read(pod: Pod, settings: Settings) -> TaskGroups:
     parameters = annotations.get(keys.POLICY_PARAMETERS, "")
     if not definition and not parameters:
         return _NO_GANG
-    return _read(definition, parameters, settings.bounds[GANG_TIMEOUT])
+    most = settings.gang_max_definition
+    for key, text_of_key in (
+        (keys.TASK_GROUPS, definition),
+        (keys.POLICY_PARAMETERS, parameters),
+    ):
+        if size := _size_beyond(text_of_key, most):
+            bound = f"the bound is {most} bytes (service.gangMaxDefinitionBytes)"
+            return TaskGroups(refusal=f"annotation {key} has {size} bytes, {bound}")
+    bounds = (
+        settings.gang_max_members,
+        settings.gang_max_groups,
+        settings.gang_max_placeholders,
+        settings.bounds[GANG_TIMEOUT],
+    )
+    weight = len(definition) + len(parameters) + _ENTRY
+    return _parsed.get(
+        (definition, parameters, *bounds),
+        weight,
+        settings.gang_cache,
+        lambda: _read(definition, parameters, *bounds),
+    )
 
 
-@lru_cache(maxsize=1024)
-def _read(definition: str, parameters: str, longest: int) -> TaskGroups:
+def definition_of(pod: Pod, settings: Settings) -> str:
+    """The definition in the pod's annotations; "" if there is none or it is too long to be read."""
+    return _bounded(pod, keys.TASK_GROUPS, settings)
+
+
+def parameters_of(pod: Pod, settings: Settings) -> str:
+    """The policy in the pod's annotations; "" if there is none or it is too long to be read."""
+    return _bounded(pod, keys.POLICY_PARAMETERS, settings)
+
+
+def _bounded(pod: Pod, key: str, settings: Settings) -> str:
+    text_of_key = pod.metadata.annotations.get(key, "")
+    return "" if _size_beyond(text_of_key, settings.gang_max_definition) else text_of_key
+
+
+def hash_of(definition: str) -> str:
+    """What stands for a definition on the placeholders of its gang."""
+    return hashlib.sha256(definition.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _size_beyond(source: str, most: int) -> int:
+    """The size of the text in bytes if it is larger than ``most``, else 0."""
+    if len(source) * 4 <= most:
+        return 0
+    size = len(source.encode("utf-8", "replace"))
+    return size if size > most else 0
+
+
+def _read(
+    definition: str, parameters: str, members: int, most_groups: int, copies: int, longest: int
+) -> TaskGroups:
     policy, skipped = _read_policy(parameters, longest)
-    problems = [_problem(f"annotation {keys.POLICY_PARAMETERS}: {each}") for each in skipped]
+    problems = [
+        _problem(f"annotation {keys.POLICY_PARAMETERS}: {each}") for each in skipped[:_MOST_NAMED]
+    ]
+    if len(skipped) > _MOST_NAMED:
+        more = f"{len(skipped) - _MOST_NAMED} more items are skipped"
+        problems.append(_problem(f"annotation {keys.POLICY_PARAMETERS}: {more}"))
     groups: tuple[TaskGroup, ...] = ()
     if definition:
         unknown: list[str] = []
         try:
-            groups = _read_groups(definition, unknown)
+            groups = _read_groups(definition, unknown, members, most_groups, copies)
+        except _BeyondBound as beyond:
+            refusal = f"annotation {keys.TASK_GROUPS}: {beyond}"
+            return TaskGroups((), policy, tuple(problems), refusal)
         except ValueError as error:
             where = f"annotation {keys.TASK_GROUPS}: {error}: {shown(definition)}"
             problems.append(_problem(f"the pods run without gang scheduling: {where}"))
         else:
             if unknown:
-                fields = ", ".join(unknown)
+                fields = ", ".join(unknown[:_MOST_NAMED])
+                if len(unknown) > _MOST_NAMED:
+                    fields += f" and {len(unknown) - _MOST_NAMED} more"
                 problems.append(_problem(f"annotation {keys.TASK_GROUPS}: ignored: {fields}"))
     return TaskGroups(groups, policy, tuple(problems))
 
 
 def _problem(note: str) -> Problem:
     return Problem("GangScheduling", "TaskGroupsError", note)
+
+
+def refusal_of(gang: TaskGroups) -> Problem | None:
+    """What each pod of a refused gang is told."""
+    return _problem(f"the pod is not scheduled: {gang.refusal}") if gang.refusal else None
 
 
 # -- the definition --------------------------------------------------------------------------------
@@ -190,22 +275,39 @@ _GROUP: Final = Fields(
 )
 
 
-def _read_groups(definition: str, unknown: list[str]) -> tuple[TaskGroup, ...]:
-    """The groups in their order. Raises ValueError with the first error (K62)."""
+def _read_groups(
+    definition: str, unknown: list[str], members: int, most_groups: int, copies: int
+) -> tuple[TaskGroup, ...]:
+    """The groups in their order. Raises ValueError with the first error (K62), and `_BeyondBound`."""
     items = decode(definition)
     if items is None:
         return ()
     if not isinstance(items, list):
         raise ValueError("it is not a list of task groups")
+    if len(items) > most_groups:
+        bound = f"the bound is {most_groups} (service.gangMaxTaskGroups)"
+        raise _BeyondBound(f"it has {len(items)} task groups, {bound}")
+    total = copied = 0
     groups: dict[str, TaskGroup] = {}
     for index, item in enumerate(items):
         group = _read_group(_GROUP(item, f"item {index}", unknown), f"item {index}")
         if group.name in groups:
             raise ValueError(f"two groups have the name {shown(group.name)}")
         groups[group.name] = group
+        total += group.min_member
+        if total > members:
+            what = f"minMember of group {shown(group.name)} is {group.min_member}"
+            if total > group.min_member:
+                what += f", and all groups up to it have {total} members"
+            raise _BeyondBound(f"{what}; the bound is {members} (service.gangMaxMembers)")
+        copied += group.min_member * len(msgspec.json.encode(item))
+        if copied > copies:
+            what = f"the placeholders of the groups up to {shown(group.name)} would copy {copied} bytes"
+            bound = f"the bound is {copies} (service.gangMaxPlaceholderBytes)"
+            raise _BeyondBound(f"{what} of it; {bound}")
     found = tuple(groups.values())
-    for kind, total in placeholder_ask(found).items():
-        if total > INT64_MAX:
+    for kind, amount in placeholder_ask(found).items():
+        if amount > INT64_MAX:
             raise ValueError(f"all members together need more {kind} than a 64 bit number holds")
     return found
 
@@ -278,7 +380,7 @@ def _read_policy(parameters: str, longest: int) -> tuple[Policy, list[str]]:
         key, separator, value = item.partition("=")
         if not separator or "=" in value:
             skipped.append(f"{shown(item)} is not key=value and is skipped")
-        elif key == "placeholderTimeoutInSeconds":
+        elif key == _TIMEOUT_KEY:
             # Nineteen digits are enough for an int64, and keep int() away from long texts.
             if re.fullmatch(r"[+-]?[0-9]{1,19}", value) and abs(int(value)) <= INT64_MAX:
                 timeout = int(value)
@@ -290,11 +392,20 @@ def _read_policy(parameters: str, longest: int) -> tuple[Policy, list[str]]:
             else:
                 timeout = 0
                 skipped.append(f"{key}: {shown(value)} is not a whole number, the default is used")
-        elif key == "gangSchedulingStyle":
+        elif key == _STYLE_KEY:
             style = HARD if value == HARD else _SOFT
             if value not in (HARD, _SOFT):
                 skipped.append(f"{key}: {shown(value)} is neither Hard nor Soft, Soft is used")
     return Policy(style, timeout), skipped
+
+
+def policy_text(policy: Policy) -> str:
+    """The policy as an annotation says it; "" if it is the default."""
+    timeout, style = policy.timeout_seconds, policy.style
+    items = [f"{_TIMEOUT_KEY}={timeout}"] if timeout else []
+    if style != _SOFT or items:
+        items.append(f"{_STYLE_KEY}={style}")
+    return " ".join(items)
 
 
 # -- real pods -------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class ApplicationFacts(Protocol):
     @property
     def has_pods(self) -> bool: ...  # other than those that wait for its end (K60)
     @property
-    def delay(self) -> int: ...  # how long it is not submitted, in ns: its id was turned down (K60)
+    def delay(self) -> int: ...  # how long it is not submitted, in ns (K60, Q16)
     @property
     def would_come_again(self) -> bool: ...  # a controller replaces its pods when they fail (K60)
     @property
@@ -165,7 +165,7 @@ class ApplicationFacts(Protocol):
 # -- guards ------------------------------------------------------------------------------------
 
 
-def was_turned_down(app: ApplicationFacts, info: Info) -> bool:
+def has_to_wait(app: ApplicationFacts, info: Info) -> bool:
     return app.delay > 0
 
 
@@ -222,7 +222,7 @@ _TIMEOUT_OVER = (
     Say(
         _GANG,
         "PlaceholderTimeout",
-        "the placeholder timeout had passed when the scheduler started, so no placeholders are created",
+        "the placeholder timeout is over, so no placeholders are created",
         warning=True,
     ),
     DeletePlaceholders(),
@@ -317,7 +317,7 @@ def reject_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 def fail_at_start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     """K77: the core has not seen any of it time out, so it is removed there."""
-    reason = f"{TIMED_OUT}: the placeholder timeout was over at the start of the scheduler"
+    reason = f"{TIMED_OUT}: the placeholder timeout was over before any placeholder was created"
     return (RemoveApplication(), DeletePlaceholders(), FailPods(reason), HasEnded())
 
 
@@ -344,7 +344,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
     },
     rows=(
         #   trigger                  from                            to          guard, emit
-        row(SUBMIT,               NEW,                            HELD,       when=was_turned_down),
+        row(SUBMIT,               NEW,                            HELD,       when=has_to_wait),
         row(SUBMIT,               NEW,                            SUBMITTED,  emit=add),
         ignored(SUBMIT,           (HELD, SUBMITTED, *IN_CORE, *ENDED), why="it was submitted with its first pod"),
         row(AGAIN,                HELD,                           SUBMITTED,  emit=add),

@@ -49,6 +49,8 @@ class Bind(_Action, frozen=True):
 
     pod: PodRef
     node: str
+    #: other pods come first (Q16)
+    placeholder: bool = False
 
 
 class CancelBind(_Action, frozen=True):

@@ -8,6 +8,7 @@ from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
 from quadriga.k8s.conversion import identity, keys, messages, pod_groups, task_groups
 from quadriga.k8s.conversion.problems import Problem
+from quadriga.k8s.conversion.task_groups import TaskGroups
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.lifecycles.effects import (
@@ -31,12 +32,17 @@ __all__ = [
     "hold",
     "join",
     "leave_behind",
+    "look_again",
     "settle",
+    "shortage",
     "submit_if_ready",
+    "wait_for_nodes",
 ]
 
 #: bytes of a reason that go into the status of a pod (K34)
 _MAX_REASON = 1024
+#: ns after which a gang that waits for other reasons than time is looked at again at the latest
+_LOOK_AGAIN = 3600 * SECOND
 
 
 # -- pods --------------------------------------------------------------------------------------
@@ -104,8 +110,12 @@ def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
     metadata = metadata_of.read(pod, namespace, kernel.settings)
     if kernel.turned_down.delay(metadata, kernel.now):
         return held
+    gang = held.metadata.gang
+    if (gang.refusal or held.is_too_large) and metadata.gang in (gang, TaskGroups()):
+        return held
     tasks = list(held.tasks.values())
     kernel.fire_application(held, application_fsm.IDLE)
+    kernel.too_large.pop(held, None)
     kernel.timers.stop(application_fsm.APPLICATION, held)
     app = create_application(kernel, pod)
     for task in tasks:
@@ -119,6 +129,7 @@ def _enter(app: Application, task: Task) -> None:
     task.in_core = False
     if task.is_placeholder:
         app.placeholders[task.key] = task
+        app.count_live(task.group, task.state in task_fsm.LOSES)
     else:
         app.real += 1
         app.with_node += bool(task.pod.spec.node_name)
@@ -128,6 +139,9 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
     """What the pod says and does not get (K56, K58, K65, K70)."""
     pod = task.pod
     if pod.spec.node_name:
+        return
+    if refusal := app.metadata.gang.refusal:
+        _tell_refusal(kernel, app, pod, refusal)
         return
     _tell(kernel, pod, identity.ambiguity(pod))
     if pod is not app.originator:
@@ -143,6 +157,13 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
                 _tell(kernel, pod, pod_groups.overruled(pod))
 
 
+def _tell_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
+    """On the pod and in the log: an operator looks at both (Q16)."""
+    _tell(kernel, pod, task_groups.refusal_of(app.metadata.gang))
+    where = f"pod {pod.metadata.namespace}/{pod.metadata.name} of application {app.key}"
+    kernel.actions.append(actions.LogWarning(f"{where} is not scheduled: {refusal}"))
+
+
 def submit_if_ready(kernel: Kernel, app: Application) -> None:
     """Submit the application with its first pod that may be scheduled (K32). Pods that run already do not
     wait for their report."""
@@ -151,8 +172,8 @@ def submit_if_ready(kernel: Kernel, app: Application) -> None:
     for task in app.tasks.values():
         pod = task.pod
         if pod.spec.node_name or not (pod.spec.scheduling_gates or task.is_placeholder):
-            app.delay = 0
-            if kernel.serving and not app.with_node:
+            _hold_gang(kernel, app)
+            if kernel.serving and not app.with_node and not app.delay:
                 hold(kernel, app)
             kernel.fire_application(app, application_fsm.SUBMIT)
             return
@@ -167,6 +188,67 @@ def hold(kernel: Kernel, app: Application) -> None:
         app.held_because = (
             f"The application was rejected: {reason}. It is tried again in {seconds} s."
         )
+
+
+def _hold_gang(kernel: Kernel, app: Application) -> None:
+    """Not while its definition is beyond a bound, or while all nodes cannot hold it. What has begun goes on:
+    a gang that has pods on nodes, or placeholders."""
+    app.delay = 0
+    if app.with_node or app.placeholders:
+        return
+    refusal = app.metadata.gang.refusal
+    if refusal and not app.resumed:
+        app.delay = _LOOK_AGAIN
+        app.held_because = f"The gang is not scheduled: {refusal}."
+        return
+    lacks = shortage(kernel, app)
+    if not lacks:
+        return
+    seconds = app.metadata.policy.timeout_seconds
+    app.delay = _LOOK_AGAIN
+    if seconds > 0:
+        began, created = kernel.now, app.metadata.created
+        if not kernel.serving and created is not None:  # it has waited for an earlier process
+            began = min(began, created * SECOND)
+        app.waits_until = app.waits_until or began + seconds * SECOND
+        app.delay = max(0, min(app.delay, app.waits_until - kernel.now))
+        app.timeout_over = not app.delay
+    if app.delay:
+        app.held_because = f"The gang waits for nodes: {lacks}."
+        wait_for_nodes(kernel, app, lacks)
+
+
+def shortage(kernel: Kernel, app: Application) -> str:
+    """Why the nodes cannot hold the gang; "" if they may, or if nodes are added for pods that wait."""
+    if not app.is_gang or app.timeout_over or kernel.settings.gang_scale_up:
+        return ""
+    return kernel.room.shortage(app.metadata.groups)
+
+
+def wait_for_nodes(kernel: Kernel, app: Application, lacks: str) -> None:
+    """The gang gets no placeholders until the nodes have changed. That is said once."""
+    kernel.too_large[app] = None
+    if app.is_too_large or app.originator is None:
+        return
+    app.is_too_large = True
+    note = (
+        f"no placeholders are created, the nodes cannot hold the gang: {lacks}. It is tried again when "
+        "nodes change. If nodes are added for waiting pods, set service.gangScaleUp"
+    )
+    record_about(kernel, app.originator, "GangScheduling", "WaitingForNodes", note)
+
+
+def look_again(kernel: Kernel, app: Application) -> None:
+    """Submit an application that was held, unless there is still a reason to hold it."""
+    before = app.held_because
+    _hold_gang(kernel, app)
+    if not app.delay:
+        kernel.fire_application(app, application_fsm.AGAIN)
+        return
+    kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
+    if app.held_because != before:
+        for task in app.tasks.values():
+            consider(kernel, task)
 
 
 def end_task(kernel: Kernel, task: Task) -> None:
@@ -212,6 +294,7 @@ def settle(kernel: Kernel, app: Application) -> None:
         kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)  # 60 s from here
     if app.state in application_fsm.GONE and kernel.applications.get(app.key) is app:
         del kernel.applications[app.key]
+        kernel.too_large.pop(app, None)
         kernel.timers.stop(application_fsm.APPLICATION, app)
         _start_anew(kernel, app)
 
@@ -253,6 +336,7 @@ def leave_behind(kernel: Kernel, app: Application) -> None:
 @executes(AddApplication)
 def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     app.held_because = ""
+    kernel.too_large.pop(app, None)
     gang = effect.gang and app.is_gang and not (app.timeout_over and not app.hard)
     if not effect.gang:
         app.resumed = True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
-from quadriga.fsm.table import MINUTE
+from quadriga.fsm.table import MINUTE, SECOND
 from quadriga.k8s.conversion import placeholders
 from quadriga.k8s.lifecycles import PLACEHOLDER
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -19,13 +20,29 @@ from quadriga.k8s.lifecycles.effects import (
     NoPlaceholders,
 )
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.applications import settle
+from quadriga.k8s.shim.applications import look_again, settle, shortage, wait_for_nodes
 from quadriga.k8s.shim.inputs import CreateEnded
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Creation, Group, Task
-from quadriga.k8s.shim.tasks import record_about
+from quadriga.k8s.shim.tasks import record_about, tell_members
 
-__all__ = ["create_ended", "create_missing", "is_excess", "seen", "time_is_up"]
+__all__ = [
+    "create_ended",
+    "create_missing",
+    "is_excess",
+    "next_turn",
+    "seen",
+    "take_turn",
+    "time_is_up",
+]
+
+#: placeholders of a gang, and of all gangs, that are being created at a time: other pods do not wait for
+#: more writes than these, and no more than these are in memory twice
+_SLICE: Final = 64
+_MOST_CREATED: Final = 512
+#: placeholders that are deleted in one turn of the loop, and gangs that are looked at again
+_DISCARDS: Final = 64
+_LOOKED_AT: Final = 16
 
 _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
     "created": placeholder_fsm.CREATED_,
@@ -39,6 +56,11 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
     """In the order of the definition (K72)."""
     if not kernel.serving:
         return
+    if lacks := shortage(kernel, app):
+        wait_for_nodes(kernel, app, lacks)
+        tell_members(kernel, app, lacks)
+        return
+    kernel.too_large.pop(app, None)
     if app.originator is not None and not app.placeholders and not app.creations:
         total = sum(each.spec.min_member for each in app.groups.values())
         made = "1 placeholder is" if total == 1 else f"{total} placeholders are"
@@ -48,8 +70,26 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
             kernel, app.originator, "GangScheduling", "CreatingPlaceholders", note, warning=False
         )
     for group in app.groups.values():
-        for _ in range(app.missing(group)):
-            _create(kernel, app, group, 0)
+        group.owed = max(0, app.missing(group))
+    kernel.gathering[app] = None
+    _fill(kernel)
+
+
+def _fill(kernel: Kernel) -> None:
+    """Create what gangs lack, a slice of each in turn. The next slice follows as creations end (Q16)."""
+    waiting = kernel.gathering
+    while waiting and len(kernel.creations) < _MOST_CREATED:
+        app = next(iter(waiting))
+        del waiting[app]
+        if app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
+            continue
+        room = min(_SLICE - len(app.creations), _MOST_CREATED - len(kernel.creations))
+        for group in app.groups.values():
+            number = min(room, group.owed, app.missing(group))
+            for _ in range(number):
+                group.owed -= 1
+                _create(kernel, app, group, 0)
+            room -= max(0, number)
 
 
 @executes(CreateAgain)
@@ -59,7 +99,10 @@ def create_again(kernel: Kernel, entity: Application | Creation, effect: CreateA
     group = app.groups.get(effect.group)
     if group is None or app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
         return
-    if app.missing(group) <= 0:
+    if app.missing(group) - group.owed <= 0:
+        return
+    if lacks := shortage(kernel, app):
+        wait_for_nodes(kernel, app, lacks)
         return
     most = kernel.settings.gang_retries
     if most == 0:
@@ -74,6 +117,7 @@ def create_again(kernel: Kernel, entity: Application | Creation, effect: CreateA
 
 def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> None:
     group.created += 1
+    group.coming += 1
     key = f"{app.key}/{app.number}/{group.spec.name}/{group.created}"
     creation = Creation(key, app, group.spec.name, delay)
     app.creations[key] = creation
@@ -110,10 +154,15 @@ def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
     )
     if creation.state in placeholder_fsm.OVER:
         _drop(kernel, creation)
+    _fill(kernel)
 
 
 def _drop(kernel: Kernel, creation: Creation) -> None:
-    creation.app.creations.pop(creation.key, None)
+    app = creation.app
+    if app.creations.pop(creation.key, None) is not None:
+        app.groups[creation.group].coming -= 1
+        if app.state in application_fsm.ASKS_PLACEHOLDERS:
+            kernel.gathering[app] = None
     if kernel.creations.get(creation.name) is creation:
         del kernel.creations[creation.name]
     kernel.timers.stop(PLACEHOLDER, creation)
@@ -124,6 +173,7 @@ def time_is_up(kernel: Kernel, creation: Creation, trigger: placeholder_fsm.Trig
     if creation.state not in placeholder_fsm.WAITS:
         _drop(kernel, creation)
     kernel.fire_creation(creation, trigger, group=creation.group)
+    _fill(kernel)
 
 
 @executes(NoPlaceholders)
@@ -143,18 +193,61 @@ def _abandon_creations(kernel: Kernel, app: Application) -> None:
 @executes(DropWaitingPlaceholders)
 def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlaceholders) -> None:
     _abandon_creations(kernel, app)
-    for task in list(app.placeholders.values()):
-        if task.state in task_fsm.UNPLACED:
-            kernel.fire_task(task, task_fsm.DISCARD)
+    _discard(
+        kernel,
+        [each for each in app.placeholders.values() if each.state in task_fsm.UNPLACED],
+        True,
+    )
 
 
 @executes(DeletePlaceholders)
 def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
     _abandon_creations(kernel, app)
-    for task in list(app.placeholders.values()):
-        kernel.fire_task(task, task_fsm.DISCARD)
+    _discard(kernel, list(app.placeholders.values()), False)
     if app.state in application_fsm.SETTLES and not app.placeholders:
         settle(kernel, app)
+
+
+def _discard(kernel: Kernel, tasks: list[Task], unplaced: bool) -> None:
+    """Delete placeholders: the first ones at once, the others in later turns, so that other pods do not wait
+    for them. ``unplaced``: only those that have no node by then."""
+    for task in tasks[:_DISCARDS]:
+        kernel.fire_task(task, task_fsm.DISCARD)
+    kernel.discards.extend((task, unplaced) for task in tasks[_DISCARDS:])
+
+
+def next_turn(kernel: Kernel) -> int | None:
+    """When `take_turn` has something to do (ns), if it has."""
+    if not kernel.serving:
+        return None
+    return kernel.now if kernel.discards or kernel.looked_at else kernel.look_due
+
+
+def take_turn(kernel: Kernel) -> None:
+    """A slice of what large gangs leave to be done (Q16)."""
+    if not kernel.serving:
+        return
+    discards = kernel.discards
+    for _ in range(min(_DISCARDS, len(discards))):
+        task, unplaced = discards.popleft()
+        if kernel.tasks.get(task.key) is task and (not unplaced or task.state in task_fsm.UNPLACED):
+            kernel.fire_task(task, task_fsm.DISCARD)
+    if kernel.look_due is not None and kernel.look_due <= kernel.now:
+        kernel.look_due, kernel.look_after = None, kernel.now + SECOND
+        kernel.looked_at.update(kernel.too_large)
+    for app in list(islice(kernel.looked_at, _LOOKED_AT)):
+        del kernel.looked_at[app]
+        if app in kernel.too_large:
+            _look_again(kernel, app)
+
+
+def _look_again(kernel: Kernel, app: Application) -> None:
+    if app.state in application_fsm.HOLDS:
+        look_again(kernel, app)
+    elif app.state in application_fsm.ASKS_PLACEHOLDERS:
+        create_missing(kernel, app, CreateMissing())
+    else:
+        del kernel.too_large[app]
 
 
 def seen(kernel: Kernel, name: str) -> None:
@@ -163,6 +256,7 @@ def seen(kernel: Kernel, name: str) -> None:
     if creation is not None and PLACEHOLDER.allows(creation.state, placeholder_fsm.SEEN_):
         kernel.fire_creation(creation, placeholder_fsm.SEEN_)
         _drop(kernel, creation)
+        _fill(kernel)
 
 
 def is_excess(app: Application, task: Task) -> bool:

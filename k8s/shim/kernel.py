@@ -27,6 +27,7 @@ from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import Input
 from quadriga.k8s.shim.model import Application, Creation, Foreign, NodeEntry, Task
 from quadriga.k8s.shim.outbox import Outbox
+from quadriga.k8s.shim.room import Room
 from quadriga.k8s.shim.turned_down import TurnedDown
 
 __all__ = ["Kernel", "executes"]
@@ -108,6 +109,17 @@ class Kernel:
         self.classes: dict[str, PriorityClass] = {}
         #: placeholders that are being created, by the name of their pod
         self.creations: dict[str, Creation] = {}
+        #: gangs that lack placeholders and may have more of them created, in turn
+        self.gathering: dict[Application, None] = {}
+        #: placeholders that are to be deleted, and only if they have no node
+        self.discards: deque[tuple[Task, bool]] = deque()
+        #: what the nodes offer, and the gangs that they cannot hold
+        self.room = Room()
+        self.too_large: dict[Application, None] = {}
+        #: those of them that are looked at again now, when that is due (ns), and when it was due last
+        self.looked_at: dict[Application, None] = {}
+        self.look_due: int | None = None
+        self.look_after = 0
         #: applications that the core has not answered for, by id, in the order of the requests
         self.unanswered: dict[str, deque[Application]] = {}
         self.created_applications = 0
@@ -161,6 +173,7 @@ class Kernel:
         if target in timed or source in timed:
             self.timers.entered(TASK, task, self.now)
         if task.is_placeholder:
+            task.app.count_live(task.group, (target in task_fsm.LOSES) - (source in task_fsm.LOSES))
             by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
             if by:
                 task.app.count_bound(task.group, by)
@@ -223,6 +236,13 @@ class Kernel:
         when += -when % SECOND
         if when not in self.tries_again:
             heappush(self.tries_again, when)
+
+    # -- gangs that the nodes cannot hold --------------------------------------------------------------
+
+    def room_changed(self) -> None:
+        """Look again at the gangs that wait for nodes, at most once a second."""
+        if self.too_large and self.look_due is None:
+            self.look_due = max(self.now, self.look_after)
 
     # -- which pods are on which node --------------------------------------------------------------
 

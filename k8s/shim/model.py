@@ -97,12 +97,16 @@ class Task:
 class Group:
     """A task group of a gang, and how full it is (K74)."""
 
-    __slots__ = ("bound", "created", "lost", "spec")
+    __slots__ = ("bound", "coming", "created", "live", "lost", "owed", "spec")
 
     def __init__(self, spec: TaskGroup) -> None:
         self.spec = spec
         #: placeholders that are bound
         self.bound = 0
+        #: placeholders that count, and those that are being created
+        self.live = self.coming = 0
+        #: how many of the first ones are still to be created, slice by slice
+        self.owed = 0
         #: how many were ever to be created, for the keys of their lifecycles
         self.created = 0
         #: when placeholders were created again, in ns: those of the last minute (K80)
@@ -135,6 +139,7 @@ class Application:
         "delay",
         "groups",
         "held_because",
+        "is_too_large",
         "key",
         "later",
         "metadata",
@@ -147,6 +152,7 @@ class Application:
         "tasks",
         "timeout_over",
         "unfilled",
+        "waits_until",
         "with_node",
     )
 
@@ -178,8 +184,13 @@ class Application:
         self.timeout_over = False
         #: how many pods the core has had asks or allocations of since it was added; rejected ones do not count
         self.core_pods = 0
-        #: how long it is not submitted, in ns: its id was turned down shortly before (K60)
+        #: how long it is not submitted, in ns: its id was turned down shortly before (K60), it is beyond a
+        #: bound, or the nodes cannot hold it (Q16)
         self.delay = 0
+        #: it was said that the nodes cannot hold the gang
+        self.is_too_large = False
+        #: when a gang that the nodes cannot hold gives up, in ns; 0: never
+        self.waits_until = 0
         #: why its pods are not asked for yet, as far as that is to be told; "": nothing
         self.held_because = ""
         #: the core was told of a gang and has not given it up
@@ -239,16 +250,15 @@ class Application:
         after = found.bound >= needed
         self.unfilled += before - after
 
+    def count_live(self, group: str, by: int) -> None:
+        """One placeholder of the group more, or one less, counts as there."""
+        found = self.groups.get(group)
+        if found is not None:
+            found.live += by
+
     def missing(self, group: Group) -> int:
         """How many placeholders the group lacks, those being created not counted (K72)."""
-        name = group.spec.name
-        live = sum(
-            1
-            for task in self.placeholders.values()
-            if task.group == name and task.state in task_fsm.LOSES
-        )
-        coming = sum(1 for each in self.creations.values() if each.group == name)
-        return group.spec.min_member - live - coming
+        return group.spec.min_member - group.live - group.coming
 
     def __repr__(self) -> str:
         return f"<application {self.key} {self.state}>"

@@ -41,10 +41,18 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
         kernel.wake_core()
     if entry is None:
         entry = kernel.nodes[name] = NodeEntry(node)
+        kernel.room.set(node)
+        kernel.room_changed()
         if kernel.serving:
             kernel.fire_node(entry, node_fsm.CREATE)
         return
     old, entry.node = entry.node, node
+    if (
+        old.status.allocatable != node.status.allocatable
+        or old.metadata.labels != node.metadata.labels
+    ):
+        kernel.room.set(node)
+        kernel.room_changed()
     if entry.state in node_fsm.TURNED_AWAY:
         kernel.fire_node(entry, node_fsm.CHANGED)
         return
@@ -61,6 +69,7 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
 def _remove(kernel: Kernel, entry: NodeEntry) -> None:
     """K97: what is assumed there waits again; what is bound there is an orphan."""
     kernel.cache.remove_node(entry.key)
+    kernel.room.remove(entry.key)
     leave_all(kernel, entry)
     kernel.fire_node(entry, node_fsm.REMOVED_)
     del kernel.nodes[entry.key]

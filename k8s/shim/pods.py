@@ -7,7 +7,7 @@ from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, gangs, refused
-from quadriga.k8s.shim.applications import end_task, join, submit_if_ready
+from quadriga.k8s.shim.applications import end_task, join, look_again, submit_if_ready
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Foreign, Task, ref_of
@@ -125,6 +125,8 @@ def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
     app = task.app
     if not task.is_placeholder and task.key in app.tasks:
         app.with_node += 1
+        if app.state in application_fsm.HOLDS:
+            look_again(kernel, app)
     state = task.state
     if state in task_fsm.EXPECTS_NODE:
         if state in task_fsm.BINDS and task.node == node:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from quadriga.k8s.conversion import identity, keys, messages, placeholders
+from quadriga.k8s.conversion import identity, keys, messages, placeholders, task_groups
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import node as node_fsm
 from quadriga.k8s.lifecycles import shim as shim_fsm
@@ -131,7 +131,7 @@ def _create(kernel: Kernel, members: list[Pod], held: list[Pod]) -> None:
     originator = next((each for each in members if each.metadata.uid in owners), members[0])
     source = originator
     if held and not originator.metadata.annotations.get(keys.TASK_GROUPS):
-        source = _with_groups_of(originator, held[0])
+        source = _with_groups_of(originator, _declarer(members, held), held)
     app = create_application(kernel, source)
     app.originator = originator
     created = app.metadata.created
@@ -139,13 +139,23 @@ def _create(kernel: Kernel, members: list[Pod], held: list[Pod]) -> None:
         app.timeout_over = kernel.now // 1_000_000_000 - created >= app.timeout_s
 
 
-def _with_groups_of(pod: Pod, placeholder: Pod) -> Pod:
-    """The pod that declared the gang is gone; the placeholders have a copy of what it said (K69)."""
+def _declarer(members: list[Pod], held: list[Pod]) -> Pod | None:
+    """The member with the definition that the placeholders were made from (K69)."""
+    hashes = {each.metadata.annotations.get(keys.DEFINITION_HASH, "") for each in held}
+    for pod in members:
+        definition = pod.metadata.annotations.get(keys.TASK_GROUPS, "")
+        if definition and task_groups.hash_of(definition) in hashes:
+            return pod
+    return None
+
+
+def _with_groups_of(pod: Pod, declarer: Pod | None, held: list[Pod]) -> Pod:
+    """The pod that declared the gang is gone. Another member may say the same, and the placeholders tell
+    what they were made from (K69)."""
+    said = declarer.metadata.annotations if declarer is not None else {}
     copied = {
-        key: text
-        for key in (keys.TASK_GROUPS, keys.POLICY_PARAMETERS)
-        if (text := placeholder.metadata.annotations.get(key))
-    }
+        key: text for key in (keys.TASK_GROUPS, keys.POLICY_PARAMETERS) if (text := said.get(key))
+    } or placeholders.declared_by(held)
     metadata = replace(pod.metadata, annotations={**pod.metadata.annotations, **copied})
     return replace(pod, metadata=metadata)
 

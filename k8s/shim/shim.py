@@ -22,7 +22,7 @@ from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
 from quadriga.k8s.shim import audit, core_messages, dump, gangs, recovery, refused
 from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
-from quadriga.k8s.shim.applications import end_task, settle
+from quadriga.k8s.shim.applications import end_task, look_again, settle
 from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import (
     AuditBegins,
@@ -117,7 +117,10 @@ class Shim:
             if lifecycle is TASK:
                 kernel.fire_task(entity, due.trigger)
             elif lifecycle is APPLICATION:
-                kernel.fire_application(entity, due.trigger)
+                if entity.state in application_fsm.HOLDS:
+                    look_again(kernel, entity)
+                else:
+                    kernel.fire_application(entity, due.trigger)
                 settle(kernel, entity)
             elif lifecycle is PLACEHOLDER:
                 gangs.time_is_up(kernel, entity, due.trigger)
@@ -126,6 +129,7 @@ class Shim:
             else:
                 kernel.fire_shim(due.trigger, reason=recovery.missing(kernel))
         kernel.try_again()
+        gangs.take_turn(kernel)
         return self._actions()
 
     def next_deadline(self) -> int | None:
@@ -133,7 +137,11 @@ class Shim:
         kernel = self._kernel
         if kernel.state in shim_fsm.ENDED:
             return None
-        due = (kernel.timers.next_deadline(), *kernel.tries_again[:1])
+        due = (
+            kernel.timers.next_deadline(),
+            *kernel.tries_again[:1],
+            gangs.next_turn(kernel),
+        )
         return min((each for each in due if each is not None), default=None)
 
     def describe_next_timer(self) -> str:
@@ -141,6 +149,8 @@ class Shim:
         timers = self._kernel.timers
         if self.next_deadline() == timers.next_deadline():
             return timers.describe_next()
+        if gangs.next_turn(kernel_of := self._kernel) == self.next_deadline():
+            return f"of gangs: {len(kernel_of.discards)} placeholders are to be deleted"
         return "that wakes the core for refused pods"
 
     def flush(self) -> list[Send]:
@@ -302,7 +312,7 @@ def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
     kernel.turned_down.clear()
     for app in list(kernel.applications.values()):
         if app.state in application_fsm.HOLDS:
-            kernel.fire_application(app, application_fsm.AGAIN)
+            look_again(kernel, app)
 
 
 def _configuration_rejected(kernel: Kernel, reason: str) -> None:

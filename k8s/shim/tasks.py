@@ -258,7 +258,7 @@ def report_as_foreign(kernel: Kernel, task: Task) -> None:
 
 @executes(BindPod)
 def _bind_pod(kernel: Kernel, task: Task, effect: BindPod) -> None:
-    kernel.actions.append(actions.Bind(ref_of(task.pod), task.node))
+    kernel.actions.append(actions.Bind(ref_of(task.pod), task.node, task.is_placeholder))
 
 
 @executes(CancelBind)

@@ -145,7 +145,9 @@ class World:
         self.inputs: deque[inputs.Input] = deque()
         self.cache = ObservedCache(lambda: self.now)
         self.core = SchedulerService(self.options, manual=True, clock=lambda: self.now)
-        reading = configuration.read({"queues.yaml": self.queues, **self.values})
+        # Gangs that are larger than the cluster are a common case of these tests.
+        values = {"service.gangScaleUp": "true", "queues.yaml": self.queues, **self.values}
+        reading = configuration.read(values)
         assert reading.settings is not None, reading.errors
         self.settings: Settings = reading.settings
         self.shim = Shim(

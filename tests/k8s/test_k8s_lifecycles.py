@@ -87,7 +87,7 @@ class Thing:
 
 #: facts and information with which the guard of this name agrees, and with which it does not
 AGREES: dict[str, dict[str, Any]] = {
-    "was_turned_down": {"delay": SECOND},
+    "has_to_wait": {"delay": SECOND},
     "would_come_again": {"would_come_again": True},
     "timed_out_hard": {"is_gang": True, "timeout_over": True, "hard": True},
     "reserves": {"is_gang": True},

@@ -145,3 +145,35 @@ async def test_k13_retry_after_holds_every_worker_back(said: str, paused: float)
         await client.request("GET", "/b")
         assert status == 429
         assert (client._limits._clock() - before) / 1e9 == pytest.approx(paused, abs=0.001)
+
+
+@pytest.mark.parametrize("waiting", [0, 100])
+def test_q16_writes_to_placeholders_come_after_other_pods_and_are_not_forgotten(
+    waiting: int,
+) -> None:
+    """Behind 5,000 of them a bind waits for those under way only, and they have every eighth turn."""
+
+    async def scenario() -> list[str]:
+        bucket, order = limits(inflight=4), []
+
+        async def one(lane: Lane) -> None:
+            await bucket.enter(lane)
+            order.append(lane)
+            await asyncio.sleep(1)
+            bucket.leave(lane)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(50):
+                tasks.create_task(one("placeholders"))
+            await asyncio.sleep(0.5)
+            assert order == ["placeholders"] * 2, "half of what may be under way"
+            for _ in range(waiting):
+                tasks.create_task(one("pods"))
+        return order[2:]
+
+    order = run(scenario())
+    if waiting:
+        first = order[:100]
+        assert first[:2] == ["pods", "pods"], "the other half was free"
+        assert 80 <= first.count("pods") <= 95
+    assert order.count("placeholders") == 48

@@ -13,6 +13,7 @@ import pytest
 from quadriga.k8s.conversion import applications, identity, placeholders, task_groups
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.conversion.task_groups import TaskGroups
 from quadriga.k8s.objects import OwnerReference, Pod
 from tests.k8s.decoded import container, pod
 
@@ -64,7 +65,10 @@ def test_k69_the_whole_placeholder() -> None:
             "annotations": {
                 "internal.yunikorn.apache.org/placeholder": "true",
                 DOMAIN + "task-group-name": "workers",
-                DOMAIN + "task-groups": json.dumps([GROUP]),
+                "internal.yunikorn.apache.org/min-member": "2",
+                "internal.yunikorn.apache.org/task-groups-hash": task_groups.hash_of(
+                    json.dumps([GROUP])
+                ),
                 DOMAIN + "schedulingPolicyParameters": "gangSchedulingStyle=Hard",
             },
             "ownerReferences": [
@@ -225,8 +229,22 @@ def test_a_placeholder_is_recognised() -> None:
     assert identity.application_id(placeholder, SETTINGS) == "app-1"
     assert identity.queue_of(placeholder) == "root.a"
     assert identity.ambiguity(placeholder) is None
-    assert task_groups.read(placeholder, SETTINGS).groups == _application().groups
-    assert task_groups.read(placeholder, SETTINGS).policy.style == "Hard"
+    assert declared(placeholder).groups == _application().groups
+    assert declared(placeholder).policy.style == "Hard"
+
+
+def declared(placeholder: Pod) -> TaskGroups:
+    """What a recovery without the definition reads from the placeholder."""
+    said = placeholders.declared_by([placeholder])
+    return task_groups.read(pod(annotations=said), SETTINGS)
+
+
+def test_k69_the_copy_of_an_older_placeholder_is_read_as_it_is() -> None:
+    old = {DOMAIN + "task-groups": json.dumps([GROUP, {**GROUP, "name": "driver"}])}
+    older = msgspec.structs.replace(
+        seen(made()), metadata=msgspec.structs.replace(seen(made()).metadata, annotations=old)
+    )
+    assert [each.name for each in declared(older).groups] == ["workers", "driver"]
 
 
 def _application() -> ApplicationMetadata:
@@ -247,7 +265,7 @@ def test_what_cannot_be_a_label_is_an_annotation(value: str) -> None:
 def test_k70_a_placeholder_is_like_its_group() -> None:
     of_group = {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
     placeholder = seen(made(of_group))
-    (group,) = task_groups.read(placeholder, SETTINGS).groups
+    (group,) = declared(placeholder).groups
     assert task_groups.differences(placeholder, group) is None
 
 

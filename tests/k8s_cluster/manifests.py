@@ -124,7 +124,8 @@ def is_placeholder(pod: Object) -> bool:
 
 
 def queues(text: str, **settings: str) -> Object:
-    """The ConfigMap with these queues and settings."""
+    """The ConfigMap with these queues and settings. Gangs may be larger than the nodes."""
+    settings = {"service.gangScaleUp": "true", **settings}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

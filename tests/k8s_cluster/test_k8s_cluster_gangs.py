@@ -222,6 +222,7 @@ def test_t6_placeholders_go_with_an_originator_that_is_deleted(
     kubelet: Kubelets,
     quadriga: Schedulers,
 ) -> None:
+    admin.create(queues(""))
     kubelet(node("small", cpu="4"))
     scheduler = quadriga()
     originator = gang("driven", {"worker": (1, "2")}, minimum={"worker": 4})
@@ -260,6 +261,7 @@ def test_t7_a_placeholder_that_somebody_deletes_is_made_again(
     kubelet: Kubelets,
     quadriga: Schedulers,
 ) -> None:
+    admin.create(queues(""))
     local = kubelet(node("small", cpu="4"))
     scheduler = quadriga()
     create(admin, namespace, gang("mended", {"worker": (3, "2")}))
