@@ -22,9 +22,19 @@ class Health:
 
 
 def health_of(
-    *, now: int, turned_at: int, leads: bool, unsynced: tuple[str, ...], serves: bool, stopped: str
+    *,
+    now: int,
+    turned_at: int,
+    leads: bool,
+    unsynced: tuple[str, ...],
+    serves: bool,
+    stopped: str,
+    stuck: str = "",
+    delay: int = 0,
+    longest: int = _TURN,
 ) -> Health:
-    """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not."""
+    """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not. ``stuck``
+    names what the loop is at for more than ``longest``, and ``delay`` is how long its oldest input waits."""
     reasons = []
     alive = now - turned_at <= _TURN
     if stopped:
@@ -32,6 +42,10 @@ def health_of(
         reasons.append(f"it has stopped: {stopped}")
     elif not alive:
         reasons.append(f"its loop has not turned for {(now - turned_at) // 1_000_000_000} s")
+    if stuck:
+        reasons.append(stuck)
+    if delay > longest:
+        reasons.append(f"a change or an answer has waited for {delay / 1e9:.1f} s")
     if not leads:
         reasons.append("another process leads")
     if unsynced:
