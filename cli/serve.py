@@ -179,6 +179,14 @@ def add_running(parser: ArgumentParser) -> _ActionsContainer:
         metavar="S",
         help="time for a clean stop (default: 10)",
     )
+    group.add_argument(
+        "--health-delay",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="a request that waits longer, or one thing that takes the loop longer, makes the process"
+        " not ready (default: 5)",
+    )
     return group
 
 

@@ -42,13 +42,16 @@ def create_app(
     access: Access | None = None,
     ui: Path | None = None,
     require_token_for_reads: bool = False,
+    health_delay: float = 5.0,
     extra_routes: Sequence[BaseRoute] = (),
     extra_metrics: Sequence[ExtraMetrics] = (),
 ) -> Starlette:
     """Create the ASGI application for one scheduler. Its parts share ``app.state.site``.
 
     ``access`` says which callers may change what; the default allows everything to everybody and is
-    meant for loopback only. ``ui`` is the ``dist`` folder of YuniKorn's web UI, served at ``/``.
+    meant for loopback only. ``health_delay`` is the time (s) that a request may wait, and that the loop may
+    spend on one thing, before the service is not ready. ``ui`` is the ``dist`` folder of YuniKorn's web UI,
+    served at ``/``.
     During the application's lifespan, health is checked and history is sampled periodically (2.10,
     2.12).
     """
@@ -59,6 +62,7 @@ def create_app(
         access=access if access is not None else Access.open(),
         ui=ui,
         require_token_for_reads=require_token_for_reads,
+        health_delay=health_delay,
         extra_metrics=extra_metrics,
     )
     routes: list[BaseRoute] = [

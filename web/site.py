@@ -36,6 +36,8 @@ class Site:
     #: folder of a built web UI, served at /
     ui: Path | None = None
     require_token_for_reads: bool = False
+    #: s: a loop or a request that takes longer makes the service not ready
+    health_delay: float = 5.0
     #: metrics of other parts of the process
     extra_metrics: Sequence[ExtraMetrics] = ()
     #: identifies this run of the scheduler (2.16)

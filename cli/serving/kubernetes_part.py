@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quadriga.cli.errors import FOUND, CommandError
 from quadriga.cli.serving.addresses import Address
 from quadriga.cli.serving.health import HealthServer
+from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.driver.explaining import Core
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.si import SchedulerAPI
@@ -37,6 +38,8 @@ class KubernetesPart:
         metrics: Callable[[], Awaitable[bytes]],
     ) -> None:
         self._settings = settings
+        #: the core, if it is in this process
+        self._service = scheduler if isinstance(scheduler, SchedulerService) else None
         #: requests to the API server: (method, kind of object, status) -> number
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self.shim = KubernetesShim(
@@ -47,6 +50,7 @@ class KubernetesPart:
                 identity=settings.identity,
                 leader_election=settings.lease,
                 unified_asks=settings.unified_asks,
+                health_delay=settings.health_delay,
             ),
             core=core,
             observe=self._observe,
@@ -109,7 +113,11 @@ class KubernetesPart:
 
     def _not_ready(self) -> str:
         health = self.shim.health()
-        return "" if health.ready or health.leader else "; ".join(health.reasons)
+        slow = ""
+        if self._service is not None:
+            slow = self._service.slow(int(self._settings.health_delay * 1e9))
+        reasons = (*health.reasons, *((f"the core is slow: {slow}",) if slow else ()))
+        return "" if (health.ready or health.leader) and not slow else "; ".join(reasons)
 
     def _standby(self) -> str:
         leader = self.shim.health().leader

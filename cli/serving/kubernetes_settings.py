@@ -37,6 +37,8 @@ class KubernetesSettings:
     health: Address | None
     #: asks in the form of SI 1.6
     unified_asks: bool = False
+    #: s: what waits longer makes the process not ready
+    health_delay: float = 5.0
     #: of the webhook in this process, if it is to be served
     admission: Plan | None = None
 
@@ -57,6 +59,7 @@ def kubernetes_settings_of(arguments: Namespace) -> KubernetesSettings:
         health=address("--health", arguments.health),
         admission=plan,
         unified_asks=arguments.ask_form == "allocation",
+        health_delay=arguments.health_delay,
     )
 
 

@@ -196,6 +196,7 @@ class _Process:
             ui=settings.ui,
             require_token_for_reads=settings.require_token_for_reads,
             extra_metrics=[self._measured],
+            health_delay=settings.health_delay_s,
         )
         self._http = WebServer(
             app,

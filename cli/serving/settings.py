@@ -48,6 +48,7 @@ class Settings:
     journal_bytes: int
     client_clock: bool
     grace_s: float
+    health_delay_s: float
     ports_file: Path | None
     max_resource_managers: int
     max_streams: int
@@ -87,6 +88,7 @@ def settings_of(arguments: Namespace, kubernetes: KubernetesSettings | None = No
         journal_bytes=arguments.journal_size * _MIB,
         client_clock=client_clock,
         grace_s=arguments.grace,
+        health_delay_s=arguments.health_delay,
         ports_file=arguments.ports_file,
         max_resource_managers=arguments.max_resource_managers,
         max_streams=arguments.max_streams,
@@ -116,6 +118,7 @@ def _check(settings: Settings) -> None:
     for name, low, high, value in (
         ("--demo-speed", 0.1, 10_000, settings.demo_speed),
         ("--grace", 0, 3600, settings.grace_s),
+        ("--health-delay", 0.1, 3600, settings.health_delay_s),
         ("--journal-size", 1, 1 << 20, settings.journal_bytes // _MIB),
         ("--max-resource-managers", 1, 100_000, settings.max_resource_managers),
         ("--max-streams", 1, 100_000, settings.max_streams),

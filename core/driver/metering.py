@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from quadriga.core.driver.watchdog import Watchdog
     from quadriga.core.runtime.outbox import Output
     from quadriga.core.scheduler import Predicate, Scheduler
     from quadriga.si.known_refusals import KnownRefusals
@@ -49,10 +50,12 @@ class Meter(Protocol):
 
 
 class Stopwatch:
-    """Reports durations to ``meter``, if there is one."""
+    """Reports durations to ``meter``, if there is one. The ``watchdog`` is told what predicates are asked
+    about."""
 
-    def __init__(self) -> None:
+    def __init__(self, watchdog: Watchdog) -> None:
         self.meter: Meter | None = None
+        self.watchdog = watchdog
 
     def schedule(self, scheduler: Scheduler, decide: Callable[[], list[Output]]) -> list[Output]:
         """Call ``decide``, which makes scheduling decisions."""
@@ -98,6 +101,7 @@ class _Timed:
         self._predicate = predicate
 
     def __call__(self, key: str, node_id: str, allocate: bool) -> str | None:
+        self._watch.watchdog.detail = key
         meter = self._watch.meter
         if meter is None:
             return self._predicate(key, node_id, allocate)
@@ -118,6 +122,7 @@ class _TimedKnowing(_Timed):
         self._find: Callable[[str, tuple[str, ...]], KnownRefusals | None] = predicate.refused_nodes
 
     def refused_nodes(self, key: str, node_ids: tuple[str, ...]) -> KnownRefusals | None:
+        self._watch.watchdog.detail = key
         meter = self._watch.meter
         if meter is None:
             return self._find(key, node_ids)

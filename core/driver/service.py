@@ -34,6 +34,7 @@ from quadriga.core.driver.group_lookups import GroupLookups, Lookup
 from quadriga.core.driver.metering import Meter, Stopwatch
 from quadriga.core.driver.os_groups import OsGroups
 from quadriga.core.driver.standstill import Standstill
+from quadriga.core.driver.watchdog import Watchdog
 from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue
 from quadriga.core.intake.dispatcher import Request
 from quadriga.core.intake.registration import read_configuration
@@ -79,6 +80,21 @@ _LOOKUP_CHECK = 0.1
 _LONGEST_WAIT = 3600.0
 
 
+#: what the owner works at beside work items
+_TIMERS = "timers"
+_DECISIONS = "scheduling decisions"
+#: fields of requests with items, and the names of these
+_NAMES = (
+    ("asks", "allocationKey"),
+    ("allocations", "allocationKey"),
+    ("new", "applicationID"),
+    ("remove", "applicationID"),
+    ("nodes", "nodeID"),
+)
+#: characters of a name in a line of the log
+_SHOWN = 100
+
+
 class SchedulerService:
     """Implements ``SchedulerAPI``.
 
@@ -111,7 +127,9 @@ class SchedulerService:
         self._clock = clock
         self._slice = slice_size
         self._callbacks = Callbacks()
-        self._watch = Stopwatch()
+        #: names what the owner works at for too long, also to other threads (Q16)
+        self.watchdog = Watchdog(time.monotonic_ns, _described)
+        self._watch = Stopwatch(self.watchdog)
         self._latest = 0
         self._thread: threading.Thread | None = None
         if not manual:
@@ -496,6 +514,24 @@ class SchedulerService:
         """The number of work items that wait for the owner."""
         return len(self._work_queue)
 
+    def delays(self) -> dict[str, int]:
+        """By resource manager: for how long (ns) its first request waits now. From any thread."""
+        return self._work_queue.delays()
+
+    @property
+    def taken_and_waited(self) -> tuple[int, int]:
+        """The number of requests that were taken, and the sum of the times (ns) that they waited."""
+        return self._work_queue.taken, self._work_queue.waited
+
+    def slow(self, longest: int) -> str:
+        """Why the service answers more slowly than ``longest`` (ns), "" if it does not: its loop is at the
+        same thing, or a request waits. From any thread."""
+        found = [self.watchdog.stuck(longest)]
+        for rm_id, waits in sorted(self.delays().items()):
+            if waits > longest:
+                found.append(f"a request of {rm_id} has waited for {waits / 1e9:.1f} s")
+        return "; ".join(filter(None, found))
+
     def diagnostics(self) -> dict[str, Any]:
         """The state dumps of the resource managers themselves (I4); these may take a while."""
         return diagnostics_of(dict(self._callbacks.of))
@@ -572,13 +608,18 @@ class SchedulerService:
         """Serve until the work queue is closed (``Closed``)."""
         busy, pause = False, 0.0
         standstill = Standstill(self.scheduler.describe_next_timer)
+        watchdog = self.watchdog
         while True:
+            watchdog.idle()
             item = self._take(busy, pause)
             transitions = self.scheduler.journal.count
             if item is not None:
+                watchdog.at(item)
                 self._handle(item)
                 self._handle_more()
+            watchdog.at(_TIMERS)
             self._callbacks.deliver(self._tried(lambda: self.scheduler.advance(self._now())))
+            watchdog.at(_DECISIONS)
             outputs = self._tried(self._decide_some)
             self._callbacks.deliver(outputs)
             busy = bool(outputs) or self.scheduler.unfinished
@@ -623,6 +664,7 @@ class SchedulerService:
             item = self._work_queue.take()
             if item is None:
                 return
+            self.watchdog.at(item)
             self._handle(item)
 
     def _handle(self, item: WorkItem) -> None:
@@ -639,6 +681,29 @@ class SchedulerService:
                 outputs += chunks.rejected()  # of a request that an error ended early
             item.outcome.set_result(None)
         self._callbacks.deliver(outputs)
+
+
+def _described(thing: object) -> str:
+    """What the owner works at, for the watchdog."""
+    if not isinstance(thing, WorkItem):
+        return str(thing)
+    work = thing.work
+    args = work.args if isinstance(work, partial) else ()
+    request = next((each for each in args if hasattr(each, "rmID")), None)
+    of = f" of {thing.rm_id}" if thing.rm_id else ""
+    if request is None and thing.chunks is None:
+        return f"a look at the scheduler{of}"
+    kind = "a chunk of a request" if request is None else type(request).__name__
+    return f"{kind}{of} with {thing.size} items{_first(request)}"
+
+
+def _first(request: Any) -> str:
+    """The first thing that a request names."""
+    for field, name in _NAMES:
+        items = getattr(request, field, None)
+        if items:
+            return f", the first of {field} is {getattr(items[0], name)[:_SHOWN]!r}"
+    return ""
 
 
 def _running_future() -> Future[None]:

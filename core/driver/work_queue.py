@@ -15,6 +15,7 @@ One thread owns the scheduler, or none does: then each caller does its work itse
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,20 +53,38 @@ class Closed(Exception):
 
 
 class _Backlog:
-    """The work items of one RM. ``credit`` is the number of request items left of its present turn."""
+    """The work items of one RM. ``credit`` is the number of request items left of its present turn.
 
-    __slots__ = ("credit", "items", "rm_id")
+    ``arrived`` has the time (ns) at which each item came, and ``taken`` that of the one taken last.
+    """
+
+    __slots__ = ("arrived", "credit", "items", "rm_id", "taken")
 
     def __init__(self, rm_id: str, credit: int) -> None:
         self.rm_id = rm_id
         self.credit = credit
         self.items: deque[WorkItem] = deque()
+        self.arrived: deque[int] = deque()
+        self.taken: int | None = None
 
 
 class WorkQueue:
-    """``owner`` is the thread that takes the items, ``turn`` the number of request items of a turn."""
+    """``owner`` is the thread that takes the items, ``turn`` the number of request items of a turn.
+    ``clock`` gives ns and never goes back.
 
-    def __init__(self, owner: threading.Thread | None, turn: int) -> None:
+    How long the items of RMs wait is measured: `delays` says it of those that wait now, and ``taken`` and
+    ``waited`` are the number of all that were taken and the sum of their times (ns).
+    """
+
+    def __init__(
+        self,
+        owner: threading.Thread | None,
+        turn: int,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._clock = clock
+        self.taken = 0
+        self.waited = 0
         self._owner = owner
         self._turn = turn
         self._changed = threading.Condition(threading.Lock())
@@ -105,7 +124,9 @@ class WorkQueue:
             if self._owner is None or (at_once and threading.current_thread() is self._owner):
                 return False
             if item.rm_id:
-                self._backlog(item.rm_id).items.append(item)
+                backlog = self._backlog(item.rm_id)
+                backlog.items.append(item)
+                backlog.arrived.append(self._clock())
             else:
                 self._first.append(item)
             self._size += 1
@@ -115,8 +136,21 @@ class WorkQueue:
     def put_back(self, item: WorkItem) -> None:
         """One chunk of the item's request is done; the next one is first in the RM's backlog."""
         with self._changed:
-            self._backlog(item.rm_id).items.appendleft(item)
+            backlog = self._backlog(item.rm_id)
+            backlog.items.appendleft(item)
+            # the whole request is applied when its last chunk is
+            backlog.arrived.appendleft(self._clock() if backlog.taken is None else backlog.taken)
             self._size += 1
+
+    def delays(self) -> dict[str, int]:
+        """By RM: for how long (ns) its first item waits now. From any thread."""
+        with self._changed:
+            now = self._clock()
+            return {
+                each.rm_id: max(0, now - each.arrived[0])
+                for each in self._backlogs.values()
+                if each.arrived
+            }
 
     def _backlog(self, rm_id: str) -> _Backlog:
         backlog = self._backlogs.get(rm_id)
@@ -177,6 +211,9 @@ class WorkQueue:
                 self._busy.append(backlog)
             else:
                 item = backlog.items.popleft()
+                backlog.taken = backlog.arrived.popleft()
+                self.taken += 1
+                self.waited += max(0, self._clock() - backlog.taken)
                 backlog.credit -= item.size
                 return item
         return None
@@ -195,6 +232,7 @@ class WorkQueue:
             for backlog in self._backlogs.values():
                 left += backlog.items
                 backlog.items.clear()
+                backlog.arrived.clear()
             self._first.clear()
             self._held.clear()
             self._size = 0

@@ -74,6 +74,8 @@ def _add(
     app_id = request.applicationID
     if not app_id:
         raise Refused("an application needs an applicationID (I20)")
+    if problem := kernel.options.bounds.problem_of(request):
+        raise Refused(f"application {shortened(app_id)} has {problem} (Q16)", "bounds")
     partition = rm.partitions.get(request.partitionName or "default")
     if partition is None:
         raise Refused(
@@ -195,6 +197,8 @@ def _admit(
 def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest) -> Vector | None:
     """Return the size of the application's gang, or ``None``. Raises ``Refused`` (G6, G7)."""
     app_id = request.applicationID
+    if problem := partition.registry.problem_of(request.placeholderAsk.resources):
+        raise Refused(f"placeholderAsk of application {app_id} has {problem} (Q16)", "bounds")
     whole = partition.registry.read(request.placeholderAsk)
     if any(value < 0 for value in whole):
         raise Refused(f"placeholderAsk of application {app_id} has a negative quantity")

@@ -50,6 +50,8 @@ __all__ = [
     "release_asks",
 ]
 
+#: characters of a name that is too long
+_SHOWN: Final = 50
 #: at most this many encoded resources are remembered in a partition, each with its vector
 _READ_LIMIT: Final = 10_000
 
@@ -105,6 +107,10 @@ def add_ask(
         raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
     if not key:
         raise Refused(f"an ask of application {app_id} has no allocationKey (I17)")
+    if problem := kernel.options.bounds.problem_of(message):
+        raise Refused(
+            f"ask {key[:_SHOWN]!r} of application {app_id[:_SHOWN]!r} has {problem} (Q16)", "bounds"
+        )
     partition = rm.partitions.get(message.partitionName or "default")
     if partition is None:
         text = f"partition {message.partitionName!r} of ask {key} does not exist"
@@ -181,6 +187,11 @@ def read_resource(partition: Partition, message: AllocationAsk, field: str) -> V
         raise Refused(
             f"invalid ask added to app {message.applicationID} with key "
             f"{message.allocationKey}: {problem}"
+        )
+    if problem := partition.registry.problem_of(quantities):
+        raise Refused(
+            f"ask {message.allocationKey} of application {message.applicationID} has {problem} (Q16)",
+            "bounds",
         )
     vector = partition.registry.read(message.resourceAsk)
     if len(partition.registry.decoded) >= _READ_LIMIT:

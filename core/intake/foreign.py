@@ -61,7 +61,7 @@ def record(
     allocation = ForeignAllocation(
         key,
         node,
-        partition.registry.read(message.resourcePerAlloc),
+        partition.registry.read_report(message.resourcePerAlloc),
         tags=said,
         priority=message.priority,
         created=known.created if known is not None else tags.created(said, kernel.now),

@@ -40,6 +40,7 @@ def _create(
 ) -> None:
     if not info.nodeID:
         raise Refused("a node needs a nodeID (I33)")
+    _check(kernel, info)
     name = info.attributes.get(NODE_PARTITION, "") or "default"
     partition = rm.partitions.get(name)
     if partition is None:
@@ -73,6 +74,7 @@ def _create(
 
 def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> None:
     """UPDATE: change capacity, occupied resources and attributes; nothing is evicted."""
+    _check(kernel, info)
     node = _known(rm, info, fires)
     partition = node.partition
     total = _quantities(partition, info, info.schedulableResource, "schedulableResource")
@@ -100,6 +102,11 @@ def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires
         partition.capacity_changed(before, tuple(node.total))
         partition.node_index.resized(node)
     accounting.node_gained(node)
+
+
+def _check(kernel: Kernel, info: NodeInfo) -> None:
+    if problem := kernel.options.bounds.problem_of(info):
+        raise Refused(f"node {info.nodeID[:50]!r} has {problem} (Q16)", "bounds")
 
 
 def _ready(node: Node) -> bool:
@@ -131,4 +138,6 @@ def _quantities(
     for name, quantity in sorted(resource.resources.items()):
         if quantity.value < 0:
             raise Refused(f"node {info.nodeID}: {field}[{name}] is negative ({quantity.value})")
+    if problem := partition.registry.problem_of(resource.resources, of_nodes=True):
+        raise Refused(f"node {info.nodeID}: {field} has {problem} (Q16)", "bounds")
     return partition.registry.read(resource)

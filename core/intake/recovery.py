@@ -49,7 +49,10 @@ def problem_of(
     seen: set[tuple[str, str]] = set()
     for message in messages:
         if foreign.is_foreign(message):
-            problem, named = foreign.problem_of(message), ("", message.allocationKey)
+            problem, named = (
+                foreign.problem_of(message),
+                ("", message.allocationKey),
+            )
         else:
             problem = _problem(partition, message, fires)
             named = message.applicationID, _uuid(partition, message)
@@ -209,7 +212,7 @@ def _recover(
     """Charge one recovered allocation, and create or count down its ask."""
     partition = node.partition
     app = partition.applications[message.applicationID]
-    vector = partition.registry.read(message.resourcePerAlloc)
+    vector = partition.registry.read_report(message.resourcePerAlloc)
     ask = app.asks.get(message.allocationKey)
     waited = ask is not None
     if ask is None:
@@ -309,7 +312,7 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     if _is_unusable(message):
         return _UNUSABLE
     registry = known.node.partition.registry
-    vector = registry.read(message.resourcePerAlloc)
+    vector = registry.read_report(message.resourcePerAlloc)
     if registry.mapping(vector) == registry.mapping(known.vector):
         return ""
     if known.state not in allocation_fsm.RESIZABLE:

@@ -151,6 +151,7 @@ def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig)
             del rm.serials[name]
     partition = rm.partitions[config.name] = Partition(rm, config, NodeIndex(Shapes()), WaitingAsks)
     partition.keep_users = kernel.options.keep_users
+    partition.registry.bounds = kernel.options.bounds
     partition.gang_admission = kernel.options.gang_admission
     partition.changed = kernel.now
     rm.observer.partition_added(partition)

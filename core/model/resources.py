@@ -9,10 +9,11 @@ Quantities are integers in base units: vcore in milli, memory in bytes, other ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from quadriga.core.model.amounts import amount
+from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.si import Quantity, Resource
 
 __all__ = [
@@ -47,9 +48,10 @@ class Registry:
     partition lengthens its totals.
     """
 
-    __slots__ = ("_messages", "decoded", "index", "names", "on_new_type")
+    __slots__ = ("_messages", "bounds", "decoded", "index", "names", "on_new_type")
 
     def __init__(self) -> None:
+        self.bounds = MessageBounds()
         self.names: list[str] = []
         self.index: dict[str, int] = {}
         self.on_new_type: Callable[[], None] = lambda: None
@@ -81,6 +83,18 @@ class Registry:
     def read(self, resource: Resource) -> Vector:
         """The vector of a message (I16)."""
         return self.vector({name: q.value for name, q in sorted(resource.resources.items())})
+
+    def read_report(self, resource: Resource) -> Vector:
+        """The vector of something that runs already. It takes room whatever it says, so new types beyond the
+        bounds, which no node has, are left out."""
+        names = resource.resources
+        if not self.problem_of(names):
+            return self.read(resource)
+        return self.vector({name: q.value for name, q in names.items() if name in self.index})
+
+    def problem_of(self, types: Collection[str], *, of_nodes: bool = False) -> str:
+        """Why a message may not name these types (Q16), or an empty text."""
+        return self.bounds.types_problem(types, self.index, of_nodes)
 
     def limits(self, quantities: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
         """Pairs (type, limit) for the types that are set; types not named are unlimited (5.1)."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.core.model.ended import shortened
+from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.core.model.timer import Timer
 from quadriga.core.runtime.engines import ENGINES, check_lifecycles, lifecycles_of
 from quadriga.core.runtime.journal import Change, Journal
@@ -84,6 +85,8 @@ class Options:
     #: what runs the lifecycles: ``fast``, or ``stock``, the plain class of the library ``transitions``, which
     #: says the same and is slower
     engine: str = "fast"
+    #: of what one item of a message may say
+    bounds: MessageBounds = field(default_factory=MessageBounds)
     #: by name: lifecycles that run in place of the shared ones (``lifecycle.copy()`` with changes)
     lifecycles: Mapping[str, Lifecycle] = field(default_factory=dict)
     #: enable ``Scheduler.audit``, with a full check after this number of steps; 0: disabled

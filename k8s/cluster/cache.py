@@ -471,10 +471,10 @@ class ClusterCache:
         if not keys:
             return
         selections.look_at(keys)
-        everywhere = {key for namespace, key in keys if not namespace}
+        everywhere = {label for namespace, label in keys if not namespace}
         here: dict[str, set[str]] = {}
-        for namespace, key in keys:
-            here.setdefault(namespace, set()).add(key)
+        for namespace, label in keys:
+            here.setdefault(namespace, set()).add(label)
         for record in self._pods.values():
             meta = record.pod.metadata
             if everywhere.isdisjoint(meta.labels) and here.get(meta.namespace, _NONE).isdisjoint(

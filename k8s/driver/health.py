@@ -32,9 +32,13 @@ def health_of(
     serves: bool,
     stopped: str,
     rival: str = "",
+    stuck: str = "",
+    delay: int = 0,
+    longest: int = _TURN,
 ) -> Health:
     """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not; ``rival``
-    holds the lease as this process has read it."""
+    holds the lease as this process has read it. ``stuck`` names what the loop is at for more than
+    ``longest``, and ``delay`` is how long its oldest input waits."""
     reasons = []
     alive = now - turned_at <= _TURN
     if stopped:
@@ -42,11 +46,16 @@ def health_of(
         reasons.append(f"it has stopped: {stopped}")
     elif not alive:
         reasons.append(f"its loop has not turned for {(now - turned_at) // 1_000_000_000} s")
+    if stuck:
+        reasons.append(stuck)
+    late = delay > longest
+    if late:
+        reasons.append(f"a change or an answer has waited for {delay / 1e9:.1f} s")
     if not leads:
         reasons.append(f"{rival or 'another process'} leads")
     if unsynced:
         reasons.append(f"not listed yet: {', '.join(unsynced)}")
     if leads and not unsynced and not serves:
         reasons.append("the core is being told what runs")
-    stands_by = alive and not leads and not unsynced
+    stands_by = alive and not (leads or unsynced or stuck or late)
     return Health(alive, not reasons, tuple(reasons), rival if stands_by else "")

@@ -7,22 +7,48 @@ too much waits.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
-from quadriga.k8s.shim.inputs import Input
+from quadriga.k8s.shim.inputs import BindEnded, Changed, CoreAnswered, CreateEnded, Input
 
-__all__ = ["Inbox"]
+__all__ = ["Inbox", "described"]
 
 #: more that wait stop the watches
 _MOST: Final = 100_000
 
 
-class Inbox:
-    """Made on the shim's loop."""
+def described(heard: object) -> str:
+    """What the loop is at, for the watchdog: the object, as far as it has a name."""
+    if isinstance(heard, Changed):
+        meta, kind = heard.object.metadata, heard.object.__class__.__name__.lower()
+        where = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        return f"{kind} {where} ({heard.change})"
+    if isinstance(heard, CoreAnswered):
+        return f"{heard.message.__class__.__name__} of the core"
+    if isinstance(heard, BindEnded):
+        return f"the end of the bind of pod {heard.uid}"
+    if isinstance(heard, CreateEnded):
+        return f"placeholder {heard.name} of application {heard.application_id}"
+    return heard if isinstance(heard, str) else heard.__class__.__name__
 
-    def __init__(self, most: int = _MOST) -> None:
+
+class Inbox:
+    """Made on the shim's loop. ``clock`` gives ns and never goes back.
+
+    How long inputs wait is measured: `delay` says it of those that wait now, ``taken`` and ``waited`` are
+    the number of all that were taken and the sum of their times (ns).
+    """
+
+    def __init__(self, most: int = _MOST, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._waiting: deque[Input] = deque()
+        self._clock = clock
+        #: when each of them came
+        self._arrived: deque[int] = deque()
+        self.taken = 0
+        self.waited = 0
         self._most = most
         self._loop = asyncio.get_running_loop()
         self._rung = asyncio.Event()
@@ -37,11 +63,13 @@ class Inbox:
 
     def put(self, heard: Input) -> None:
         """From the loop's own thread."""
+        self._arrived.append(self._clock())
         self._waiting.append(heard)
         self._rung.set()
 
     def put_from_thread(self, heard: Input) -> None:
         """From any thread. After the loop has ended nobody hears it."""
+        self._arrived.append(self._clock())
         self._waiting.append(heard)
         if not self._called:
             self._called = True
@@ -82,11 +110,22 @@ class Inbox:
         """The first ones, at most so many."""
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
+        if taken:
+            now, arrived = self._clock(), self._arrived
+            self.taken += len(taken)
+            self.waited += sum(max(0, now - arrived.popleft()) for _ in taken)
         if waiting:
             self._rung.set()
         if not self._room.is_set() and len(waiting) <= self._most:
             self._room.set()
         return taken
+
+    def delay(self) -> int:
+        """For how long (ns) the first one waits. From any thread."""
+        try:
+            return max(0, self._clock() - self._arrived[0])
+        except IndexError:
+            return 0
 
     async def room(self) -> None:
         """Return when no more than the bound wait (K15)."""

@@ -22,6 +22,7 @@ from typing import Any, Final
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
+from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.event_writer import EventWriter
@@ -42,7 +43,7 @@ from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.driver.explaining import Core, Explainer
 from quadriga.k8s.driver.health import Health, health_of
-from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.inbox import Inbox, described
 from quadriga.k8s.driver.measured import Measured, measured_of
 from quadriga.k8s.driver.volumes import Volumes
 from quadriga.k8s.driver.writers import Writers
@@ -101,6 +102,8 @@ class Options:
     unified_asks: bool = False
     #: seconds between two audits (K176)
     audit_every: float = EVERY
+    #: seconds that an input may wait, and that the loop may spend on one, before the shim is not ready
+    health_delay: float = 5.0
     #: the garbage collector rests while the cluster is listed (K190)
     tune_gc: bool = True
 
@@ -153,6 +156,7 @@ class KubernetesShim:
         self._begun = threading.Event()
         self._outcome = _Stopped(0, "it was stopped")
         self._turned_at = self._timing.now()
+        self._watchdog = Watchdog(self._timing.now, described)
         self._leads = False
         self._lease: Lease | None = None
         self._cache = ClusterCache(time.monotonic_ns)
@@ -200,7 +204,8 @@ class KubernetesShim:
 
     def health(self) -> Health:
         """From any thread (K16)."""
-        shim = self._shim
+        shim, inbox = self._shim, self._inbox
+        longest = int(self.options.health_delay * SECOND)
         unsynced = tuple(each.key for each in list(self._reflectors) if not each.synced)
         if shim is None:
             unsynced = ("settings",)
@@ -212,13 +217,18 @@ class KubernetesShim:
             serves=shim is not None and shim.state in shim_fsm.SERVES,
             stopped=self._outcome.reason if self._ended.is_set() else "",
             rival=self._lease.rival if self._lease is not None else "",
+            stuck=self._watchdog.stuck(longest),
+            delay=inbox.delay() if inbox is not None else 0,
+            longest=longest,
         )
 
     def measured(self) -> list[Measured]:
         """Metrics (K16). From any thread."""
         shim = self._shim
         audit = shim.audit if shim is not None else None
-        return measured_of(self._inbox, self._writers, self._reflectors, self._leads, audit)
+        return measured_of(
+            self._inbox, self._writers, self._reflectors, self._leads, audit, self._watchdog
+        )
 
     def state_dump(self) -> str:
         """All of the shim's state as JSON, without secrets (K17). From any thread but the loop's."""
@@ -253,7 +263,7 @@ class KubernetesShim:
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._main = asyncio.current_task()
-        self._inbox = Inbox()
+        self._inbox = Inbox(clock=self._timing.now)
         self._all_synced = asyncio.Event()
         self._begun.set()
         # With the defaults until the settings are read (K13).
@@ -455,8 +465,9 @@ class KubernetesShim:
     async def _decide(self, inbox: Inbox, shim: Shim, writers: Writers) -> None:
         now, carry_out, clock = self._timing.now, writers.carry_out, SteadyClock()
         standstill = Standstill(shim.describe_next_timer)
-        pause = 0.0
+        watchdog, pause = self._watchdog, 0.0
         while True:
+            watchdog.idle()
             deadline = shim.next_deadline()
             wait = _TURN
             if deadline is not None:
@@ -466,7 +477,9 @@ class KubernetesShim:
             wall = clock()
             heard = inbox.take(_BATCH)
             for each in heard:
+                watchdog.at(each)
                 carry_out(shim.handle(each, wall))
+            watchdog.at("timers")
             actions = shim.advance(wall)
             carry_out(actions)
             messages = shim.flush()
@@ -474,6 +487,7 @@ class KubernetesShim:
             deadline = shim.next_deadline()
             changed = bool(heard or actions or messages) or deadline is None or deadline > wall
             pause = standstill.pause(changed=changed)
+            watchdog.idle()
             # However much waits, the writes and the watches have their turns.
             await asyncio.sleep(0)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.api.reflector import Reflector
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.writers import Writers
@@ -25,6 +26,7 @@ def measured_of(
     reflectors: Sequence[Reflector[Any]],
     leads: bool,
     audit: Audit | None,
+    watchdog: Watchdog,
 ) -> list[Measured]:
     """The metrics. Without writers and audits the settings have not been read yet."""
     found: list[Measured] = [
@@ -39,6 +41,36 @@ def measured_of(
             "gauge",
             "Changes and answers that the shim has not looked at.",
             [({}, len(inbox) if inbox is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_input_delay_seconds",
+            "gauge",
+            "How long the oldest change or answer that waits has waited.",
+            [({}, inbox.delay() / _SECOND if inbox is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_inputs_total",
+            "counter",
+            "Changes and answers that the shim has looked at.",
+            [({}, inbox.taken if inbox is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_inputs_waited_seconds_total",
+            "counter",
+            "Time from the arrival of changes and answers until the shim looked at them.",
+            [({}, inbox.waited / _SECOND if inbox is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_loop_busy_seconds",
+            "gauge",
+            "How long the loop has been at the same object.",
+            [({}, watchdog.busy() / _SECOND)],
+        ),
+        (
+            "quadriga_kubernetes_slow_objects_total",
+            "counter",
+            "How often the loop spent more than a second on one object.",
+            [({}, watchdog.count)],
         ),
         (
             "quadriga_kubernetes_objects",

@@ -96,6 +96,7 @@ def test_beyond_loopback_somebody_must_be_trusted(files: Path) -> None:
         (["--require-token-for-reads"], "needs --tokens or --tls-client-ca"),
         (["--grace", "nan"], "--grace is nan"),
         (["--grace", "-1"], "--grace is -1"),
+        (["--health-delay", "0"], "--health-delay is 0"),
         (["--journal-size", "0"], "--journal-size is 0, not within 1 and"),
         (["--max-message-size", "65"], "--max-message-size is 65"),
         (["--max-connections", "0"], "--max-connections is 0"),

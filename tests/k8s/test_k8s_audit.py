@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.driver.auditing import Auditor
 from quadriga.k8s.driver.core_books import Books
@@ -331,7 +332,7 @@ def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     }  # fmt: skip
     (standing,) = dumped["standing"]
     assert standing["where"] == "n1"
-    rows = measured_of(None, None, (), True, world.shim.audit)
+    rows = measured_of(None, None, (), True, world.shim.audit, Watchdog(lambda: 0))
     measured = {name: samples for name, _, _, samples in rows}
     assert measured["quadriga_kubernetes_audits_total"] == [({}, 2)]
     assert measured["quadriga_kubernetes_audit_standing"] == [({}, 1)]

@@ -159,6 +159,25 @@ def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
     yield one(
         "quadriga_inbox", "gauge", "Requests and looks that wait for the scheduler.", seen.inbox
     )
+    delays = Family(
+        "quadriga_request_delay_seconds", "gauge", "How long the oldest waiting request has waited."
+    )
+    for rm, delay in sorted(seen.delays.items()):
+        delays.add(delay / SECOND, rm=rm)
+    yield delays
+    yield one("quadriga_requests_taken_total", "counter", "Requests that were taken.", seen.taken)
+    yield one(
+        "quadriga_requests_waited_seconds_total",
+        "counter",
+        "Time from the arrival of requests until they were taken.",
+        seen.waited / SECOND,
+    )
+    yield one(
+        "quadriga_slow_work_total",
+        "counter",
+        "How often the loop spent more than a second on one thing.",
+        seen.slow,
+    )
     yield one(
         "quadriga_journal_records_total",
         "counter",

@@ -89,6 +89,13 @@ class Snapshot:
     messages: int
     failures: int
     inbox: int
+    #: by RM: the time (ns) for which its oldest request waits
+    delays: dict[str, int]
+    #: requests that were taken, and the sum of the times (ns) that they waited
+    taken: int
+    waited: int
+    #: what the loop spent more than a second on
+    slow: int
     journal_records: int
     journal_missed: int
 
@@ -126,6 +133,11 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
         messages=meter.messages,
         failures=service.failures,
         inbox=service.waiting,
+        delays=dict.fromkeys((rm.rm_id for rm in scheduler.resource_managers()), 0)
+        | service.delays(),
+        taken=service.taken_and_waited[0],
+        waited=service.taken_and_waited[1],
+        slow=service.watchdog.count,
         journal_records=scheduler.journal.count,
         journal_missed=journal_metrics.missed,
     )

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["resources", "stacks"]
 
-#: s; a scheduler that does not respond within this time is not ready
-_READY_WITHIN: Final = 5.0
+#: times the delay of readiness: a loop that is at one thing for so long is not alive
+_DEAD: Final = 12
+_SECOND: Final = 1_000_000_000
 
 _OK: Final[StatusObject] = {"status": "ok"}
 
@@ -53,14 +54,24 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
     async def lives(request: Request) -> Response:
         if not site.service.alive:
             raise Refusal(503, "The scheduler has stopped")
+        if stuck := site.service.watchdog.stuck(int(_DEAD * site.health_delay * _SECOND)):
+            raise Refusal(503, f"The scheduler does not respond: {stuck}")
         return json_response(_OK)
 
     async def ready(request: Request) -> Response:
+        longest = site.health_delay
         try:
-            async with asyncio.timeout(_READY_WITHIN):
+            async with asyncio.timeout(longest):
                 await site.reader.read("ready", lambda scheduler: None)
         except TimeoutError:
-            raise Refusal(503, f"The scheduler is busy for {_READY_WITHIN:g} s already") from None
+            slow = site.service.slow(int(longest * _SECOND))
+            text = f"The scheduler is busy for {longest:g} s already" + (
+                f": {slow}" if slow else ""
+            )
+            raise Refusal(503, text) from None
+        # A look comes before all requests, and says nothing of those that wait.
+        if slow := site.service.slow(int(longest * _SECOND)):
+            raise Refusal(503, f"The scheduler is slow: {slow}")
         return json_response(_OK)
 
     dumped = Operation(
@@ -80,10 +91,18 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
         ),
         ("/debug/pprof/threadcreate", Operation(_text(_threads), "All threads.", {TEXT: None})),
         ("/debug/pprof/heap", Operation(_text(_heap), "Objects in memory.", {TEXT: None})),
-        ("/livez", Operation(lives, "Whether the scheduler runs.", status, (503,))),
+        (
+            "/livez",
+            Operation(lives, "Whether the scheduler runs and its loop turns.", status, (503,)),
+        ),
         (
             "/readyz",
-            Operation(ready, "Whether the scheduler responds to requests.", status, (503,)),
+            Operation(
+                ready,
+                "Whether the scheduler responds to requests, and none waits for too long.",
+                status,
+                (503,),
+            ),
         ),
     ]
     return [Resource(path, {"GET": operation}, "diagnosis") for path, operation in rows]
