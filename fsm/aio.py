@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import Effect
+from quadriga.fsm.table import Effect, Entity, State, Trigger
 from quadriga.fsm.timers import Due, OwnLimit, Timers
 
 __all__ = ["AsyncTimers"]
@@ -73,7 +73,12 @@ class AsyncTimers:
         return round(asyncio.get_running_loop().time() * _SECOND)
 
     async def fire(
-        self, lifecycle: Lifecycle, entity: Any, trigger: Any, /, **info: Any
+        self,
+        lifecycle: Lifecycle[State, Trigger],
+        entity: Entity[State],
+        trigger: Trigger,
+        /,
+        **info: Any,
     ) -> tuple[Effect, ...]:
         """Fire, start the timer of the state that is entered, and hand on the effects.
 

@@ -22,26 +22,37 @@ class InvalidTransition(MachineError):
 
     Fields: ``lifecycle`` (its name), ``key`` (the entity's), ``state``, ``trigger``, and ``possible``: the
     triggers that are legal in the state. The message lists them, and a name that a misspelled trigger
-    resembles. It is a ``transitions.MachineError``, so code written for the library catches it too. It can
+    resembles. ``unknown`` says that the lifecycle has no such trigger or state at all; "" if it has both. It is a ``transitions.MachineError``, so code written for the library catches it too. It can
     be pickled, because a driver may raise it in another process.
     """
 
     def __init__(
-        self, lifecycle: str, key: str, state: Name, trigger: Name, possible: Iterable[Name] = ()
+        self,
+        lifecycle: str,
+        key: str,
+        state: Name,
+        trigger: Name,
+        possible: Iterable[Name] = (),
+        unknown: str = "",
     ) -> None:
         self.lifecycle = lifecycle
         self.key = key
         self.state = state
         self.trigger = trigger
         self.possible = tuple(possible)
-        said = f"{lifecycle} {key!r} cannot {text_of(trigger)!r} in state {text_of(state)}"
+        self.unknown = unknown
+        notes = []
         if self.possible:
-            possible = ", ".join(map(text_of, self.possible))
-            said += f" (possible: {possible}{did_you_mean(trigger, self.possible)})"
-        super().__init__(said)
+            close = "" if unknown else did_you_mean(trigger, self.possible)
+            notes.append(f"possible: {', '.join(map(text_of, self.possible))}{close}")
+        if unknown:
+            notes.append(unknown)
+        said = f"{lifecycle} {key!r} cannot {text_of(trigger)!r} in state {text_of(state)}"
+        super().__init__(f"{said} ({'; '.join(notes)})" if notes else said)
 
     def __reduce__(self) -> tuple[type[InvalidTransition], tuple[Any, ...]]:
-        return type(self), (self.lifecycle, self.key, self.state, self.trigger, self.possible)
+        told = (self.lifecycle, self.key, self.state, self.trigger, self.possible, self.unknown)
+        return type(self), told
 
     def __str__(self) -> str:
         return str(self.value)

@@ -25,11 +25,11 @@ from transitions import Machine
 from quadriga.fsm.building import build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
-from quadriga.fsm.errors import InvalidTransition, explain
+from quadriga.fsm.errors import InvalidTransition, did_you_mean, explain
 from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
 from quadriga.fsm.loading import all_renamed, check_renamed, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
-from quadriga.fsm.names import Name
+from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nesting import flatten, names_inside
 from quadriga.fsm.observing import Machines
 from quadriga.fsm.reading import ReadableTable
@@ -357,8 +357,15 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         return stop
 
     def _refusal(self, entity: Entity[State], trigger: Trigger) -> InvalidTransition:
-        possible = self.triggers(entity.state)
-        return InvalidTransition(self.name, entity.key, entity.state, trigger, possible)
+        state, possible, unknown = entity.state, self.triggers(entity.state), ""
+        for what, name, known in (
+            ("state", state, self.states),
+            ("trigger", trigger, self.triggers()),
+        ):
+            if name not in known:
+                unknown = f"unknown {what} {text_of(name)!r}{did_you_mean(name, known)}"
+                break
+        return InvalidTransition(self.name, entity.key, state, trigger, possible, unknown)
 
     # -- stored entities ---------------------------------------------------------------------
 

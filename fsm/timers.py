@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import Edge, Effect
+from quadriga.fsm.table import Edge, Effect, Entity, State, Trigger
 
 __all__ = ["Due", "OwnLimit", "Timers"]
 
@@ -90,7 +90,13 @@ class Timers:
         self._living: dict[tuple[str, str, str], _Timer] = {}
 
     def fire(
-        self, lifecycle: Lifecycle, entity: Any, trigger: Any, now: int, /, **info: Any
+        self,
+        lifecycle: Lifecycle[State, Trigger],
+        entity: Entity[State],
+        trigger: Trigger,
+        now: int,
+        /,
+        **info: Any,
     ) -> tuple[Effect, ...]:
         """``lifecycle.fire``, and the timer of the state that the entity enters by that.
 

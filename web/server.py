@@ -75,7 +75,6 @@ class WebServer:
                 log_config=None,
                 limit_concurrency=connections + 1,  # uvicorn counts the current connection too
                 timeout_keep_alive=IDLE_TIMEOUT,
-                h11_max_incomplete_event_size=HEAD_LIMIT,
             )
         )
         self._server.config.load()
@@ -144,6 +143,18 @@ class _Server(uvicorn.Server):
         self.up.set()
 
 
+class _Heads(h11.Connection):
+    """h11 bounds a head that is not complete yet; this one also refuses a larger one that comes at once."""
+
+    def next_event(self) -> Any:
+        begins = self.their_state is h11.IDLE
+        before = len(self.trailing_data[0]) if begins else 0
+        event = super().next_event()
+        if isinstance(event, h11.Request) and before - len(self.trailing_data[0]) > HEAD_LIMIT:
+            raise h11.RemoteProtocolError(f"the head has more than {HEAD_LIMIT} bytes")
+        return event
+
+
 class _LimitedProtocol(H11Protocol):
     """Limits each connection: the head of a request must arrive within ``HEAD_TIMEOUT`` s, the
     client must read its response, and at most ``most`` connections are open. Also passes the
@@ -153,6 +164,10 @@ class _LimitedProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
     _taken = False
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.conn = _Heads(h11.SERVER, HEAD_LIMIT)
 
     def connection_made(self, transport: Any) -> None:
         if len(self.connections) >= self.most:

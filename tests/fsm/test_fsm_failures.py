@@ -20,6 +20,7 @@ from quadriga.fsm import (
     unbounded,
 )
 from quadriga.fsm.effects import Forget
+from quadriga.fsm.timers import Timers
 
 
 class Broken(Exception):
@@ -138,6 +139,29 @@ def test_a_misspelled_trigger_is_told_which_one_it_resembles() -> None:
     node = SimpleNamespace(state="Schedulable", key="n-1")
     with pytest.raises(InvalidTransition, match=r"; did you mean 'drain'\?\)$"):
         NODE.fire(node, "drian")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "trigger", "told"),
+    [
+        ("Schedulable", "drian", "(possible: {}; unknown trigger 'drian'; did you mean 'drain'?)"),
+        ("Schedulabel", "drain", "(unknown state 'Schedulabel'; did you mean 'Schedulable'?)"),
+        ("Schedulable", "accept", None),
+    ],
+)
+def test_a_trigger_or_a_state_that_exists_nowhere_is_called_unknown(
+    state: str, trigger: str, told: str | None
+) -> None:
+    """A trigger that only this state does not have is not."""
+    node = SimpleNamespace(state=state, key="n-1")
+    with pytest.raises(InvalidTransition) as caught:
+        Timers().fire(NODE, node, trigger, 0)  # type: ignore[arg-type]
+    if told is None:
+        assert not caught.value.unknown
+        return
+    possible = ", ".join(caught.value.possible)
+    assert str(caught.value).endswith(f"in state {state} {told.format(possible)}")
+    assert vars(pickle.loads(pickle.dumps(caught.value))) == vars(caught.value)
 
 
 def test_a_refusal_is_the_librarys_and_hides_its_cause(refusal: InvalidTransition) -> None:

@@ -27,7 +27,9 @@ from quadriga.fsm import (
     within,
 )
 from quadriga.fsm import application as application_fsm
+from quadriga.fsm.aio import AsyncTimers
 from quadriga.fsm.table import Info
+from quadriga.fsm.timers import Timers
 
 State = Literal["Open", "Paid"]
 Step = Literal["pay", "refund"]
@@ -150,6 +152,16 @@ ORDER.step(Parcel(), "pay")  # wrong: arg-type
 ORDER.choose(Parcel(), "pay", {})  # wrong: arg-type
 PLAIN.fire(Parcel(), "pay")
 PLAIN.fire(Cat(), "pay")  # wrong: arg-type
+
+
+async def fires_by_time(timers: Timers, drive: AsyncTimers, order: Order, gate: Gate) -> None:
+    timers.fire(ORDER, order, "pay", 0, by="card")
+    timers.fire(ORDER, order, "lift", 0)  # wrong: misc
+    timers.fire(ORDER, gate, "pay", 0)  # wrong: misc
+    timers.fire(PLAIN, order, "pay", 0)
+    await drive.fire(ORDER, order, "pay", by="card")
+    await drive.fire(ORDER, order, "lift")  # wrong: misc
+    await drive.fire(ORDER, gate, "pay")  # wrong: misc
 
 
 # -- those of the scheduler ----------------------------------------------------------------------------

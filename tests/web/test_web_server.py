@@ -45,10 +45,12 @@ async def connected(
             await writer.wait_closed()
 
 
-async def status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+async def status(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes = REQUEST
+) -> bytes:
     """The status of one answer; empty where there is none."""
     with suppress(ConnectionError):
-        writer.write(REQUEST)
+        writer.write(request)
         async with asyncio.timeout(PATIENCE):
             return (await reader.readline())[9:12]
     return b""
@@ -64,6 +66,20 @@ async def test_more_connections_than_there_is_room_for_are_told_so_and_then_cut_
             assert await status(*await stack.enter_async_context(connected(port))) == said
         await stack.enter_async_context(connected(port))  # says nothing, and is kept for a while
         assert await status(*await stack.enter_async_context(connected(port))) == b""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("size", "said"), [(32 << 10, b"200"), ((32 << 10) + 1, b"400")])
+async def test_q16_a_head_beyond_its_bound_is_refused_also_if_it_comes_at_once(
+    size: int, said: bytes
+) -> None:
+    padding = b"X: \r\n\r\n"
+    head = REQUEST[:-2] + padding.replace(
+        b": ", b": " + b"x" * (size - len(REQUEST) + 2 - len(padding))
+    )
+    assert len(head) == size
+    async with served(connections=1) as port, connected(port) as ends:
+        assert await status(*ends, head) == said
 
 
 @pytest.mark.asyncio
