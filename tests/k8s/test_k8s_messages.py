@@ -126,7 +126,8 @@ def test_k64_k67_a_gang() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "milliseconds"), [(0, 0), (-1, -1000), (31_536_000, 31_536_000_000), (2**62, 0), (-(2**62), -(2**63) + 1)]
+    ("seconds", "milliseconds"),
+    [(0, 0), (-1, -1000), (31_536_000, 31_536_000_000), (2**62, 0), (-(2**62), -(2**63) + 1)],
 )
 def test_k67_the_timeout_stays_within_64_bits(seconds: int, milliseconds: int) -> None:
     request = messages.add_application(gang(f"placeholderTimeoutInSeconds={seconds}"), force=False)
