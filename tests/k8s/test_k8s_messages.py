@@ -98,7 +98,8 @@ def test_k64_k67_k77_a_gang_and_what_is_none_or_has_resumed() -> None:
     assert amounts(request.placeholderAsk) == {"vcore": 1000, "memory": 2 << 30, "pods": 2}
     assert (request.executionTimeoutMilliSeconds, request.gangSchedulingStyle) == (30_000, "Hard")
     assert json.loads(request.tags[DOMAIN + "task-groups"]) == [GROUP]
-    assert request.tags[DOMAIN + "schedulingPolicyParameters"] == found.policy_text
+    said = "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard"
+    assert request.tags[DOMAIN + "schedulingPolicyParameters"] == said
     limited = "placeholderTimeoutInSeconds=30"
     alone = application(pod(annotations={DOMAIN + "schedulingPolicyParameters": limited}))
     resumed = messages.add_application(gang(limited), force=False, gang=False)
@@ -110,7 +111,7 @@ def test_k64_k67_k77_a_gang_and_what_is_none_or_has_resumed() -> None:
 @pytest.mark.parametrize(
     ("seconds", "milliseconds"),
     # one that is longer than its bound is none (Q16)
-    [(0, 0), (-1, -1000), (2**62, 0), (-(2**62), -(2**63) + 1)],
+    [(0, 0), (-1, -1000), (31_536_000, 31_536_000_000), (2**62, 0), (-(2**62), -(2**63) + 1)],
 )
 def test_k67_the_timeout_stays_within_64_bits(seconds: int, milliseconds: int) -> None:
     request = messages.add_application(gang(f"placeholderTimeoutInSeconds={seconds}"), force=False)
