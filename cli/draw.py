@@ -180,7 +180,7 @@ def _drawn(arguments: Namespace, format: str) -> str | bytes:
     style = {"left_to_right": arguments.left_to_right, "dark": arguments.dark}
     if arguments.path is not None:
         journal, key = _of_path(arguments.path)
-        story, now = read_story("draw", journal, key)
+        story, now, _ = read_story("draw", journal, key)
         lifecycle = find_lifecycle(arguments.lifecycle or key.partition("/")[0])
         story = _last_life(lifecycle, story)
         steps = [(line.time, line.trigger, line.source, line.target) for line in story]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from quadriga.cli.errors import CommandError, about
+from quadriga.cli.errors import FOUND, CommandError, about
 
 if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
-    from quadriga.sim.recording import Line
+    from quadriga.sim.recording import Gap, Line
 
 __all__ = ["configure", "read_story"]
 
 _SUGGESTED = 5
+#: that many damaged places of a journal are named; the rest is counted
+_PLACES = 5
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
 #: ns; later times are real ones: virtual time begins at 0, and no simulation lasts for thirty years
 _REAL = 1_000_000_000 * 1_000_000_000
@@ -37,14 +40,15 @@ def configure(commands: Commands) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the story."""
-    story, _ = read_story("story", arguments.journal, arguments.key)
+    """Print the story; of a damaged journal what can be read."""
+    story, _, damaged = read_story("story", arguments.journal, arguments.key)
     print("\n".join(_told(story)))
-    return 0
+    return FOUND if damaged else 0
 
 
-def read_story(command: str, journal: str, key: str) -> tuple[list[Line], int]:
-    """All lines about one entity, and the time of the last line of the journal.
+def read_story(command: str, journal: str, key: str) -> tuple[list[Line], int, bool]:
+    """All lines about one entity, the time of the last line of the journal, and whether the journal is
+    damaged: then standard error says what was skipped.
 
     Raises `CommandError` for a file that is not a journal, and for a key that is not in it.
     """
@@ -53,18 +57,52 @@ def read_story(command: str, journal: str, key: str) -> tuple[list[Line], int]:
     keys: dict[str, None] = {}
     story: list[Line] = []
     end = 0
+    damage = _Damage()
     try:
         with about(f"{command}: {journal}"):
-            for line in read_journal(journal):
+            for line in read_journal(journal, damage.add):
                 if line.key == key:
                     story.append(line)
                 keys[line.key] = None
                 end = line.time
     except JournalError as error:
         raise CommandError(f"{command}: {error}") from error
+    for note in damage.notes():
+        print(f"{command}: {journal}: skipped {note}", file=sys.stderr)
     if not story:
         raise CommandError(f"{command}: {_unknown(key, keys)}")
-    return story, end
+    return story, end, damage.places > 0
+
+
+class _Damage:
+    """What was skipped of a journal: the first places, and the sums."""
+
+    def __init__(self) -> None:
+        self._first: list[Gap] = []
+        self._size = 0
+        self.places = 0
+
+    def add(self, gap: Gap) -> None:
+        if self.places < _PLACES:
+            self._first.append(gap)
+        self.places += 1
+        self._size += gap.size
+
+    def notes(self) -> Iterable[str]:
+        for offset, size, before, after in self._first:
+            if after is None:
+                where = f"after record {before}"
+            elif before is None:
+                where = f"before record {after}"
+            else:
+                where = f"between records {before} and {after}"
+            yield _plain(f"{_bytes(size)} at offset {offset}, {where}")
+        if self.places > _PLACES:
+            yield f"{_bytes(self._size)} in all, at {self.places} places"
+
+
+def _bytes(size: int) -> str:
+    return "1 byte" if size == 1 else f"{size} bytes"
 
 
 def _unknown(key: str, keys: Iterable[str]) -> str:

@@ -1,0 +1,135 @@
+"""A damaged journal is read on from the next whole record, and what was skipped is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.sim.recording import Gap, JournalError, Line, read_journal, write_journal
+
+COUNT = 6
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.jsonl"
+    write_journal(
+        path, [Line(n, n, "node/ä", f"step{n}", "New", "New", "test") for n in range(COUNT)]
+    )
+    return path
+
+
+def lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def read(path: Path) -> tuple[list[int], list[Gap]]:
+    """The numbers of the records, and what was skipped."""
+    gaps: list[Gap] = []
+    return [line.seq for line in read_journal(path, gaps.append)], gaps
+
+
+def test_a_damaged_byte_costs_one_record(path: Path) -> None:
+    """Any byte of a record, with text that is not UTF-8."""
+    whole = lines(path)
+    before = len(b"".join(whole[:2]))
+    for at in range(len(whole[2]) - 1):
+        damaged = bytearray(b"".join(whole))
+        damaged[before + at] = 0xFF
+        path.write_bytes(damaged)
+        assert read(path) == ([0, 1, 3, 4, 5], [Gap(before, len(whole[2]), 1, 3)])
+
+
+def test_a_damaged_end_of_a_line_costs_no_record(path: Path) -> None:
+    whole = lines(path)
+    end = len(b"".join(whole[:3])) - 1
+    for damage in (b"\xff", b"x", b"{"):
+        damaged = bytearray(b"".join(whole))
+        damaged[end : end + 1] = damage
+        path.write_bytes(damaged)
+        assert read(path) == ([0, 1, 2, 3, 4, 5], [Gap(end, 1, 2, 3)])
+
+
+def test_a_block_of_zeros_costs_only_the_records_that_it_touches(path: Path) -> None:
+    whole = b"".join(lines(path))
+    start, stop = whole.index(b"step1"), whole.index(b"step3")
+    path.write_bytes(whole[:start] + bytes(stop - start) + whole[stop:])
+    begin, end = len(lines(path)[0]), whole.index(b'{"seq":4')
+    assert read(path) == ([0, 4, 5], [Gap(begin, end - begin, 0, 4)])
+
+
+def test_damage_at_both_ends_is_told_apart(path: Path) -> None:
+    first, *middle, last = lines(path)
+    path.write_bytes(b"?" + first[1:] + b"".join(middle) + last[:-3] + b"??\n")
+    at = len(first + b"".join(middle))
+    assert read(path) == (
+        [1, 2, 3, 4],
+        [Gap(0, len(first), None, 1), Gap(at, len(last), 4, None)],
+    )
+
+
+@pytest.mark.parametrize("kept", [1, 5, 30])
+def test_a_last_line_that_is_not_written_to_its_end_is_no_damage(path: Path, kept: int) -> None:
+    """The service may be about to write the rest, or a crash has cut it off."""
+    whole = lines(path)
+    path.write_bytes(b"".join(whole[:-1]) + whole[-1][:kept])
+    assert read(path) == ([0, 1, 2, 3, 4], [])
+
+
+def test_a_reader_that_asks_for_no_gaps_is_told_by_an_error(path: Path) -> None:
+    whole = lines(path)
+    path.write_bytes(b"".join([*whole[:2], b"?\n", *whole[2:]]))
+    found = []
+    with pytest.raises(JournalError, match=r"run\.jsonl:3: not a line of a journal"):
+        found.extend(line.seq for line in read_journal(path))
+
+
+def test_story_reads_on_and_says_what_was_skipped(quadriga: Callable[..., Any], path: Path) -> None:
+    whole = lines(path)
+    at, size = len(b"".join(whole[:2])), len(whole[2])
+    path.write_bytes(b"".join(whole[:2]) + b"\x1b" * (size - 1) + b"\n" + b"".join(whole[3:]))
+    done = quadriga("story", "node/ä", "--journal", path)
+    assert done.code == 1
+    assert [f"step{n}" in done.out for n in range(COUNT)] == [n != 2 for n in range(COUNT)]
+    assert done.err == (
+        f"story: {path}: skipped {size} bytes at offset {at}, between records 1 and 3\n"
+    )
+    # what is not found may have been in the part that was skipped
+    unknown = quadriga("story", "node/b", "--journal", path)
+    assert (unknown.code, unknown.out) == (2, "")
+    skipped, nothing = unknown.err.splitlines()
+    assert f"skipped {size} bytes" in skipped
+    assert "nothing is called 'node/b'" in nothing
+
+
+def test_story_names_a_few_places_and_counts_all(quadriga: Callable[..., Any], path: Path) -> None:
+    whole = lines(path)
+    path.write_bytes(b"".join(b"?\n" + whole[n % COUNT] for n in range(30)))
+    done = quadriga("story", "node/ä", "--journal", path)
+    assert done.code == 1
+    *places, total = done.err.splitlines()
+    assert len(places) == 5
+    assert places[0].endswith("skipped 2 bytes at offset 0, before record 0")
+    assert total == f"story: {path}: skipped 60 bytes in all, at 30 places"
+
+
+def test_draw_reads_on_as_well(quadriga: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    write_journal(path, [Line(0, 0, "node/a", "accept", "New", "Schedulable", "test")])
+    with path.open("ab") as stream:
+        stream.write(b"\xff\n")
+    drawn = quadriga("draw", "--path", f"{path}#node/a", "--format", "mermaid")
+    assert (drawn.code, "(1) accept" in drawn.out) == (0, True)
+    assert drawn.err == f"draw: {path}: skipped 2 bytes at offset {path.stat().st_size - 2}, " + (
+        "after record 0\n"
+    )
+
+
+def test_a_file_without_any_record_is_no_journal(quadriga: Callable[..., Any], path: Path) -> None:
+    path.write_bytes(b"partitions:\n  - name: default")
+    done = quadriga("story", "node/a", "--journal", path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"quadriga: story: {path}:1: not a line of a journal")
