@@ -35,7 +35,7 @@ from quadriga.core.driver.metering import Meter, Stopwatch
 from quadriga.core.driver.os_groups import OsGroups
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
-from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue
+from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue, described
 from quadriga.core.intake.dispatcher import Request
 from quadriga.core.intake.registration import read_configuration
 from quadriga.core.runtime.dialect import Dialect
@@ -83,16 +83,6 @@ _LONGEST_WAIT = 3600.0
 #: what the owner works at beside work items
 _TIMERS = "timers"
 _DECISIONS = "scheduling decisions"
-#: fields of requests with items, and the names of these
-_NAMES = (
-    ("asks", "allocationKey"),
-    ("allocations", "allocationKey"),
-    ("new", "applicationID"),
-    ("remove", "applicationID"),
-    ("nodes", "nodeID"),
-)
-#: characters of a name in a line of the log
-_SHOWN = 100
 
 
 class SchedulerService:
@@ -128,7 +118,7 @@ class SchedulerService:
         self._slice = slice_size
         self._callbacks = Callbacks()
         #: names what the owner works at for too long, also to other threads (Q16)
-        self.watchdog = Watchdog(time.monotonic_ns, _described)
+        self.watchdog = Watchdog(time.monotonic_ns, described)
         self._watch = Stopwatch(self.watchdog)
         self._latest = 0
         self._thread: threading.Thread | None = None
@@ -681,29 +671,6 @@ class SchedulerService:
                 outputs += chunks.rejected()  # of a request that an error ended early
             item.outcome.set_result(None)
         self._callbacks.deliver(outputs)
-
-
-def _described(thing: object) -> str:
-    """What the owner works at, for the watchdog."""
-    if not isinstance(thing, WorkItem):
-        return str(thing)
-    work = thing.work
-    args = work.args if isinstance(work, partial) else ()
-    request = next((each for each in args if hasattr(each, "rmID")), None)
-    of = f" of {thing.rm_id}" if thing.rm_id else ""
-    if request is None and thing.chunks is None:
-        return f"a look at the scheduler{of}"
-    kind = "a chunk of a request" if request is None else type(request).__name__
-    return f"{kind}{of} with {thing.size} items{_first(request)}"
-
-
-def _first(request: Any) -> str:
-    """The first thing that a request names."""
-    for field, name in _NAMES:
-        items = getattr(request, field, None)
-        if items:
-            return f", the first of {field} is {getattr(items[0], name)[:_SHOWN]!r}"
-    return ""
 
 
 def _running_future() -> Future[None]:

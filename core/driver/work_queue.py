@@ -18,7 +18,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.core.runtime.outbox import Output
 from quadriga.si.outcome import Outcome
@@ -27,7 +28,18 @@ if TYPE_CHECKING:
     from quadriga.core.driver.chunks import ChunkedRequest
     from quadriga.core.driver.group_lookups import Lookup
 
-__all__ = ["Closed", "Work", "WorkItem", "WorkQueue"]
+__all__ = ["Closed", "Work", "WorkItem", "WorkQueue", "described"]
+
+#: fields of requests with items, and the names of these
+_NAMES = (
+    ("asks", "allocationKey"),
+    ("allocations", "allocationKey"),
+    ("new", "applicationID"),
+    ("remove", "applicationID"),
+    ("nodes", "nodeID"),
+)
+#: characters of a name in a line of the log
+_SHOWN = 100
 
 #: something to do with the scheduler; returns messages for the callbacks
 Work = Callable[[], list[Output]]
@@ -242,3 +254,26 @@ class WorkQueue:
 
 def _stopped() -> RuntimeError:
     return RuntimeError("the service has been stopped")
+
+
+def described(thing: object) -> str:
+    """What the owner works at, for the watchdog."""
+    if not isinstance(thing, WorkItem):
+        return str(thing)
+    work = thing.work
+    args = work.args if isinstance(work, partial) else ()
+    request = next((each for each in args if hasattr(each, "rmID")), None)
+    of = f" of {thing.rm_id}" if thing.rm_id else ""
+    if request is None and thing.chunks is None:
+        return f"a look at the scheduler{of}"
+    kind = "a chunk of a request" if request is None else type(request).__name__
+    return f"{kind}{of} with {thing.size} items{_first(request)}"
+
+
+def _first(request: Any) -> str:
+    """The first thing that a request names."""
+    for field, name in _NAMES:
+        items = getattr(request, field, None)
+        if items:
+            return f", the first of {field} is {getattr(items[0], name)[:_SHOWN]!r}"
+    return ""

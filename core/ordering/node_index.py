@@ -508,8 +508,10 @@ class NodeIndex(NodeOrder):
         if shape.required_node:
             scores = [self._required_score(node, shape) for node in self.nodes]
             return np.array(scores, dtype=np.float64)
-        free = self._free.of(self.nodes, self._log)
         column = self._values.copy()
+        if not self.nodes:
+            return column
+        free = self._free.of(self.nodes, self._log)
         for at, value in shape.need:
             column[free[:, at] < value] = inf
         return column

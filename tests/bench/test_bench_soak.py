@@ -8,9 +8,10 @@ from bench import soak as command
 from bench._kubernetes.soak_simulated import Soak
 from bench._kubernetes.soaked import Sample, Soaked
 
-#: what may be left when all has ended, and is bounded: records of ended applications, and memory for equal ones
+#: what may be left when all has ended, and is bounded: records of ended applications and of their users, and memory
+#: for equal ones
 BOUNDED = {
-    "cache.tentative", "core.ended", "core.serials", "core.shapes", "templates.templates", "templates.unused",
+    "cache.tentative", "core.ended", "core.former_users", "core.serials", "core.shapes", "templates.templates", "templates.unused",
 }  # fmt: skip
 
 

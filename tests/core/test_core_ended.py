@@ -18,6 +18,7 @@ from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
 from quadriga.core.model.ended import LONGEST, EndedApplication
+from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.scheduling.releasing import evict
 from quadriga.core.views import Views
@@ -103,7 +104,8 @@ def test_v8_the_bound_is_for_all_partitions_of_a_resource_manager() -> None:
 
 
 def test_v8_bytes_are_bounded_however_long_the_texts_of_a_request_are() -> None:
-    script = cluster(check=False, keep_rejected_bytes=100_000)
+    bounds = MessageBounds(text=200_000)
+    script = cluster(check=False, keep_rejected_bytes=100_000, bounds=bounds)
     long = "x" * 100_000
     for number in range(50):
         script.app(f"{number}-{long}", f"root.{long}", user=long, tags={long: long})

@@ -188,7 +188,7 @@ def test_the_largest_quantities_of_the_protocol() -> None:
 
 def test_sums_beyond_64_bits() -> None:
     script = Script()
-    submit(script, "app", "a", gang={"vcore": MOST, "memory": MOST}, repeat=2**31 - 1, vcore=MOST)
+    submit(script, "app", "a", repeat=2**31 - 1, vcore=MOST)
     partition = script.scheduler.partition()
     assert partition.root.pending[partition.registry.index["vcore"]] == (2**31 - 1) * MOST
     explanation = script.scheduler.explain("app", "a")
@@ -242,7 +242,7 @@ ODD = [
     "a/b|c,d",
     "..",
     "💥",
-    "x" * 10_000,
+    "x" * 2_000,
     "\x00",
     "' OR 1=1",
     "-0",

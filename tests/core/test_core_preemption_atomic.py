@@ -142,7 +142,7 @@ def test_g3_members_of_several_sizes(sizes: dict[str, int], victims: int) -> Non
         (
             {"vcore": 4},
             ATOMIC,
-            "root.high would be vcore=1 above what is guaranteed to it with all members, "
+            "root.high would be 1m CPU above what is guaranteed to it with all members, "
             "so the gang may not preempt (5.9)",
         ),
     ],

@@ -92,6 +92,7 @@ async def test_k16_with_a_leader_elsewhere_the_shim_stands_by_once_its_caches_ar
 
 def test_k16_the_probe_takes_a_process_that_stands_by_as_ready_and_names_the_leader() -> None:
     part = KubernetesPart.__new__(KubernetesPart)
+    part._service = None
     part.shim = SimpleNamespace(health=lambda: health_of(**STANDS_BY))
     assert (part._not_ready(), part._standby()) == ("", "one leads, this process stands by")
     part.shim = SimpleNamespace(health=lambda: health_of(**STANDS_BY | {"rival": ""}))
