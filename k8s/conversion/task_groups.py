@@ -111,7 +111,7 @@ class _BeyondBound(Exception):
 
 _NO_GANG: Final = TaskGroups()
 #: by definition, policy and the bounds under which they were read
-_parsed: Final[WeightedCache[tuple[str, str, int, int, int], TaskGroups]] = WeightedCache()
+_parsed: Final[WeightedCache[tuple[str, str, int, int, int, int], TaskGroups]] = WeightedCache()
 
 
 def read(pod: Pod, settings: Settings) -> TaskGroups:

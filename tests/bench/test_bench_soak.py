@@ -11,7 +11,8 @@ from bench._kubernetes.soaked import Sample, Soaked
 #: what may be left when all has ended, and is bounded: records of ended applications and of their users, and memory
 #: for equal ones
 BOUNDED = {
-    "cache.tentative", "core.ended", "core.former_users", "core.serials", "core.shapes", "templates.templates", "templates.unused",
+    "cache.tentative", "core.ended", "core.former_users", "core.serials", "core.shapes", "templates.templates",
+    "templates.unused",
 }  # fmt: skip
 
 
