@@ -121,6 +121,7 @@ class Ledger:
     def regained(self) -> None:
         """The ledger got resources back: unblock the shapes that may have room now."""
         for shape in [shape for shape in self.short_of if self.has_room(shape)]:
+            self.queue.partition.waiting.reopened[self, shape] = None
             self.forget(shape)
         if self.gated:
             gangs = list(self.gated)
@@ -152,6 +153,8 @@ class Ledger:
             if (changes := self.queue.partition.quota_changes) is not None:
                 changes.ledgers[self] = None
             stopped, self.shut = self.shut, {}
+            if stopped:
+                self.queue.partition.waiting.reopened[self, None] = None
             for level in stopped:
                 level.unblock(EVERY_BIT)
             self.queue.partition.waiting.retry_short_of_quota()

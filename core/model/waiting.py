@@ -39,6 +39,7 @@ class Waiting:
         "give_up_timer",
         "interrupted",
         "outgrown",
+        "reopened",
         "retries",
         "short_ledgers",
         "short_of_members",
@@ -81,6 +82,9 @@ class Waiting:
         self.arrivals = 0
         #: the last round without a decision tried all asks with a lower number
         self.exhausted_at = 0
+        #: what stopped asks, and has room again since the last round that tried all asks: limits by the shape,
+        #: or by ``None`` their number of applications
+        self.reopened: dict[tuple[Ledger, Shape | None], None] = {}
         #: the last call for decisions stopped at its limit; more decisions may be possible
         self.interrupted = False
         #: some asks may not have been tried by any round yet
@@ -92,6 +96,12 @@ class Waiting:
     def epoch(self) -> int:
         """Grows with every change that may make a failed attempt worth another try."""
         return self.demand_epoch + self.allocation_epoch
+
+    def exhausted(self) -> None:
+        """A round has tried all asks and decided nothing."""
+        self.exhausted_at = self.arrivals
+        if self.reopened:
+            self.reopened.clear()
 
     def add(self, ask: Ask) -> None:
         """The ask waits to be allocated."""

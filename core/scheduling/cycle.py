@@ -61,7 +61,7 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
         return False
     if not partition.nodes:
         if partition.rm.all_states:  # it may add the first nodes for them (X43)
-            waiting.exhausted_at = waiting.arrivals
+            waiting.exhausted()
         return False
     if not (
         partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
@@ -70,7 +70,7 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
     ):  # nothing waits that could be served: most calls end here
         if waiting.backs_off:
             backoff.start_after_round(kernel, partition)
-        waiting.exhausted_at = waiting.arrivals
+        waiting.exhausted()
         return False
     round_ = Round(kernel, partition)
     too_many_pending = False
@@ -92,7 +92,7 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
     if round_.attempts is not None and max(round_.attempts.values()) > preemption_queue.ATTEMPTS:
         return True
     if not too_many_pending:
-        waiting.exhausted_at = waiting.arrivals
+        waiting.exhausted()
     return False
 
 

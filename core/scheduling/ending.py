@@ -163,7 +163,8 @@ def _wait_or_run(kernel: Kernel, app: Application, mattered: bool) -> None:
 
 
 def _complete(kernel: Kernel, app: Application, mattered: bool) -> None:
-    if app.completing and not app.placeholders:
+    """2.1: the last placeholder ends the wait, whoever released it."""
+    if (app.completing or mattered) and not app.placeholders:
         kernel.fire(APPLICATION, app, application_fsm.COMPLETE)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.amounts import amount
-from quadriga.core.model.gang import NODES, QUOTA
+from quadriga.core.model.gang import NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.shapes import Shape
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
@@ -80,24 +80,26 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
 
 
 def brief(ask: Ask, now: int) -> str:
-    """The verdict without the nodes: what the ask waits for, in one sentence, for a list of many.
-
-    The nodes are not looked at one by one, so it does not say which of them comes nearest.
-    """
-    if ask.app.partition.nodes and awaits_victims(ask):
+    """What the ask waits for, in one sentence, for a list of many: its verdict without the details of nodes,
+    which are not looked at one by one."""
+    if awaits_victims(ask):
         return _VICTIMS
     members = _members(ask)
     for check in _before_nodes(ask, members, now):
         if not check.passed:
             return _sentence(check)
-    if members and ask.app.gang.lacks:
-        return _sentence(next(iter(of_members(ask.app, members))))
-    partition, group = ask.app.partition, ask.group
-    if ask in partition.waiting.deferred_asks:
+    own, partition, group = ask.app.gang, ask.app.partition, ask.group
+    if members and own.lacks == NODES:
+        return "Nodes have no room for all members of the gang, which are placed together or not at all."
+    if (members and own.lacks == PREDICATES) or ask in partition.waiting.deferred_asks:
         return "The resource manager has refused it on every node with room."
-    if group is None or group.shape.allocate & partition.node_index.feasible:
-        return _NEXT
-    return "No node has room for it."
+    if (
+        not members
+        and group is not None
+        and not group.shape.allocate & partition.node_index.feasible
+    ):
+        return "No node has room for it."
+    return "Nothing is in its way but its turn."
 
 
 def _members(ask: Ask) -> list[AskGroup]:

@@ -105,6 +105,7 @@ def rebind(partition: Partition) -> None:
         account.ledgers.clear()
         account.applications.clear()
     partition.waiting.short_ledgers.clear()
+    partition.waiting.exhausted_at = 0  # no round has tried an ask under the new limits
     used = {app: app.group_account for app in apps if any(app.max_allocated)}
     partition.groups = {group.name: group for group in used.values() if group is not None}
     for app in apps:

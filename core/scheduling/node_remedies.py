@@ -66,13 +66,52 @@ def node_change(
     words = partition.registry.words
     if not number and not any(short):
         return None
-    if number == 1 and not members:
-        more = _more_on_a_node(ask, parts[0][0], nodes, accepts, rivals, demand)
-        if more is not None:
-            return more
+    if number and not members:
+        one = _one_node(ask, parts[0][0], nodes, accepts, number, rivals)
+        if isinstance(one, str):
+            return one
+        if one is not None:
+            number, size = 1, one
     if number <= 1:
         return f"add a node with {words(size)}{condition}"
     return f"add {number} nodes with {words(size)} each{condition}"
+
+
+def _one_node(
+    ask: Ask,
+    shape: Shape,
+    nodes: list[Node],
+    accepts: Callable[[Node], bool],
+    number: int,
+    rivals: Rivals,
+) -> str | Totals | None:
+    """More room on one node, or the size of one new node, for the ask and all rivals, if these ask for less
+    than it."""
+    partition = ask.app.partition
+    first = amounts(rivals.all, len(partition.registry))
+    if any(first[at] > value for at, value in shape.need):
+        return None
+    short = _short_of_capacity(partition, dict(shape.need), rivals.all)
+    size = [0] * len(first)
+    for at, value in shape.need:
+        size[at] = max(value + first[at], short[at])
+    nearest = _nearest(shape, nodes, accepts) if number == 1 else None
+    if nearest is None:
+        return size
+    more = [0] * len(first)
+    for at, value in shape.need:
+        more[at] = max(0, value + first[at] - nearest.available[at], short[at])
+    return f"{partition.registry.words(more)} more free on node {nearest.node_id}"
+
+
+def _nearest(shape: Shape, nodes: list[Node], accepts: Callable[[Node], bool]) -> Node | None:
+    """The node that lacks the smallest share of what the ask needs."""
+
+    def distance(node: Node) -> tuple[float, str]:
+        return max((v - node.available[at]) / v for at, v in shape.need), node.node_id
+
+    able = sorted((node for node in nodes if shape.fits(node.total)), key=distance)
+    return next((node for node in able[:_MOST_ASKED] if accepts(node)), None)
 
 
 def _nodes_for(ask: Ask, shape: Shape, whole: bool, now: int) -> list[Node]:
@@ -165,12 +204,14 @@ def _missing_of_shape(
         taken += each.number * covered
     room: list[int] = []
     short = wanted + taken
+    sums = amounts(rivals, len(nodes[0].available)) if nodes else []
     for node in nodes:
         number = room_for(shape, node.available) if shape.need else wanted
         if number and accepts(node):
             room.append(number)
             short -= number
-            if short <= 0:
+            free = node.available
+            if short <= 0 or all(free[at] >= value * wanted + sums[at] for at, value in shape.need):
                 return 0
     room.sort()
     left = room[: len(room) - first] if first < len(room) else []
@@ -188,36 +229,6 @@ def _new_nodes(partition: Partition, number: int, size: Totals) -> list[Node]:
         partition.node_index.weigh(node)
         found.append(node)
     return found
-
-
-def _more_on_a_node(
-    ask: Ask,
-    shape: Shape,
-    nodes: list[Node],
-    accepts: Callable[[Node], bool],
-    rivals: Rivals,
-    demand: dict[int, int],
-) -> str | None:
-    """The node that lacks the smallest share of what the ask needs, and what it lacks, if no rival could
-    take it."""
-    partition = ask.app.partition
-
-    def distance(node: Node) -> tuple[float, str]:
-        return max((v - node.available[at]) / v for at, v in shape.need), node.node_id
-
-    if any(each.fits for each in rivals.all):
-        return None
-    able = sorted((node for node in nodes if shape.fits(node.total)), key=distance)
-    nearest = next((node for node in able[:_MOST_ASKED] if accepts(node)), None)
-    if nearest is None:
-        return None
-    short = _short_of_capacity(partition, demand, ())
-    for at, value in shape.need:
-        short[at] = max(short[at], value - nearest.available[at], 0)
-    room = [free + more for free, more in zip(nearest.available, short, strict=True)]
-    if any(each.shape.fits(room) for each in rivals.all):
-        return None
-    return f"{partition.registry.words(short)} more free on node {nearest.node_id}"
 
 
 def _on_required_node(ask: Ask, shape: Shape, rivals: Rivals) -> str | None:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quadriga.core.scheduling.gang import gate
 from quadriga.core.scheduling.node_remedies import node_change
-from quadriga.core.scheduling.rivals import Rivals, needs_a_slot, rivals_of
+from quadriga.core.scheduling.rivals import (
+    NODES,
+    Rivals,
+    limit_key,
+    needs_a_slot,
+    quota_key,
+    rivals_of,
+    slots_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.shapes import Shape
+    from quadriga.core.scheduling.rivals import Key
 
 __all__ = ["Change", "Changes", "changes_for", "whose"]
 
@@ -32,6 +41,7 @@ class Change(NamedTuple):
     about: str
     subject: str
     text: str
+    key: Key
 
 
 class Changes(NamedTuple):
@@ -57,12 +67,18 @@ def changes_for(
     is one of them. ``accepts`` says whether the predicates may accept a node, and ``condition`` what they
     demand of a new one."""
     rivals = rivals_of(ask, members)
-    alone = _changes(now, ask, members, shape, accepts, condition, Rivals(()))
-    if not rivals.all or not rivals.complete:
-        return Changes(alone, len(alone), rivals.complete)
-    found = _changes(now, ask, members, shape, accepts, condition, rivals)
-    others = "" if found == alone else rivals.text
-    return Changes(found, len(alone), others=others)
+    alone = found = _changes(now, ask, members, shape, accepts, condition, Rivals(()))
+    if not rivals.complete:
+        return Changes(alone, len(alone), False)
+    able, changed = Rivals(()), {each.key for each in alone}
+    while True:  # a further change lets more of them start
+        more = rivals.if_changed(changed)
+        if len(more.all) == len(able.all):
+            break
+        able = more
+        found = _changes(now, ask, members, shape, accepts, condition, able)
+        changed.update(each.key for each in found)
+    return Changes(found, len(alone), others="" if found == alone else able.text)
 
 
 def _changes(
@@ -82,7 +98,7 @@ def _changes(
     found = [*_slots(ask.app, rivals), *_quotas(ask, members, demand, rivals)]
     nodes = node_change(now, ask, parts, list(members), demand, rivals, accepts, condition)
     if nodes is not None:
-        found.append(Change("nodes", "", nodes))
+        found.append(Change("nodes", "", nodes, NODES))
     return found
 
 
@@ -95,7 +111,7 @@ def _slots(app: Application, rivals: Rivals) -> Iterator[Change]:
             most = queue.running + len(queue.admitted) + rivals.entering(queue) + 1
             if most > queue.max_applications:
                 text = f"raise maxapplications of {queue.path} to {most}"
-                yield Change("maxapplications", f"queue {queue.path}", text)
+                yield Change("maxapplications", f"queue {queue.path}", text, slots_key(queue))
     if app.counted:
         return
     for ledger in app.limiting:
@@ -103,7 +119,9 @@ def _slots(app: Application, rivals: Rivals) -> Iterator[Change]:
             most = len(ledger.running) + rivals.starting(ledger) + 1
             if most > ledger.max_applications:
                 text = f"raise maxapplications of {whose(ledger)} to {most}"
-                yield Change("limit of applications", whose(ledger), text)
+                yield Change(
+                    "limit of applications", whose(ledger), text, limit_key(ledger, "slots")
+                )
 
 
 def _quotas(
@@ -123,7 +141,7 @@ def _quotas(
                     lacks[at] = max(0, demand[at] + first[at] - (limit - ledger.usage[at]))
             if any(lacks):
                 text = f"raise the limit of {whose(ledger)} by {partition.registry.words(lacks)}"
-                yield Change("limit", whose(ledger), text)
+                yield Change("limit", whose(ledger), text, limit_key(ledger))
     for queue in app.queue.lineage[:-1]:
         if queue.limits:
             first = rivals.below(queue, types)
@@ -140,7 +158,7 @@ def _quotas(
                     lacks[at] = max(lacks[at], whole[at] + first[at] - (left - kept))
             if any(lacks):
                 text = f"raise the max of {queue.path} by {partition.registry.words(lacks)}"
-                yield Change("quota", f"queue {queue.path}", text)
+                yield Change("quota", f"queue {queue.path}", text, quota_key(queue))
 
 
 def whose(ledger: Ledger) -> str:

@@ -1,43 +1,80 @@
 """Rivals of an ask: the other asks that may be served before it, as far as an explanation has to know.
 
-A change that makes room for an ask makes it start only if no rival takes the room. Which asks come first
-is certain within an application, and between the applications of one leaf that is not in fair order.
-Elsewhere shares decide, which every allocation changes, so all asks that could start count as rivals.
+A change that makes room for an ask makes it start only if no rival takes the room. A rival is one only if
+the change lets it start as well: what else is in its way stays there. Which asks come first is certain
+within an application, and between the applications of one leaf that is not in fair order. Elsewhere shares
+decide, which every allocation changes, so all asks count that may start.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quadriga.core.model.gang import LIMIT, QUOTA
+from quadriga.core.model.gang import NODES as LACKS_NODES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.shapes import Shape
 from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.queue import Queue
 
-__all__ = ["Rival", "Rivals", "amounts", "is_same_limit", "needs_a_slot", "rivals_of"]
+__all__ = [
+    "NODES",
+    "Key",
+    "Rival",
+    "Rivals",
+    "amounts",
+    "limit_key",
+    "needs_a_slot",
+    "quota_key",
+    "rivals_of",
+    "slots_key",
+]
 
 #: at most this many applications with pending asks are looked at, so that an explanation stays short
 _MOST: Final = 2_000
 
 
+#: what a change can change: ``NODES``, or the quota of a queue, the slots under its maxapplications, or
+#: either of a limit
+Key = tuple[str, object]
+
+NODES: Final[Key] = ("nodes", "")
+
+
+def quota_key(queue: Queue) -> Key:
+    """The max of a queue; that of root is what all nodes have."""
+    return ("quota", queue.path) if queue.parent is not None else NODES
+
+
+def slots_key(queue: Queue) -> Key:
+    return "slots", queue.path
+
+
+def limit_key(ledger: Ledger, what: str = "limit") -> Key:
+    """The limit of a ledger, which other ledgers may have as well; ``what`` is "limit" or "slots"."""
+    return what, id(ledger.limit)
+
+
 class Rival(NamedTuple):
     """Asks of one application and one shape, and the number of allocations that they wait for.
 
-    ``fits``: some node may have room for them now.
+    ``fits``: some node may have room for them now. Each of ``obstacles`` keeps them from starting until one
+    of the things in it is changed.
     """
 
     app: Application
     shape: Shape
     number: int
     fits: bool
+    obstacles: tuple[frozenset[Key], ...] = ()
 
 
 class Rivals(NamedTuple):
@@ -50,6 +87,11 @@ class Rivals(NamedTuple):
     def text(self) -> str:
         number = sum(each.number for each in self.all)
         return f"{number} other {'ask' if number == 1 else 'asks'} that may be served before it"
+
+    def if_changed(self, changed: set[Key]) -> Rivals:
+        """Those that may start after a change of all this."""
+        able = [r for r in self.all if all(not each.isdisjoint(changed) for each in r.obstacles)]
+        return Rivals(able, self.complete)
 
     def below(self, queue: Queue, types: int) -> list[int]:
         """What the rivals in this queue ask for, by type. A gang whose quota is reserved when it starts
@@ -98,11 +140,6 @@ def needs_a_slot(app: Application) -> bool:
     )
 
 
-def is_same_limit(ledger: Ledger, app: Application) -> bool:
-    """Whether a change of one of the application's limits changes this one as well."""
-    return any(ledger is own or ledger.limit is own.limit for own in app.limiting)
-
-
 def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
     """The rivals of an ask, or of the ``members`` of its gang, which are placed together."""
     own, partition = ask.app, ask.app.partition
@@ -118,7 +155,7 @@ def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
         if app.state not in application_fsm.SERVED or app.backoff_until:
             continue
         for group in app.groups.values():
-            if group in members or not _may_start(app, group, own):
+            if group in members or not _is_served(app, group):
                 continue
             if app is own:
                 number = _in_own_application(group, ask, priority, bool(members))
@@ -126,7 +163,8 @@ def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
                 number = _in_other_application(group, own, priority)
             if number:
                 fits = bool(group.shape.allocate & partition.node_index.feasible)
-                found.append(Rival(app, group.shape, number, fits))
+                obstacles = tuple(_obstacles(app, group, fits))
+                found.append(Rival(app, group.shape, number, fits, obstacles))
     waiting = partition.waiting
     others = [(other, other.pending) for other in waiting.deferred_asks if other is not ask]
     others += [(allocation.ask, 1) for allocation in waiting.stranded]
@@ -159,27 +197,35 @@ def _in_other_application(group: AskGroup, own: Application, priority: int) -> i
     return group.pending
 
 
-def _may_start(app: Application, group: AskGroup, own: Application) -> bool:
-    """Whether an ask of the group could start if what the application ``own`` lacks had room."""
-    gang, shape = app.gang, group.shape
+def _is_served(app: Application, group: AskGroup) -> bool:
+    """Whether asks of the group are tried, and need room."""
+    gang = app.gang
     if group.kind.placeholder or gang.over:
-        if gang.starts_whole(group) and not gang.has_all_asks:
-            return False
-    elif app.holding:
+        return gang.has_all_asks or not gang.starts_whole(group)
+    if app.holding:
         return False
-    else:
-        task_group = gang.task_groups.get(group.kind.task_group)
-        if task_group is not None and task_group.can_replace and not group.outgrown:
-            return False  # it takes the room of a placeholder
+    task_group = gang.task_groups.get(group.kind.task_group)
+    # else it takes the room of a placeholder
+    return task_group is None or not task_group.can_replace or group.outgrown
+
+
+def _obstacles(app: Application, group: AskGroup, fits: bool) -> Iterator[frozenset[Key]]:
+    """Yield what is in the way of the asks, each as the changes of which one may remove it."""
+    gang, shape, queues = app.gang, group.shape, app.queue.lineage
+    if gang.lacks == QUOTA:
+        yield frozenset([quota_key(queue) for queue in queues[:-1]])
+    elif gang.lacks == LIMIT:
+        yield frozenset([limit_key(ledger) for ledger in app.limiting])
+    elif gang.lacks == LACKS_NODES or not fits:
+        yield frozenset([NODES])
     slot = needs_a_slot(app)
-    for queue in app.queue.lineage:
-        if queue not in own.queue.lineage:
-            if queue.limits and not queue.has_room(shape):
-                return False
-            if slot and not queue.admits():
-                return False
+    for queue in queues:
+        if queue.limits and not queue.has_room(shape):
+            yield frozenset([quota_key(queue)])
+        if slot and not queue.admits():
+            yield frozenset([slots_key(queue)])
     for ledger in app.limiting:
-        if not is_same_limit(ledger, own):
-            if ledger.is_short(shape) or not (app.counted or ledger.admits()):
-                return False
-    return True
+        if ledger.is_short(shape):
+            yield frozenset([limit_key(ledger)])
+        if not (app.counted or ledger.admits()):
+            yield frozenset([limit_key(ledger, "slots")])

@@ -245,6 +245,17 @@ def _tried(app: Application) -> dict[AskGroup, None]:
     ]
     if any(group.kind.placeholder for group in waiting) and gang.gate(app) is not None:
         waiting = [group for group in waiting if not group.kind.placeholder]
+    if reopened := app.partition.waiting.reopened:
+        # a limit stopped them until now, so they have not been tried with nodes
+        waiting = [
+            group
+            for group in waiting
+            if not any(
+                (ledger, group.shape) in reopened
+                or (not app.counted and (ledger, None) in reopened)
+                for ledger in app.limiting
+            )
+        ]
     return dict.fromkeys(waiting)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.views.objects import AskLogEntry, AskObject
 
-__all__ = ["AskSnapshot", "ask_objects", "obstacle", "snapshot_asks"]
+__all__ = ["AskSnapshot", "ask_objects", "snapshot_asks"]
 
 
 #: the ask; its tags, resources, priority and creation time; the number pending; why it waits; whether it
@@ -88,11 +88,6 @@ def _entry(message: str, now: int) -> AskLogEntry:
     return {"message": message, "lastOccurrence": now, "count": 1}
 
 
-def obstacle(ask: Ask, now: int) -> str:
-    """The first reason why the ask waits, as far as the scheduler knows it; else an empty text."""
-    return next(_obstacles(ask, now), "")
-
-
 def _was_tried(ask: Ask) -> bool:
     """Whether some round found no node for the ask, or for an ask of the same shape. An ask that a
     user's limit stops was not tried (5.6)."""
@@ -139,8 +134,11 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
         yield "Too many applications of the queue are running"
     if limits.short(app, shape) is not None:
         yield "Not enough user quota"
-    if any(queue.limits and not queue.has_room(shape) for queue in app.queue.lineage):
+    *queues, root = app.queue.lineage
+    if any(queue.limits and not queue.has_room(shape) for queue in queues):
         yield "Not enough queue quota"
+    elif root.limits and not root.has_room(shape):  # its quota is what all nodes have
+        yield "The cluster is full"
     elif ask in partition.waiting.deferred_asks:
         yield "Predicate failed on every node"
     elif waits is not None and not shape.allocate & partition.node_index.feasible:

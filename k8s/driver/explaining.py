@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from quadriga.core.driver.service import SchedulerService
@@ -27,7 +27,15 @@ _CHUNK: Final = 100
 _GROUPS: Final = 6
 #: checks of the core that are about nodes
 _SIZES, _PREDICATES = "node sizes", "predicates"
+#: the check of the core that names the changes which are needed together
+_TOGETHER: Final = "together"
 _ABOUT_NODES: Final = frozenset({"nodes", _SIZES, _PREDICATES})
+
+#: a change of a node that has a name, in a remedy or among the changes that are needed together
+_ON_A_NODE: Final = re.compile(r"(^|[:;] )[^:;]+ more free on node ([^\s;]+)")
+_ANOTHER_NODE: Final = "another node with room for the pod that its constraints allow"
+#: what a new node has to meet, as the core says it and as users of Kubernetes read it
+_CONDITIONS: Final = ("that the predicates accept", "that the pod's constraints allow")
 
 _ROOT: Final = "queue root"
 
@@ -42,8 +50,10 @@ class CoreSays:
     verdict: str
     #: texts of failed checks about nodes; empty if something else comes first
     nodes: tuple[str, ...] = ()
-    #: the smallest change that would help, if there is one
+    #: the change that alone is enough, if there is one
     remedy: str = ""
+    #: the changes that are needed together, as a sentence, if no single one is enough
+    together: str = ""
     #: quotas, limits or a gang keep it waiting: nodes are not what it waits for
     held: bool = False
 
@@ -102,12 +112,13 @@ def _says(verdict: str, failing: Sequence[Failing]) -> CoreSays:
     # root has as much as all nodes together: the nodes say more about that
     beyond_root = [each for each in failing if each.subject != _ROOT] or failing
     first = beyond_root[0]
+    together = next((each.text for each in failing if each.about == _TOGETHER), "")
     hopeless = any(each.about == _SIZES for each in failing)
     if first.about not in _ABOUT_NODES and not hopeless:
-        return CoreSays(first.verdict or verdict, (), _remedy(beyond_root), True)
+        return CoreSays(first.verdict or verdict, (), _remedy(failing), together, True)
     told = [each for each in failing if each.about in _ABOUT_NODES]
     nodes = tuple(each.text for each in told if each.about != _PREDICATES)
-    return CoreSays(verdict, nodes, _remedy(told))
+    return CoreSays(verdict, nodes, _remedy(failing), together)
 
 
 def _remedy(checks: Sequence[Failing]) -> str:
@@ -170,7 +181,18 @@ class Explainer:
                     if reasons:
                         refused[reasons[0]] += 1
                 await asyncio.sleep(0)
+        remedy, together = (self._heeding(key, each) for each in (says.remedy, says.together))
+        says = replace(says, remedy=remedy, together=together)
         return text_of(says, len(names), refused)
+
+    def _heeding(self, key: str, text: str) -> str:
+        """A change as the constraints of the pod allow it: more room on a node that they refuse is of no
+        use."""
+
+        def instead(match: re.Match[str]) -> str:
+            return f"{match[1]}{_ANOTHER_NODE}" if self._refusals(key, match[2]) else match[0]
+
+        return _ON_A_NODE.sub(instead, text).replace(*_CONDITIONS)
 
 
 def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
@@ -185,6 +207,8 @@ def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
         parts = [f"0 of {nodes} {_s(nodes, 'node')}: {told}{more}."]
     if says.remedy:
         parts.append(f"Smallest change: {without_codes(says.remedy)}.")
+    elif says.together:
+        parts.append(f"{says.together[:1].upper()}{without_codes(says.together[1:])}.")
     return " ".join(parts) or "It is next in its queue."
 
 

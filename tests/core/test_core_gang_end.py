@@ -480,3 +480,17 @@ def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> No
     script.advance(1)
     with pytest.raises(KeyError):
         state(script)
+
+
+def test_2_1_the_last_placeholder_completes_an_application_that_waits(script: Script) -> None:
+    """Whoever releases it, and at once: the 30 s of Waiting are for applications without placeholders."""
+    running_gang(script)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.confirm()
+    script.release("g", "real-0")
+    assert state(script) == "Waiting"
+    placeholder = next(iter(script.scheduler.application("g").placeholders))
+    script.release("g", placeholder)
+    assert state(script) == "Completed"
+    assert nothing_is_left(script)

@@ -143,7 +143,37 @@ def test_k156_a_pod_that_constraints_keep_from_the_nodes_with_room(
     assert text == (
         "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks 3 GiB memory);"
         f" 2 {tainted}; 1 {other}."
-        " Smallest change: 3 GiB memory more free on node n3."
+        " Smallest change: another node with room for the pod that its constraints allow."
+    )
+
+
+@pytest.mark.parametrize(
+    ("refused", "change"),
+    [
+        ({}, "3 GiB memory more free on node n3"),
+        ({"n1": ["taint"]}, "3 GiB memory more free on node n3"),
+        ({"n3": ["taint"]}, "another node with room for the pod that its constraints allow"),
+    ],
+)
+def test_q15_the_smallest_change_heeds_what_refuses_the_pod(
+    service: SchedulerService, core_of: Cores, refused: dict[str, list[str]], change: str
+) -> None:
+    ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)
+    ask(service, "wide", vcore=100, memory=3 * GIB)
+    text = explained(core_of(service), "app-wide", refused)
+    assert text is not None
+    assert text.endswith(f" Smallest change: {change}.")
+
+
+def test_q15_changes_that_are_needed_together_are_told_together(
+    service: SchedulerService, core_of: Cores
+) -> None:
+    ask(service, "small", vcore=2000, memory=9 * GIB)
+    assert explained(core_of(service), "app-small") == (
+        "0 of 3 nodes: no node is large enough for 2 CPU and 9 GiB memory: 3 nodes, at most 4 CPU and "
+        "3 GiB memory among them, and none has all of it. No single change is enough, all of these are "
+        "needed: raise the max of root.small by 1 CPU; "
+        "add a node with 2 CPU and 9 GiB memory that the pod's constraints allow."
     )
 
 

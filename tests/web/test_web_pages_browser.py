@@ -268,7 +268,9 @@ def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
     assert failing.count() == 2
     text = " ".join(failing.first.inner_text().split())
     assert "asks for 14 GiB memory, 8 GiB is left of 16 GiB" in text
-    assert "Smallest change: 6 GiB memory more for user ada" in text
+    assert (
+        "Smallest change: raise the limit of user ada in root.research.notebooks (limit *)" in text
+    )
     assert "3 min" not in text
     shot(page, "application why")
 

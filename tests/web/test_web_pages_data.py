@@ -362,9 +362,12 @@ async def test_idle_applications_want_nothing() -> None:
 
 async def test_lists_have_the_reason_and_the_time_in_state(get: Get) -> None:
     rows = {row["id"]: row for row in (await get("applications", limit=200))["rows"]}
-    assert rows["notebook-0"]["reason"] == "Not enough user quota"
-    assert rows["train-sun"]["reason"] == "Not enough queue quota for the whole gang"
-    assert rows["dunning"]["reason"] == "Too many applications of the queue are running"
+    assert rows["notebook-0"]["reason"] == (
+        "The limit of user ada in root.research.notebooks (limit *) has 8 GiB memory left, "
+        "and it asks for 14 GiB memory."
+    )
+    assert rows["train-sun"]["reason"].startswith("The whole gang has to fit before it starts: ")
+    assert rows["dunning"]["reason"] == "Queue root.production.billing runs 1 of 1 applications."
     assert rows["nightly-2"]["reason"] == "removed by the resource manager"
     assert rows["lost"]["reason"].startswith("failed to place application lost")
     assert rows["web-shop"]["reason"] == ""
@@ -431,6 +434,14 @@ async def test_why_an_ask_waits_is_the_checks_of_a_decision(
     found = await get("waits", id=app)
     failing = [check for check in found["checks"] if not check["passed"]]
     assert any(check["about"] == about and text in check["text"] for check in failing)
+
+
+async def test_q15_every_pending_application_has_its_reason_as_its_page_has(get: Get) -> None:
+    rows = (await get("applications", state="pending", limit=200))["rows"]
+    assert len(rows) > 5
+    for row in rows:
+        assert row["reason"]
+        assert (await get("application", id=row["id"]))["row"]["reason"] == row["reason"]
 
 
 async def test_checks_of_quotas_have_their_numbers_and_others_the_remedy(get: Get) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
-from quadriga.core.views.asks import obstacle
+from quadriga.core.scheduling.explain import brief
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as application_fsm
@@ -164,11 +164,12 @@ def _since(app: Known) -> int:
 
 
 def _reason(app: Application, now: int) -> str:
-    """The reason of the application's last transition, or what its oldest ask lacks."""
+    """The reason of the application's last transition, or what its oldest ask waits for. The
+    page of the application has the same, and every check of that ask besides."""
     if app.reason:
         return in_words(app.reason)
     if app.asks:
-        return obstacle(min(app.asks.values(), key=lambda ask: ask.seq), now)
+        return brief(min(app.asks.values(), key=lambda ask: ask.seq), now)
     return ""
 
 

@@ -100,7 +100,7 @@ function why(app, waits, context) {
       h("div", { class: "told" }, ...result(check))))));
 }
 
-/** The result of a check: its text, the usage, and the smallest change with which it would pass. */
+/** The result of a check: its text, the usage, and the change that alone makes the ask start, if there is one. */
 function result(check) {
   if (check.numbers.kept !== undefined) return gangResult(check);
   if (!check.type) return [linked(check), remedy(check.remedy && plain(check.remedy))];
@@ -108,7 +108,7 @@ function result(check) {
   return [
     h("span", {}, `${check.subject}: asks for ${called(check.type, asked)}, ${headroom > 0 ? amount(check.type, headroom) : "nothing"} is left of ${amount(check.type, limit)}`),
     check.passed ? null : bar({ type: check.type, used, max: limit, pending: asked }),
-    remedy(check.passed ? "" : `${called(check.type, asked - headroom)} more ${check.about === "limit" ? "for" : "in"} ${check.subject}`),
+    remedy(check.remedy),
   ];
 }
 
@@ -122,7 +122,7 @@ function gangResult(check) {
       check.holders.map((each) => [`, ${amount(check.type, each.amount)} kept for the gang `, to("application", { id: each.application }, each.application)]),
       kept > named ? `, ${amount(check.type, kept - named)} kept for ${number(check.held - check.holders.length)} other gangs` : ""),
     bar({ type: check.type, used: used + kept, max: limit, pending: asked }),
-    remedy(`${called(check.type, asked - headroom)} more in ${check.subject}`),
+    remedy(check.remedy),
   ];
 }
 
