@@ -141,7 +141,7 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     assert dict(gate.numbers) == sums
     assert [(each.application, each.amount) for each in gate.holders] == [("app-7", 6_000)]
     assert gate.remedy == ""  # there is no node for it either
-    assert found.together == ("raise the max of root.q by 10 CPU", "4 CPU more free on node n1")
+    assert found.together == ("raise the max of root.q by 10 CPU", "add a node with 4 CPU")
     quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
     assert dict(quota.numbers)["headroom"] == 10_000  # what is kept for gangs bounds gangs only
     assert found.verdict == (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import gang, launch, member, queues, running_gang
+from core_world import gang, launch, member, queues, running_gang, state
 
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -128,8 +128,12 @@ def test_x37_a_larger_member_that_is_taken_back_gives_its_room_back(script: Scri
     parked(script, 6, 20)
     script.release_ask("g", "real")
     assert allocated(script) == {"node": 6, "queue": 6, "user": 6}
+    queue = script.scheduler.application("g").queue
     script.confirm()
-    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    assert state(script) == "Completed"
+    assert not any(script.scheduler.partition().nodes["n1"].allocated)
+    assert not any(queue.allocated)
+    assert not script.scheduler.partition().users
 
 
 @pytest.mark.parametrize("with_node", [False, True])
