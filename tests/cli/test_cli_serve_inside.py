@@ -236,8 +236,9 @@ def test_a_clients_clock_and_logs_for_programs(serving: Callable[..., Any], caps
     assert (code, capsys.readouterr().out) == (0, "")
     told = [json.loads(line) for line in log.splitlines()]
     assert {line["level"] for line in told} == {"info"}
-    assert any(line["message"].startswith("ready") for line in told)
-    assert told[0]["pid"] == os.getpid()
+    assert told[0]["message"].startswith("default queues: nodes are ordered by bestfit")
+    assert told[1]["message"].startswith("ready")
+    assert told[1]["pid"] == os.getpid()
 
 
 def test_a_web_ui_is_served_beside_rest_and_our_pages(

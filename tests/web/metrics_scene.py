@@ -55,7 +55,7 @@ Labels = frozenset[tuple[str, str]]
 def service_of(**options: Any) -> SchedulerService:
     """A service that does nothing by itself, at an instant that never changes."""
     return SchedulerService(
-        Options(journal_size=None, gang_admission="whole", **options),
+        Options(journal_size=None, gang_admission="whole", node_sort_policy="fair", **options),
         manual=True,
         clock=lambda: 1_700_000_000 * 10**9,
     )
