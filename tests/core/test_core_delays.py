@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.core.driver.service import SchedulerService, _described
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.work_queue import WorkItem, WorkQueue
 from quadriga.si import AllocationAsk, AllocationRequest, NodeInfo, NodeRequest
 
@@ -62,7 +62,7 @@ def test_q16_a_chunked_request_waits_until_its_last_chunk_is_taken() -> None:
 )
 def test_q16_the_watchdog_names_the_request_and_its_first_item(request_: Any, text: str) -> None:
     work = partial(list, request_) if request_ is not None else partial(list)
-    assert _described(WorkItem(work, Future(), "rm")) == text
+    assert described(WorkItem(work, Future(), "rm")) == text
 
 
 def test_q16_a_service_whose_owner_does_not_come_back_says_what_it_is_at() -> None:

@@ -14,7 +14,7 @@ def test_q15_what_is_said_to_help_helps(first: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 2000, 50))
+@pytest.mark.parametrize("first", range(1000, 1450, 50))
 def test_q15_a_thousand_remedies_are_true(first: int) -> None:
     """Each part has more than a hundred remedies of single asks and of gangs."""
     counts, false = count_claims(range(first, first + 50))

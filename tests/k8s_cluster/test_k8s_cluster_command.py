@@ -277,8 +277,9 @@ def test_k156_a_pod_that_waits_says_why(
         30,
     )
     assert [each["reason"] for each in held] == ["SchedulingSkipped"]
-    assert "vcore=3000 left, and it asks for vcore=5000." in held[0]["message"]
-    assert "Smallest change: 2000 more vcore in root.namespaces.team-a." in held[0]["message"]
+    assert "has 3 CPU left, and it asks for 5 CPU." in held[0]["message"]
+    change = "Smallest change: raise the max of root.namespaces.team-a by 2 CPU."
+    assert change in held[0]["message"]
 
     def told() -> Counter[tuple[str, str, str]]:
         return Counter(

@@ -85,7 +85,7 @@ def test_t1_t2_a_gang_and_a_job_on_hollow_nodes(
     present = pods.until(
         lambda present: len(in_phase(present, "Running")) == 35, namespace, seconds=60
     )
-    assert {each["spec"]["nodeName"] for each in present} == {
+    assert {each["spec"]["nodeName"] for each in present} <= {
         f"hollow-{index}" for index in range(COUNT)
     }
     scheduler.wait_books(admin)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fault_proxy import FaultProxy
-from manifests import pod
+from manifests import pod, queues
 from plain_client import History, Object, PlainClient
 from process_kubelet import ProcessKubelet, node
 from scheduler_process import Quadriga, is_ours, wait
@@ -113,6 +113,15 @@ class Stream:
             self.created += 1
 
 
+SPREAD = """
+partitions:
+  - name: default
+    nodesortpolicy: {type: fair}
+    placementrules: [{name: tag, value: namespace, create: true}]
+    queues: [{name: root, submitacl: "*"}]
+"""
+
+
 def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
     admin: PlainClient,
     pods: History,
@@ -121,6 +130,7 @@ def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
     quadriga: Schedulers,
     proxy: FaultProxy,
 ) -> None:
+    admin.create(queues(SPREAD))  # so that each node gets some of the load
     local = kubelet(*(node(name, cpu="8", pods="1000") for name in "abc"))
     scheduler = quadriga(server=proxy.url)
 

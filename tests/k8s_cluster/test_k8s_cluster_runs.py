@@ -104,7 +104,7 @@ def test_t1_a_job_of_a_hundred_runs_to_its_end(
         lambda present: {each["status"].get("phase") for each in present} == {"Succeeded"},
         namespace,
     )
-    assert {each["spec"]["nodeName"] for each in present} == {f"node-{index}" for index in range(5)}
+    assert {each["spec"]["nodeName"] for each in present} <= {f"node-{index}" for index in range(5)}
     ours.until(ours.is_idle, "no allocation is left")
     ours.until(lambda: ours.ended() == {"work": "Completed"}, "the application is completed")
     assert ours.applications() == {}
