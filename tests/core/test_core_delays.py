@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quadriga.core.driver.service import SchedulerService
-from quadriga.core.driver.work_queue import WorkItem, WorkQueue
+from quadriga.core.driver.work_queue import WorkItem, WorkQueue, described
 from quadriga.si import AllocationAsk, AllocationRequest, NodeInfo, NodeRequest
 
 SECOND = 1_000_000_000
