@@ -71,7 +71,8 @@ def test_what_the_image_starts_is_healthy_and_stops(image: Path, tmp_path: Path)
     ) as process:
         try:
             assert process.stderr is not None
-            assert json.loads(process.stderr.readline())["message"].startswith("ready")
+            messages = (json.loads(line)["message"] for line in process.stderr)
+            assert any(message.startswith("ready") for message in messages)
             port = json.loads(ports.read_text(encoding="utf-8"))["http"]
             check = shlex.join(json.loads(found["HEALTHCHECK"].partition("CMD ")[2]))
             check = check.replace(INSTALLED, str(image / INSTALLED.lstrip("/")))
