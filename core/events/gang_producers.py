@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
+from quadriga.core.model.shapes import needed_by
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
@@ -123,12 +124,7 @@ def _of_limit(app: Application, lacks: Sequence[tuple[Shape, int]]) -> _Wait:
 
 def _requested(app: Application) -> dict[int, int]:
     """What the outstanding members ask for together."""
-    amounts: dict[int, int] = {}
-    for group in app.gang.members:
-        pending = group.pending
-        for at, value in group.shape.need:
-            amounts[at] = amounts.get(at, 0) + value * pending
-    return amounts
+    return needed_by((group.shape, group.pending) for group in app.gang.members)
 
 
 def _of_predicates(app: Application, lacks: Sequence[tuple[Shape, int]]) -> _Wait:

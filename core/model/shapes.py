@@ -10,6 +10,7 @@ placed in one step.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from quadriga.core.model.resources import Vector
@@ -24,6 +25,7 @@ __all__ = [
     "Requirements",
     "Shape",
     "Shapes",
+    "needed_by",
 ]
 
 #: pairs (resource type, quantity) for the types of which more than zero is requested
@@ -200,3 +202,12 @@ class Shapes:
         del self.by_number[oldest.number]
         self._free.append(oldest.number)
         return oldest
+
+
+def needed_by(parts: Iterable[tuple[Shape, int]]) -> dict[int, int]:
+    """What so many asks of each shape need together, by type."""
+    amounts: dict[int, int] = {}
+    for shape, number in parts:
+        for at, value in shape.need:
+            amounts[at] = amounts.get(at, 0) + value * number
+    return amounts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model.amounts import amount
 from quadriga.core.model.gang import NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.shapes import Shape
+from quadriga.core.model.shapes import Shape, needed_by
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
@@ -120,12 +120,7 @@ def _demand(ask: Ask, members: Sequence[AskGroup]) -> dict[int, int]:
     """What the ask, or all members of its gang together, ask for by type."""
     if not members:
         return {at: value for at, value in enumerate(ask.kind.vector) if value > 0}
-    demand: dict[int, int] = {}
-    for group in members:
-        pending = group.pending
-        for at, value in group.shape.need:
-            demand[at] = demand.get(at, 0) + value * pending
-    return demand
+    return needed_by((group.shape, group.pending) for group in members)
 
 
 def _with_remedies(checks: list[Check], changes: Changes) -> tuple[list[Check], tuple[str, ...]]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
+from quadriga.core.model.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang_preemption, limits, reservation, short_gangs
 from quadriga.core.scheduling.gang_placing import place_members
@@ -130,12 +131,7 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
 
 def _demand_of(members: list[AskGroup]) -> dict[int, int]:
     """What all members together ask for, by type."""
-    demand: dict[int, int] = {}
-    for group in members:
-        pending = group.pending
-        for at, value in group.shape.need:
-            demand[at] = demand.get(at, 0) + value * pending
-    return demand
+    return needed_by((group.shape, group.pending) for group in members)
 
 
 def _short_of_quota(kernel: Kernel, app: Application, demand: dict[int, int]) -> bool:

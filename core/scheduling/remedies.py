@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from quadriga.core.model.shapes import needed_by
 from quadriga.core.scheduling.gang import gate
 from quadriga.core.scheduling.node_remedies import node_change
 from quadriga.core.scheduling.rivals import (
@@ -91,10 +92,7 @@ def _changes(
     rivals: Rivals,
 ) -> list[Change]:
     parts = [(group.shape, group.pending) for group in members] or [(shape, 1)]
-    demand: dict[int, int] = {}
-    for each, number in parts:
-        for at, value in each.need:
-            demand[at] = demand.get(at, 0) + value * number
+    demand = needed_by(parts)
     found = [*_slots(ask.app, rivals), *_quotas(ask, members, demand, rivals)]
     nodes = node_change(now, ask, parts, list(members), demand, rivals, accepts, condition)
     if nodes is not None:
