@@ -26,6 +26,7 @@ __all__ = [
     "OLD_PLACEHOLDER_LABEL",
     "DEFINITION_HASH",
     "MIN_MEMBER",
+    "SAFE_TO_EVICT",
     "GANG_RESUMED",
     "NAMESPACE_QUOTA",
     "NAMESPACE_GUARANTEED",
@@ -89,6 +90,8 @@ OLD_PLACEHOLDER_LABEL: Final = "placeholder"
 DEFINITION_HASH: Final = _INTERNAL + "task-groups-hash"
 #: annotation of a placeholder: members of its group
 MIN_MEMBER: Final = _INTERNAL + "min-member"
+#: annotation of a placeholder: the autoscaler may remove its node
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 #: annotation of an originator: its gang has resumed after a soft timeout (K77)
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 

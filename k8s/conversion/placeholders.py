@@ -47,14 +47,18 @@ def name_of(application_id: str, group: str, suffix: str) -> str:
 
 
 def owner_of(originator: Pod) -> tuple[OwnerReference, ...]:
-    """The owner of the placeholders: the garbage collector deletes them with it."""
+    """The owner of the placeholders: the garbage collector deletes them with it.
+
+    It does not block their owner's deletion: where the server checks that, it takes a right that we do not
+    have (K201).
+    """
     owner = OwnerReference(
         api_version="v1",
         kind="Pod",
         name=originator.metadata.name,
         uid=originator.metadata.uid,
         controller=False,
-        block_owner_deletion=True,
+        block_owner_deletion=False,
     )
     return (owner,)
 
@@ -166,6 +170,7 @@ def _annotations(application: ApplicationMetadata, group: TaskGroup) -> dict[str
     annotations = {
         **group.annotations,
         keys.PLACEHOLDER: "true",
+        keys.SAFE_TO_EVICT: "true",
         keys.TASK_GROUP_NAME: group.name,
         keys.MIN_MEMBER: str(group.min_member),
         keys.DEFINITION_HASH: application.definition_hash,

@@ -32,6 +32,7 @@ from quadriga.k8s.lifecycles.effects import (
     ReleasePod,
     RemoveApplication,
     Say,
+    TryPlaceholderAgain,
     Warn,
 )
 
@@ -149,6 +150,8 @@ class ApplicationFacts(Protocol):
     @property
     def has_placeholders(self) -> bool: ...
     @property
+    def has_followers(self) -> bool: ...  # pods that wait for its end (K60, K200)
+    @property
     def has_pods(self) -> bool: ...  # other than those that wait for its end (K60)
     @property
     def delay(self) -> int: ...  # how long it is not submitted, in ns (K60, Q16)
@@ -177,6 +180,11 @@ def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
     return app.is_gang and app.timeout_over and app.hard and not app.has_started
 
 
+def is_hard(app: ApplicationFacts, info: Info) -> bool:
+    """K202: a Hard gang never goes on as single pods."""
+    return app.hard
+
+
 def reserves(app: ApplicationFacts, info: Info) -> bool:
     """K145, K146: it is a gang, none of its members is placed, and it has time left."""
     return app.is_gang and not app.timeout_over and not app.has_started
@@ -202,6 +210,11 @@ def none_left(app: ApplicationFacts, info: Info) -> bool:
 def core_has_none(app: ApplicationFacts, info: Info) -> bool:
     """The core would wait for its first ask for ever (K178)."""
     return not app.core_has_pods
+
+
+def followed(app: ApplicationFacts, info: Info) -> bool:
+    """K200: the next run of the gang does not wait until the core has completed this one."""
+    return app.has_followers
 
 
 def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
@@ -284,6 +297,18 @@ def say_complete(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     return _COMPLETE
 
 
+def try_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    note = f"a placeholder could not be created, and is tried again: {fired.info['reason']}"
+    say = Say(_GANG, "PlaceholderCreateFailed", note, warning=True)
+    return (say, TryPlaceholderAgain(fired.info["group"]))
+
+
+def fail_refused(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K202: it ends as at its timeout, which the core has not seen, since it has not had all asks."""
+    reason = f"{TIMED_OUT}: a placeholder could not be created: {fired.info['reason']}"
+    return (RemoveApplication(), DeletePlaceholders(), FailPods(reason), HasEnded())
+
+
 def give_up_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     note = (
         f"a placeholder could not be created, so the gang goes on as an ordinary application: "
@@ -362,6 +387,8 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(PLACEHOLDER_LOST,     RESERVING,                      STAYS,      emit=create_again),
         ignored(PLACEHOLDER_LOST, (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
+        row(PLACEHOLDERS_FAILED,  RESERVING,                      FAILING,    when=timed_out_hard, emit=fail_refused),
+        row(PLACEHOLDERS_FAILED,  RESERVING,                      STAYS,      when=is_hard,     emit=try_again),
         row(PLACEHOLDERS_FAILED,  RESERVING,                      RESUMING,   emit=give_up_gang),
         ignored(PLACEHOLDERS_FAILED, (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
@@ -381,6 +408,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(IDLE,                 (NEW, HELD),                    REMOVED,    emit=delete_placeholders),
         row(IDLE,                 (SUBMITTED, RESERVING, RESUMING), REMOVED,    emit=remove),
         row(IDLE,                 RUNNING,                        REMOVED,    when=core_has_none, emit=remove),
+        row(IDLE,                 RUNNING,                        REMOVED,    when=followed,    emit=remove),
         row(IDLE,                 (RUNNING, FAILING),             STAYS,      emit=delete_placeholders),
         ignored(IDLE,             ENDED,                          why="it is forgotten with its last pod"),
         row(COMPLETE,             (RESERVING, RESUMING, RUNNING), COMPLETED,  emit=delete_placeholders),

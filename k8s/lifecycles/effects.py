@@ -51,6 +51,7 @@ __all__ = [
     "SendAsk",
     "Serve",
     "StopProcess",
+    "TryPlaceholderAgain",
     "UpdateNode",
     "Warn",
     "Watch",
@@ -249,6 +250,14 @@ class NoPlaceholders(Effect):
     """Fire ``placeholders_failed`` at the application."""
 
     reason: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class TryPlaceholderAgain(Effect):
+    """Create no placeholder but one of the group, after a pause that grows (K202)."""
+
+    group: str
 
 
 # -- of a node ---------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 One of these exists from the decision to create a placeholder until its pod is seen in the watch. It is
 Waiting for its turn, which is at once, or later if the group has lost too many; then it is Creating until the
-API server has answered. A name that is taken is replaced by another one. A create that is refused is the
-end of the gang. After the gang is over the pod is not wanted any more (Abandoned); if it appears all the
-same, it is deleted.
+API server has answered. A name that is taken is replaced by another one. A create that is refused is
+the end of a Soft gang, and a Hard one tries again (K202). After the gang is over the pod is not wanted any more
+(Abandoned); if it appears all the same, it is deleted.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ ABANDON: Final = "abandon"
 WAITS: Final[frozenset[State]] = frozenset({WAITING})
 #: States of a creation after which its pod may still appear.
 OPEN: Final = (WAITING, CREATING, CREATED)
+#: States of a creation that the API server has allowed.
+ALLOWED: Final[frozenset[State]] = frozenset({CREATED, SEEN})
 #: States of a creation that has ended.
 OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
@@ -48,7 +50,7 @@ def create(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
 
 
 def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
-    return (NoPlaceholders(fired.info["reason"]),)
+    return (NoPlaceholders(fired.info["reason"], fired.info["group"]),)
 
 
 def create_another(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:

@@ -93,14 +93,26 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
         app = _mended(kernel, app, pod)
     task = Task(pod, app, is_placeholder, identity.task_group_name(pod, kernel.settings))
     kernel.tasks[task.key] = task
-    if app.state in application_fsm.JOINABLE:
+    if app.state in application_fsm.JOINABLE and not _starts_anew(app, task):
         _enter(app, task)
     else:
         app.later[task.key] = task
     kernel.enter_node(task.key, task.node)
     if not is_placeholder:
         _tell_differences(kernel, app, task)
+    if app.later and not app.real:
+        settle(kernel, app)
     return task
+
+
+def _starts_anew(app: Application, task: Task) -> bool:
+    """A member of a gang whose other members are all gone, or going, belongs to the next run of the gang,
+    however long ago they went (K200). So does what comes after it."""
+    if task.node:
+        return False
+    return bool(app.later) or (
+        app.is_over and bool(task.group) and not task.is_placeholder and bool(app.groups)
+    )
 
 
 def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
@@ -133,6 +145,13 @@ def _enter(app: Application, task: Task) -> None:
     else:
         app.real += 1
         app.with_node += bool(task.pod.spec.node_name)
+        app.leaving += bool(task.pod.metadata.deletion_timestamp)
+
+
+def _leave(app: Application, task: Task) -> None:
+    app.real -= 1
+    app.with_node -= bool(task.pod.spec.node_name)
+    app.leaving -= bool(task.pod.metadata.deletion_timestamp)
 
 
 def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
@@ -264,8 +283,7 @@ def end_task(kernel: Kernel, task: Task) -> None:
     if task.is_placeholder:
         app.placeholders.pop(task.key)
     else:
-        app.real -= 1
-        app.with_node -= bool(task.pod.spec.node_name)
+        _leave(app, task)
         if app.originator is not None and app.originator.metadata.uid == task.key:
             _replace_originator(app)
     if app.state in application_fsm.GONE:
@@ -324,8 +342,7 @@ def leave_behind(kernel: Kernel, app: Application) -> None:
             continue
         if task.state in task_fsm.UNPLACED or task.state in task_fsm.UNCONFIRMED:
             del app.tasks[task.key]
-            app.real -= 1
-            app.with_node -= bool(task.pod.spec.node_name)
+            _leave(app, task)
             app.later[task.key] = task
             kernel.fire_task(task, task_fsm.FORGOTTEN)
 

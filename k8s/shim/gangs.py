@@ -18,6 +18,7 @@ from quadriga.k8s.lifecycles.effects import (
     DeletePlaceholders,
     DropWaitingPlaceholders,
     NoPlaceholders,
+    TryPlaceholderAgain,
 )
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import look_again, settle, shortage, wait_for_nodes
@@ -40,6 +41,9 @@ __all__ = [
 #: more writes than these, and no more than these are in memory twice
 _SLICE: Final = 64
 _MOST_CREATED: Final = 512
+#: ns after which a refused placeholder is tried again: the first time, and at most (K202)
+_FIRST_PAUSE: Final = 5 * SECOND
+_LONGEST_PAUSE: Final = 60 * SECOND
 #: placeholders that are deleted in one turn of the loop, and gangs that are looked at again
 _DISCARDS: Final = 64
 _LOOKED_AT: Final = 16
@@ -115,7 +119,7 @@ def create_again(kernel: Kernel, entity: Application | Creation, effect: CreateA
     _create(kernel, app, group, start - kernel.now)
 
 
-def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> None:
+def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> str:
     group.created += 1
     group.coming += 1
     key = f"{app.key}/{app.number}/{group.spec.name}/{group.created}"
@@ -125,6 +129,7 @@ def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> None:
         kernel.timers.entered(PLACEHOLDER, creation, kernel.now)
     else:
         kernel.fire_creation(creation, placeholder_fsm.CREATE)
+    return key
 
 
 @executes(CreatePod)
@@ -145,6 +150,19 @@ def _create_pod(kernel: Kernel, creation: Creation, effect: CreatePod) -> None:
     kernel.actions.append(actions.Create(app.key, creation.group, manifest))
 
 
+def _go_on(kernel: Kernel, creation: Creation) -> None:
+    """Create the others too, if this one was to show whether placeholders are allowed again."""
+    app = creation.app
+    if creation.key != app.probe or creation.state not in placeholder_fsm.ALLOWED:
+        return
+    app.refused, app.probe = 0, ""
+    for group in app.groups.values():
+        group.owed = max(0, app.missing(group))
+    if creation.state in placeholder_fsm.OVER:  # its pod is seen, and counted next
+        app.groups[creation.group].owed -= 1
+    kernel.gathering[app] = None
+
+
 def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
     creation = kernel.creations.get(ended.name)
     if creation is None or not PLACEHOLDER.allows(creation.state, _OUTCOMES[ended.outcome]):
@@ -152,6 +170,7 @@ def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
     kernel.fire_creation(
         creation, _OUTCOMES[ended.outcome], reason=ended.reason, group=creation.group
     )
+    _go_on(kernel, creation)
     if creation.state in placeholder_fsm.OVER:
         _drop(kernel, creation)
     _fill(kernel)
@@ -180,8 +199,29 @@ def time_is_up(kernel: Kernel, creation: Creation, trigger: placeholder_fsm.Trig
 def _no_placeholders(kernel: Kernel, creation: Creation, effect: NoPlaceholders) -> None:
     app = creation.app
     _drop(kernel, creation)
-    if app.state not in application_fsm.GONE:
-        kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, reason=effect.reason)
+    if app.state in application_fsm.GONE:
+        return
+    if app.state in application_fsm.ASKS_PLACEHOLDERS and not app.refused:
+        where = f"application {app.key}: a placeholder could not be created"
+        kernel.actions.append(actions.LogWarning(f"{where}: {effect.reason}"))
+    if app.metadata.created is not None and app.timeout_s > 0:
+        app.timeout_over = kernel.now >= (app.metadata.created + app.timeout_s) * SECOND
+    info = {"reason": effect.reason, "group": effect.group}
+    kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, **info)
+
+
+@executes(TryPlaceholderAgain)
+def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) -> None:
+    """Those that were sent with the refused one may be refused as well, and count as one."""
+    app.held_because = ""
+    tell_members(kernel, app, "one could not be created, see the events")
+    for group in app.groups.values():
+        group.owed = 0
+    if app.probe in app.creations:
+        return
+    pause = min(_FIRST_PAUSE << min(app.refused, 10), _LONGEST_PAUSE)
+    app.refused += 1
+    app.probe = _create(kernel, app, app.groups[effect.group], pause)
 
 
 def _abandon_creations(kernel: Kernel, app: Application) -> None:
@@ -256,6 +296,7 @@ def seen(kernel: Kernel, name: str) -> None:
     if creation is not None and PLACEHOLDER.allows(creation.state, placeholder_fsm.SEEN_):
         kernel.fire_creation(creation, placeholder_fsm.SEEN_)
         _drop(kernel, creation)
+        _go_on(kernel, creation)
         _fill(kernel)
 
 

@@ -142,11 +142,14 @@ class Application:
         "is_too_large",
         "key",
         "later",
+        "leaving",
         "metadata",
         "number",
         "originator",
         "placeholders",
+        "probe",
         "real",
+        "refused",
         "resumed",
         "state",
         "tasks",
@@ -170,13 +173,18 @@ class Application:
         self.real = 0
         #: how many real ones have a node in the cluster (K45)
         self.with_node = 0
-        #: pods that came after its end: they make a new application when it is gone (K60)
+        #: how many real ones are being deleted
+        self.leaving = 0
+        #: pods that came after its end, or after its last members: they make a new application when it is
+        #: gone (K60, K200)
         self.later: dict[str, Task] = {}
         self.groups = {each.name: Group(each) for each in metadata.groups}
         #: groups that lack bound placeholders
         self.unfilled = sum(1 for each in metadata.groups if each.min_member > 0)
         #: placeholders that are being created, by their keys
         self.creations: dict[str, Creation] = {}
+        #: how often in a row a placeholder was refused, and the creation that tries again (K202)
+        self.refused, self.probe = 0, ""
         #: the pod that created the application (K71)
         self.originator: Pod | None = originator
         #: the gang is over, and the application goes on without it (K77)
@@ -230,6 +238,17 @@ class Application:
     @property
     def core_has_pods(self) -> bool:
         return self.core_pods > 0
+
+    @property
+    def has_followers(self) -> bool:
+        return bool(self.later)
+
+    @property
+    def is_over(self) -> bool:
+        """All its members are gone or going, so a new one belongs to another run (K200)."""
+        return self.leaving == self.real and (
+            self.real > 0 or self.state not in application_fsm.UNSUBMITTED
+        )
 
     @property
     def has_placeholders(self) -> bool:

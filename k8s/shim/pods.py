@@ -101,6 +101,8 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     app = task.app
     if app.originator is old:
         app.originator = pod
+    if not task.is_placeholder and task.key in app.tasks:
+        app.leaving += bool(pod.metadata.deletion_timestamp) - bool(old.metadata.deletion_timestamp)
     node = pod.spec.node_name
     if node:
         if not old.spec.node_name:

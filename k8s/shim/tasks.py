@@ -45,6 +45,9 @@ _TYPES: Final[dict[int, TerminationType]] = {
     )
 }
 
+#: what is said of pods whose application starts anew with them (K60, K200)
+_FOLLOWS: Final = "Earlier pods of the application have not ended yet. It starts anew after them."
+
 #: reason of a condition: more nodes would not help (K155)
 SKIPPED: Final = "SchedulingSkipped"
 
@@ -81,7 +84,9 @@ def consider(kernel: Kernel, task: Task) -> None:
         kernel.fire_task(task, task_fsm.UNGATE)
         return
     app = task.app
-    if task.is_placeholder:
+    if task.key in app.later:
+        _tell_why(kernel, task, _FOLLOWS)
+    elif task.is_placeholder:
         if app.state in application_fsm.NEEDS_NO_PLACEHOLDER:
             kernel.fire_task(task, task_fsm.DISCARD)
         elif app.state in application_fsm.ASKS_PLACEHOLDERS:
@@ -104,7 +109,11 @@ def tell_members(kernel: Kernel, app: Application, reason: str) -> None:
 
 
 def _tell(kernel: Kernel, task: Task) -> None:
-    condition = (SKIPPED, task.app.held_because)
+    _tell_why(kernel, task, task.app.held_because)
+
+
+def _tell_why(kernel: Kernel, task: Task, why: str) -> None:
+    condition = (SKIPPED, why)
     if task.condition != condition:
         task.condition = condition
         kernel.actions.append(actions.SetCondition(ref_of(task.pod), *condition))

@@ -67,6 +67,7 @@ class Thing:
     groups_full: bool = False
     has_placeholders: bool = False
     has_pods: bool = True
+    has_followers: bool = False
     core_waits: bool = False
     core_has_pods: bool = True
     would_come_again: bool = False
@@ -97,6 +98,8 @@ AGREES: dict[str, dict[str, Any]] = {
     "none_left": {},
     "has_no_pods": {"has_pods": False},
     "core_has_none": {"core_has_pods": False},
+    "followed": {"has_followers": True},
+    "is_hard": {"hard": True},
     "obstructed": {"info": {"obstacle": "claim data is missing"}},
     "refused": {"info": {"refusal": "port 80 is taken"}},
     "same_allocation": {"uuid": "u-0"},
@@ -269,7 +272,15 @@ STEPS = [
          id="K34 a rejection names its reason as a whole", reason="queue: root.a: is full"),
     step(A, Thing("Reserving", is_gang=True, has_placeholders=True, core_waits=True), "placeholders_failed", "Resuming",
          says(action="PlaceholderCreateFailed", note="quota of the namespace"), *RESUMES,
-         id="K72 a refused placeholder", reason="quota of the namespace"),
+         id="K72 a refused placeholder", reason="quota of the namespace", group="w"),
+    step(A, Thing("Reserving", is_gang=True, hard=True), "placeholders_failed", "Reserving",
+         says(action="PlaceholderCreateFailed", note="is tried again: quota"), fx.TryPlaceholderAgain("w"),
+         id="K202 that of a hard gang is tried again", reason="quota", group="w"),
+    step(A, Thing("Reserving", is_gang=True, hard=True, timeout_over=True), "placeholders_failed", "Failing",
+         fx.RemoveApplication(), fx.DeletePlaceholders(), like(fx.FailPods, reason=TIMED_OUT), fx.HasEnded(),
+         id="K202 until its timeout", reason="quota", group="w"),
+    step(A, Thing("Running", has_followers=True), "idle", "Removed", fx.RemoveApplication(), fx.DeletePlaceholders(),
+         id="K200 the next run of a gang does not wait for the end of this one"),
     # the core would hold the real pods back
     step(A, Thing("Resuming", is_gang=True, core_waits=True), "settled", "Submitted",
          fx.RemoveApplication(), fx.AddApplication(gang=False), id="K72 the core is told anew"),

@@ -64,6 +64,7 @@ def test_k69_the_whole_placeholder() -> None:
             "labels": {DOMAIN + "app-id": "app-1", DOMAIN + "queue": "root.a"},
             "annotations": {
                 "internal.yunikorn.apache.org/placeholder": "true",
+                "cluster-autoscaler.kubernetes.io/safe-to-evict": "true",
                 DOMAIN + "task-group-name": "workers",
                 "internal.yunikorn.apache.org/min-member": "2",
                 "internal.yunikorn.apache.org/task-groups-hash": task_groups.hash_of(
@@ -78,7 +79,7 @@ def test_k69_the_whole_placeholder() -> None:
                     "name": "driver",
                     "uid": "uid-driver",
                     "controller": False,
-                    "blockOwnerDeletion": True,
+                    "blockOwnerDeletion": False,
                 }
             ],
         },

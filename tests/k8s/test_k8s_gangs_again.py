@@ -1,0 +1,147 @@
+"""A gang whose members come again: however soon, it starts whole or not at all (K200)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from k8s_world import World, cluster, gang
+
+HARD = "gangSchedulingStyle=Hard"
+MEMBERS = 4
+
+
+def run_of(world: World, number: int) -> list[str]:
+    """The uids of the members of one run of the gang ``spark``."""
+    groups = [gang("w", MEMBERS)]
+    return [
+        world.add_pod(f"run{number}-{n}", "spark", group="w", groups=groups, policy=HARD).uid
+        for n in range(MEMBERS)
+    ]
+
+
+def placed(world: World, number: int) -> int:
+    return sum(bool(pod.spec.node_name) for pod in world.named(f"run{number}-"))
+
+
+def started(cores: str = "4") -> tuple[World, list[str]]:
+    """A cluster of one node on which the first run of the gang runs."""
+    world = cluster(cores)
+    world.start()
+    members = run_of(world, 1)
+    world.run(5)
+    assert placed(world, 1) == MEMBERS
+    return world, members
+
+
+def delete(world: World, members: list[str]) -> None:
+    for uid in members:
+        world.delete_pod(uid)
+
+
+def end(world: World, members: list[str]) -> None:
+    for uid in members:
+        world.end_pod(uid)
+
+
+@pytest.mark.parametrize("ends", [delete, end])
+@pytest.mark.parametrize("after", [0, 1, 29, 31])
+def test_k200_members_that_come_again_are_a_gang_whenever_they_come(
+    ends: Callable[[World, list[str]], None], after: float
+) -> None:
+    world, members = started()
+    ends(world, members)
+    world.run(after)
+    world.add_pod("other", "other", cpu="1")
+    world.run(1)
+    again = run_of(world, 2)
+    world.run(60)
+    assert placed(world, 2) == 0, "three of four would have room"
+    world.delete_pod(world.named("other")[0].uid)
+    world.run(60)
+    assert placed(world, 2) == MEMBERS
+    assert {world.pods[uid].spec.node_name for uid in again} == {"n1"}
+    world.check()
+
+
+def test_k200_members_that_come_while_the_earlier_ones_end_wait_for_them_and_say_so() -> None:
+    """A Job that is suspended and resumed at once."""
+    world, members = started("8")
+    for uid in members:
+        world.terminate(uid)
+    again = run_of(world, 2)
+    world.run(5)
+    assert placed(world, 2) == 0
+    assert "Earlier pods of the application have not ended yet" in str(world.conditions[again[0]])
+    for uid in members:
+        world.end_pod(uid, "Failed")
+    world.run(5)
+    assert placed(world, 2) == MEMBERS
+    world.check()
+
+
+def test_k200_a_restart_between_the_runs_changes_nothing() -> None:
+    world, members = started()
+    world.end_pod(members[0])
+    for uid in members[1:]:
+        world.terminate(uid)
+    world.add_pod("other", "other", cpu="1")
+    run_of(world, 2)
+    world.restart()
+    world.run(5)
+    assert placed(world, 2) == 0
+    for uid in members[1:]:
+        world.end_pod(uid, "Failed")
+    world.run(60)
+    assert placed(world, 2) == 0, "three of four would have room"
+    world.check()
+
+
+def test_k200_a_member_that_replaces_one_of_several_runs_beside_the_others() -> None:
+    world, members = started()
+    world.delete_pod(members[0])
+    world.run(1)
+    world.add_pod("run1-again", "spark", group="w")
+    world.run(5)
+    assert placed(world, 1) == MEMBERS
+    world.check()
+
+
+STEPS = st.lists(
+    st.sampled_from(["come", "end", "delete", "terminate", "wait", "other", "free", "restart"]),
+    min_size=3,
+    max_size=14,
+)
+
+
+@given(STEPS, st.integers(3, 6))
+def test_k200_no_part_of_a_run_starts_before_the_whole(steps: list[str], cores: int) -> None:
+    world = cluster(str(cores))
+    world.start()
+    runs: list[list[str]] = []
+    whole: set[int] = set()
+    for number, step in enumerate(steps):
+        last = [uid for uid in (runs[-1] if runs else []) if uid in world.pods]
+        if step == "come" and not any(not world.pods[uid].terminating for uid in last):
+            runs.append(run_of(world, len(runs)))
+        elif step == "end":
+            end(world, [uid for uid in last if world.pods[uid].spec.node_name])
+        elif step == "delete":
+            delete(world, last)
+        elif step == "terminate":
+            for uid in last:
+                world.terminate(uid)
+        elif step == "other":
+            world.add_pod(f"other-{number}", f"other-{number}", cpu="1")
+        elif step == "free":
+            delete(world, [pod.uid for pod in world.named("other-")][:1])
+        elif step == "restart":
+            world.restart()
+        world.run(3)
+        for at in range(len(runs)):
+            on_nodes = placed(world, at)
+            whole |= {at} if on_nodes == MEMBERS else set()
+            assert on_nodes == 0 or at in whole, (steps, world.describe())
+    world.check()
