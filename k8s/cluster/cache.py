@@ -77,14 +77,18 @@ class ClusterCache:
                 index = self._free_indexes.pop() if self._free_indexes else len(self._nodes)
                 self._nodes[name] = NodeRecord(node, index)
                 self._objects[name] = node
-                self._templates.forget(index)
+                self._templates.node_changed(index, None, node)
                 self._selections.node_changed(name, None, node)
                 self._refused_nodes.node_changed(index, node, known=False)
                 return False
             old = record.node
             record.node = self._objects[name] = node
-            if old.spec != node.spec or old.metadata.labels != node.metadata.labels:
-                self._templates.forget(record.index)
+            if (
+                old.spec != node.spec
+                or old.metadata.labels != node.metadata.labels
+                or old.status.declared_features != node.status.declared_features
+            ):
+                self._templates.node_changed(record.index, old, node)
                 self._selections.node_changed(name, old, node)
                 self._refused_nodes.node_changed(record.index, node, known=True)
                 self._refused.node_changed(name)
@@ -107,7 +111,7 @@ class ClusterCache:
             del self._nodes[name]
             del self._objects[name]
             self._free_indexes.append(record.index)
-            self._templates.forget(record.index)
+            self._templates.node_changed(record.index, record.node, None)
             self._refused_nodes.node_changed(record.index, None, known=True)
             self._selections.node_changed(name, record.node, None)
             self._refused.node_changed(name)

@@ -131,6 +131,7 @@ EXAMPLES: dict[str, Callable[[int], Json]] = {
     "nodeTaints": lambda n: spec(taints=[{"key": "k", "effect": "NoSchedule"}] * n),
     "nodeResourceTypes": lambda n: {**metadata(), "status": {"allocatable": named(n)}},
     "nodeConditions": lambda n: {**metadata(), "status": {"conditions": [{"type": "T"}] * n}},
+    "nodeDeclaredFeatures": lambda n: {**metadata(), "status": {"declaredFeatures": ["F"] * n}},
     "namespaceLabels": lambda n: metadata(labels=named(n)),
     "namespaceQuota": annotated(keys.NAMESPACE_QUOTA),
     "namespaceQueue": annotated(keys.PARENT_QUEUE),
