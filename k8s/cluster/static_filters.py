@@ -80,12 +80,10 @@ def cordoned(node: Node, tolerations: tuple[Toleration, ...]) -> bool:
 
 def needed_features(spec: PodSpec) -> tuple[str, ...]:
     """What the kubelet must be able to do for the pod, as kube-scheduler 1.36 finds it in the spec (K210)."""
-    found = []
-    for container in (*spec.containers, *spec.init_containers):
-        rules = container.restart_policy_rules
-        if rules and any(rule.action == "RestartAllContainers" for rule in rules):
-            found.append("RestartAllContainersOnContainerExits")
-            break
+    containers = (*spec.containers, *spec.init_containers)
+    actions = [rule.action for each in containers for rule in each.restart_policy_rules]
+    restarts = "RestartAllContainers" in actions
+    found = ["RestartAllContainersOnContainerExits"] if restarts else []
     if spec.host_network and spec.host_users is False:
         found.append("UserNamespacesHostNetworkSupport")
     return tuple(found)

@@ -229,7 +229,9 @@ class Templates:
     def node_changed(self, index: int, old: Node | None, new: Node | None) -> None:
         """The node of this index has changed."""
         before = self._declaring > 0
-        self._declaring += _declares(new) - _declares(old)
+        for node, number in ((old, -1), (new, 1)):
+            if node is not None and node.status.declared_features:
+                self._declaring += number
         declared = self._declaring > 0
         for template in self._templates.values():
             template.forget(index)
@@ -305,7 +307,3 @@ class Templates:
         for count in template.spread:
             selections.leave_domains(count.selection, count.name)
             selections.leave(count.selection)
-
-
-def _declares(node: Node | None) -> bool:
-    return node is not None and bool(node.status.declared_features)
