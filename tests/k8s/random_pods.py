@@ -159,6 +159,10 @@ class RandomPods:
             }
             if self.likely(0.95):
                 constraint["labelSelector"] = self.selector()
+                if self.old:  # 1.20 counts all pods for an empty one (K210)
+                    constraint["labelSelector"] = constraint["labelSelector"] or {
+                        "matchLabels": {"app": "web"}
+                    }
             if not self.old:
                 if self.likely(0.2) and constraint["whenUnsatisfiable"] == "DoNotSchedule":
                     constraint["minDomains"] = self.random.choice((1, 2, 3))
