@@ -3,13 +3,17 @@ a reference that looks at everything anew (``naive_predicates``)."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from decoded import decoded
+from k8s_world import World
+from msgspec.structs import replace
 from small_cluster import SmallCluster
 
 from quadriga.k8s.cluster.static_filters import needed_features
+from quadriga.k8s.driver.explaining import Explainer, LocalCore
 from quadriga.k8s.objects import Node, Pod, PodSpec
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
@@ -122,3 +126,29 @@ def test_k210_pods_that_need_other_features_have_templates_of_their_own() -> Non
     cluster.pod("one", containers=rules)
     cluster.pod("both", containers=rules, hostNetwork=True, hostUsers=False)
     assert (cluster.allows("one"), cluster.allows("both")) == ("n1 n2", "n1")
+
+
+def test_k210_a_pod_waits_for_a_node_that_declares_what_it_needs() -> None:
+    world = World()
+    for name, features in (("n1", ()), ("n2", (RESTART,))):
+        world.add_node(name)
+        status = replace(world.nodes[name].status, declared_features=features)
+        world.set_node(replace(world.nodes[name], status=status))
+    pod = world.add_pod("a", "app", host_network=True, host_users=False)
+    world.run(5)
+    assert world.phases("a") == {"Pending": 1}
+    explainer = Explainer(
+        LocalCore(world.core),
+        rm_id=world.settings.cluster_id,
+        ask_of=lambda uid: ("app", uid),
+        nodes=world.cache.node_names,
+        refusals=world.cache.refusals,
+    )
+    text = asyncio.run(explainer.explain(pod.uid))
+    reason = f"NodeDeclaredFeatures: the node does not declare {USERS}"
+    assert text is not None and f"0 of 2 nodes: 2 {reason}." in text, text
+    status = replace(world.nodes["n1"].status, declared_features=(USERS,))
+    world.set_node(replace(world.nodes["n1"], status=status))
+    world.run(5)
+    assert world.pods[pod.uid].spec.node_name == "n1"
+    world.check()
