@@ -307,9 +307,7 @@ class Selections:
             self._namespaces[name] = labels
         if not self._by_namespace:
             return
-        for profile in self._profiles.values():
-            if profile.namespace != name:
-                continue
+        for profile in self._profiles_in.get(name, ()):
             for selection in self._by_namespace:
                 matches = selection.matches(profile, labels)
                 if matches != (selection in profile.selections):
