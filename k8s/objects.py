@@ -142,12 +142,17 @@ class ContainerPort(_Struct):
     container_port: int = 0
 
 
+class RestartRule(_Struct):
+    action: str = ""
+
+
 class Container(_Struct):
     name: str = ""
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] = ()
     #: ``Always`` makes an init container a sidecar
     restart_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
 class NamedReference(_Struct):
@@ -198,6 +203,7 @@ class PodSpec(_Struct):
     priority_class_name: str = ""
     preemption_policy: str = ""
     host_network: bool = False
+    host_users: bool | None = None
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
@@ -280,6 +286,8 @@ class NodeCondition(_Struct):
 class NodeStatus(_Struct):
     allocatable: Quantities = {}
     conditions: tuple[NodeCondition, ...] = ()
+    #: what the kubelet can do that not every kubelet can (since 1.35)
+    declared_features: tuple[str, ...] = ()
 
 
 class Node(_Struct):

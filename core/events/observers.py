@@ -120,6 +120,7 @@ CHANGES: Final[dict[str, Callable[..., None]]] = {
     "allocated":             producers.allocated,
     "recovered":             producers.recovered,
     "allocation_ended":      producers.allocation_ended,
+    "allocation_resized":    producers.allocation_resized,
     "replaced":              producers.replaced,
     "placeholder_too_small": producers.placeholder_too_small,
     "node_charged":          producers.node_charged,

@@ -29,8 +29,9 @@ from quadriga.core.events.records import (
     Text,
 )
 from quadriga.core.model.account import WILDCARD
+from quadriga.core.model.amounts import amount
 from quadriga.core.model.ask import Ask
-from quadriga.core.model.resources import Vector
+from quadriga.core.model.resources import Vector, minus
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import gang as gang_fsm
@@ -299,6 +300,24 @@ def _ended(
     if not on_node:
         return found
     return *found, (now, NODE, REMOVE, _NODE_ALLOC, node_id, ask.ask_key, registry, vector, "")
+
+
+def allocation_resized(log: EventLog, allocation: Allocation, before: Vector) -> None:
+    """Of one that has grown beyond a quota: it runs, so it is not stopped (2.20). Root has no quota of its
+    own."""
+    more = minus(allocation.vector, before)
+    for queue in allocation.ask.app.queue.lineage:
+        used, names = queue.allocated, queue.partition.registry.names
+        over = [
+            f"{amount(names[index], used[index])} of {amount(names[index], most)}"
+            for index, most in queue.limits
+            if used[index] > most and index < len(more) and more[index] > 0
+        ]
+        if over and queue.parent is not None:
+            text = f"The resize takes queue '{queue.path}' beyond its quota: {', '.join(over)}"
+            record = _request(log, allocation.ask, text, quantities=allocation.vector)
+            log.enter((*record[:2], SET, int(EventRecord.QUEUE_MAX), *record[4:]))
+            return
 
 
 def replaced(log: EventLog, placeholder: Allocation, real: Allocation) -> None:

@@ -320,7 +320,9 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     if known.placeholder:
         gang.resize(known.ask.app, known.vector, -1)
         gang.resize(known.ask.app, vector, 1)
+    before = known.vector
     accounting.resize(known, vector)
+    known.ask.app.partition.rm.observer.allocation_resized(known, before)
     quota.watch_growth(kernel, known.ask.app.queue)
     if known.placeholder:
         app = known.ask.app

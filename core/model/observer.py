@@ -42,6 +42,7 @@ class Observer:
     __slots__ = (
         "allocated",
         "allocation_ended",
+        "allocation_resized",
         "application_added",
         "application_counted",
         "application_left",
@@ -146,6 +147,8 @@ class Observer:
         self.recovered: Callable[[Allocation], None] = _ignore
         #: the accounting no longer has the allocation; how it was terminated
         self.allocation_ended: Callable[[Allocation, TerminationType], None] = _ignore
+        #: the allocation got another size, regardless of quotas; its size before
+        self.allocation_resized: Callable[[Allocation, Vector], None] = _ignore
         #: the placeholder was replaced by the real allocation
         self.replaced: Callable[[Allocation, Allocation], None] = _ignore
         #: the placeholder is smaller than the ask that replaces it (5.10)

@@ -64,11 +64,12 @@ class WatchError(_Struct):
 
 
 class Page(Generic[T]):
-    """``version`` is the resource version of the list, ``rest`` where the next page begins ("" if none)."""
+    """``version`` is the resource version of the list, ``rest`` where the next page begins ("" if none). Each of the
+    ``items`` is decoded when it is taken."""
 
     __slots__ = ("items", "rest", "version")
 
-    def __init__(self, version: str, rest: str, items: list[T]) -> None:
+    def __init__(self, version: str, rest: str, items: Iterator[T]) -> None:
         self.version = version
         self.rest = rest
         self.items = items
@@ -92,18 +93,9 @@ class Decoders(Generic[T]):
         self.kind = kind
         self._within = within
         self._share: Callable[[Any], None] = _SHARE.get(kind, _share_metadata)
-        page = msgspec.defstruct(
-            f"{kind.__name__}Page",
-            [
-                ("metadata", _ListMetadata, msgspec.field(default_factory=_ListMetadata)),
-                ("items", list[kind] | None, None),  # type: ignore[valid-type]
-            ],
-            gc=False,
-        )
         event = msgspec.defstruct(
             f"{kind.__name__}Event", [("type", str), ("object", kind)], gc=False
         )
-        self._page = msgspec.json.Decoder(page)
         self._event = msgspec.json.Decoder(event)
         self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
         self._raw_page = msgspec.json.Decoder(_RawPage)
@@ -113,25 +105,21 @@ class Decoders(Generic[T]):
 
     def page(self, body: bytes) -> Page[T]:
         """Raises MsgspecError if it is no list."""
-        try:
-            found: Any = self._page.decode(body)
-            items: list[T] = found.items or []
-        except msgspec.ValidationError:
-            found = self._raw_page.decode(body)
-            items = list(self._one_by_one(found.items or []))
-        share, within = self._share, self._within
-        if within is not None:
-            items = list(map(within, items))
-        for each in items:
-            share(each)
+        found = self._raw_page.decode(body)
+        items = self._one_by_one(found.items or [])
         return Page(found.metadata.resource_version, found.metadata.continue_, items)
 
     def _one_by_one(self, raws: list[msgspec.Raw]) -> Iterator[T]:
         for raw in raws:
             try:
-                yield self._item.decode(raw)
+                each = self._item.decode(raw)
             except msgspec.ValidationError as error:
                 self._complain(bytes(raw), error)
+                continue
+            if self._within is not None:
+                each = self._within(each)
+            self._share(each)
+            yield each
 
     def event(self, line: bytes) -> Event[T] | WatchError:
         """Raises MsgspecError if the line is no event."""

@@ -6,6 +6,7 @@ change is announced once, in the order of the API server.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
@@ -32,6 +33,8 @@ GONE: Final = 410
 OK: Final = 200
 _EXPIRED: Final = ("Expired", "Gone")
 _DELETED: Final = "DELETED"
+#: objects of a list that are decoded before others have their turn
+_SLICE: Final = 20
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Announce = Callable[[Change, Any], None]
@@ -55,6 +58,8 @@ class Watching:
     """The numbers of K19, K20 and K22: times in seconds."""
 
     page = 500
+    #: bytes; a page of objects so large that there are more gets fewer of them
+    page_bytes = 16_000_000
     #: the server ends a watch after a time from this range
     lasts = (240, 480)
     #: the client waits this much longer for that end
@@ -101,6 +106,8 @@ class Reflector(Generic[T]):
         self._watching = watching
         self._decoders: Decoders[T] = Decoders(kind, within)
         self._known: dict[str, T] = {}
+        #: how many objects the next page has at most
+        self._limit = watching.page
         self._errors = 0
         self._error_at = 0
         self._listed_at = -(1 << 62)
@@ -177,9 +184,9 @@ class Reflector(Generic[T]):
 
     async def _list(self, *, paged: bool) -> lifecycle.Trigger:
         found: dict[str, T] = {}
-        rest = ""
+        rest, numbers = "", self._watching
         while True:
-            query = {"limit": str(self._watching.page)} if paged else {"resourceVersion": "0"}
+            query = {"limit": str(self._limit)} if paged else {"resourceVersion": "0"}
             if rest:
                 query["continue"] = rest
             status, body = await self._client.request(
@@ -190,8 +197,14 @@ class Reflector(Generic[T]):
             if status != OK:
                 return self._failed(f"the list was refused with {refusal_of(status, body)}")
             page = self._decoders.page(body)
+            before = len(found)
             for each in page.items:
                 found[each.metadata.uid] = each
+                if len(found) % _SLICE == 0:
+                    await asyncio.sleep(0)
+            if paged and len(found) > before:
+                fitting = numbers.page_bytes * (len(found) - before) // max(1, len(body))
+                self._limit = max(1, min(numbers.page, fitting))
             rest = page.rest
             if not rest:
                 break

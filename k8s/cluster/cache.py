@@ -7,7 +7,7 @@ each call, and each call is short: K3.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -22,7 +22,7 @@ from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.refused_nodes import RefusedNodes
 from quadriga.k8s.cluster.refused_pairs import RefusedPairs
-from quadriga.k8s.cluster.selections import Selections
+from quadriga.k8s.cluster.selections import SLICE, Selections
 from quadriga.k8s.cluster.templates import Templates
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod
@@ -77,14 +77,18 @@ class ClusterCache:
                 index = self._free_indexes.pop() if self._free_indexes else len(self._nodes)
                 self._nodes[name] = NodeRecord(node, index)
                 self._objects[name] = node
-                self._templates.forget(index)
+                self._templates.node_changed(index, None, node)
                 self._selections.node_changed(name, None, node)
                 self._refused_nodes.node_changed(index, node, known=False)
                 return False
             old = record.node
             record.node = self._objects[name] = node
-            if old.spec != node.spec or old.metadata.labels != node.metadata.labels:
-                self._templates.forget(record.index)
+            if (
+                old.spec != node.spec
+                or old.metadata.labels != node.metadata.labels
+                or old.status.declared_features != node.status.declared_features
+            ):
+                self._templates.node_changed(record.index, old, node)
                 self._selections.node_changed(name, old, node)
                 self._refused_nodes.node_changed(record.index, node, known=True)
                 self._refused.node_changed(name)
@@ -107,7 +111,7 @@ class ClusterCache:
             del self._nodes[name]
             del self._objects[name]
             self._free_indexes.append(record.index)
-            self._templates.forget(record.index)
+            self._templates.node_changed(record.index, record.node, None)
             self._refused_nodes.node_changed(record.index, None, known=True)
             self._selections.node_changed(name, record.node, None)
             self._refused.node_changed(name)
@@ -125,13 +129,13 @@ class ClusterCache:
                 return False
             key = self._templates.key(pod)
             if record is None:
-                self._prepare(key, pod)
+                deque(self._prepare(key, pod), 0)
                 record = PodRecord(
                     pod, self._templates.take(key, pod), self._selections.profile(pod)
                 )
                 self._pods[pod.uid] = record
             elif key != record.template.key or self._other_profile(record.pod, pod):
-                self._prepare(key, pod)
+                deque(self._prepare(key, pod), 0)
                 self._count(record, "")
                 template, profile = record.template, record.profile
                 record.template = self._templates.take(key, pod)
@@ -153,7 +157,20 @@ class ClusterCache:
                 record.tentative = ""
                 self._choose(record, None)
             self._count(record, record.place)
+            self._selections.let_go()
             return changed
+
+    def preparing(self, pod: Pod) -> Iterator[None]:
+        """Before the pod is set, do in slices what its new terms need (Q16). No object changes in between."""
+        spec = pod.spec
+        if pod.ended or (spec.affinity is None and not spec.topology_spread_constraints):
+            return
+        slices = self._prepare(self._templates.key(pod), pod)
+        while True:
+            with self._lock:
+                if next(slices, self) is self:
+                    return
+            yield
 
     def remove_pod(self, uid: str) -> None:
         """A pod is gone. Does nothing if it is unknown."""
@@ -460,33 +477,33 @@ class ClusterCache:
             if name:
                 self._volumes.place(record.volumes, name)
 
-    def _prepare(self, key: bytes, pod: Pod) -> None:
-        """Before a new template is made: pods with labels that no term looked at get other profiles."""
+    def _prepare(self, key: bytes, pod: Pod) -> Iterator[None]:
+        """Before a new template is made, in slices: pods with labels that no term looked at get other profiles,
+        and its terms their counts."""
         if self._templates.known(key):
             return
         selections = self._selections
-        keys: set[tuple[str, str]] = set()
-        for matchers in self._templates.matchers(pod):
-            keys |= selections.new_keys(matchers)
-        if not keys:
-            return
+        matchers = self._templates.matchers(pod)
+        keys = set[tuple[str, str]]().union(*map(selections.new_keys, matchers))
         selections.look_at(keys)
-        everywhere = {label for namespace, label in keys if not namespace}
-        here: dict[str, set[str]] = {}
+        labels: dict[str, set[str]] = {}
         for namespace, label in keys:
-            here.setdefault(namespace, set()).add(label)
-        for record in self._pods.values():
+            labels.setdefault(namespace, set()).add(label)
+        everywhere = labels.get("", _NONE)
+        for at, record in enumerate(tuple(self._pods.values()) if keys else (), 1):
+            if at % SLICE == 0:
+                yield
             meta = record.pod.metadata
-            if everywhere.isdisjoint(meta.labels) and here.get(meta.namespace, _NONE).isdisjoint(
-                meta.labels
-            ):
+            if (everywhere | labels.get(meta.namespace, _NONE)).isdisjoint(meta.labels):
                 continue
             old = record.profile
-            record.profile = selections.profile(record.pod)
+            record.profile = selections.profile(record.pod, old)
             if record.counted:
                 selections.count_profile(old, record.counted, -1)
                 selections.count_profile(record.profile, record.counted, 1)
             selections.drop_profile(old)
+        for each in matchers:
+            yield from selections.make(each)
 
     @staticmethod
     def _other_profile(old: Pod, new: Pod) -> bool:

@@ -15,12 +15,14 @@ from quadriga.k8s.cluster.domains import CountedPods, Domains
 from quadriga.k8s.cluster.terms import AffinityTerm, PodMatcher
 from quadriga.k8s.objects import Node, Pod
 
-__all__ = ["Holders", "Profile", "Selection", "Selections"]
+__all__ = ["SLICE", "Holders", "Profile", "Selection", "Selections"]
 
 _D = TypeVar("_D", bound=Domains)
 
 _NO_LABELS: Mapping[str, str] = {}
 _NO_KEYS: Mapping[str, int] = {}
+#: how many profiles and nodes, or how many pods, are looked at before others have their turn
+SLICE = 1_000
 #: in place of a label that all pods of a selection have
 _ANY = ("", "")
 
@@ -93,13 +95,16 @@ class Selections:
         self._by_label: dict[tuple[str, tuple[str, str]], dict[Selection, None]] = {}
         self._by_namespace: dict[Selection, None] = {}
         self._holders: dict[AffinityTerm, Holders] = {}
+        #: those that nobody uses yet
+        self._made: list[Selection] = []
         #: how many selections look at each key of labels, by the namespace of their pods; "" is any
         self._keys: dict[str, Counter[str]] = {}
 
     # ---- profiles
 
-    def profile(self, pod: Pod) -> Profile:
-        """The profile of the pod, with one pod more."""
+    def profile(self, pod: Pod, before: Profile | None = None) -> Profile:
+        """The profile of the pod, with one pod more. ``before`` is one of fewer labels: no selection tells the two
+        apart."""
         meta = pod.metadata
         here, everywhere = self._keys_in(meta.namespace), self._keys_in("")
         labels = {
@@ -111,8 +116,8 @@ class Selections:
             known = self._profiles[profile.identity] = profile
             self._profiles_in.setdefault(profile.namespace, {})[profile] = None
             namespace_labels = self._namespaces.get(profile.namespace, _NO_LABELS)
-            for selection in self._candidates(profile):
-                if selection.matches(profile, namespace_labels):
+            for selection in self._candidates(profile) if before is None else before.selections:
+                if before is not None or selection.matches(profile, namespace_labels):
                     profile.selections[selection] = None
                     selection.profiles[profile] = None
         known.pods += 1
@@ -176,23 +181,43 @@ class Selections:
     def _keys_in(self, namespace: str) -> Mapping[str, int]:
         return self._keys.get(namespace, _NO_KEYS)
 
+    def make(self, matchers: tuple[PodMatcher, ...]) -> Iterator[None]:
+        """Count the pods that all of these match, in slices, between which pods may come to nodes and leave
+        them. The selection stays until `let_go`."""
+        if matchers in self._selections:
+            return
+        selection = self._selections[matchers] = Selection(matchers)
+        selection.users = 1
+        self._made.append(selection)
+        self._index(selection)[selection] = None
+        if any(matcher.namespace_selector is not None for matcher in matchers):
+            self._by_namespace[selection] = None
+        namespace = _namespace_of(matchers)
+        self._keys.setdefault(namespace, Counter()).update(_keys_of(matchers))
+        profiles: Iterable[Profile] = self._profiles.values()
+        if namespace:
+            profiles = self._profiles_in.get(namespace, ())
+        work = 0
+        for profile in tuple(profiles):
+            labels = self._namespaces.get(profile.namespace, _NO_LABELS)
+            if selection.matches(profile, labels):
+                self._join(profile, selection)
+                work += len(profile.by_node)
+            work += 1
+            if work >= SLICE:
+                work = 0
+                yield
+
+    def let_go(self) -> None:
+        """What was made and has no user is not needed."""
+        while self._made:
+            self.leave(self._made.pop())
+
     def use(self, matchers: tuple[PodMatcher, ...]) -> Selection:
         """The pods that all of these match, counted, for one user more."""
-        selection = self._selections.get(matchers)
-        if selection is None:
-            selection = self._selections[matchers] = Selection(matchers)
-            self._index(selection)[selection] = None
-            if any(matcher.namespace_selector is not None for matcher in matchers):
-                self._by_namespace[selection] = None
-            namespace = _namespace_of(matchers)
-            self._keys.setdefault(namespace, Counter()).update(_keys_of(matchers))
-            profiles: Iterable[Profile] = self._profiles.values()
-            if namespace:
-                profiles = self._profiles_in.get(namespace, ())
-            for profile in profiles:
-                labels = self._namespaces.get(profile.namespace, _NO_LABELS)
-                if selection.matches(profile, labels):
-                    self._join(profile, selection)
+        for _ in self.make(matchers):
+            pass
+        selection = self._selections[matchers]
         selection.users += 1
         return selection
 
@@ -282,9 +307,7 @@ class Selections:
             self._namespaces[name] = labels
         if not self._by_namespace:
             return
-        for profile in self._profiles.values():
-            if profile.namespace != name:
-                continue
+        for profile in self._profiles_in.get(name, ()):
             for selection in self._by_namespace:
                 matches = selection.matches(profile, labels)
                 if matches != (selection in profile.selections):

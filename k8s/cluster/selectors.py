@@ -14,7 +14,14 @@ from typing import Literal
 
 from quadriga.k8s.objects import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 
-__all__ = ["NodeTerm", "Selector", "compile_node_selector", "compile_selector", "integer"]
+__all__ = [
+    "NOTHING",
+    "NodeTerm",
+    "Selector",
+    "compile_node_selector",
+    "compile_selector",
+    "integer",
+]
 
 _KEY = re.compile(
     r"(?=.{1,317}\Z)(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?"
@@ -61,7 +68,7 @@ class Selector:
         return not self.nothing
 
 
-_NOTHING = Selector(nothing=True)
+NOTHING = Selector(nothing=True)
 
 
 def compile_selector(
@@ -69,13 +76,13 @@ def compile_selector(
 ) -> Selector:
     """The selector, and these labels as well. Without a selector nothing is selected."""
     if selector is None:
-        return _NOTHING
+        return NOTHING
     equal = {*selector.match_labels.items(), *extra}
     clauses = set()
     for requirement in selector.match_expressions:
         clause = _clause(requirement)
         if clause is None:
-            return _NOTHING
+            return NOTHING
         key, operator, values = clause
         if operator == "In" and len(values) == 1:
             equal.add((key, values[0]))

@@ -1,4 +1,5 @@
-"""The filters whose answer depends on the pod's template and the node object only (K119 to K122)."""
+"""The filters whose answer depends on the pod's template and the node object only (K119 to K122,
+K210)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from dataclasses import dataclass
 from quadriga.k8s.cluster.selectors import NodeTerm, compile_node_selector, integer
 from quadriga.k8s.objects import Node, PodSpec, Taint, Toleration
 
-__all__ = ["NODE_AFFINITY", "NODE_UNSCHEDULABLE", "NodeAffinity", "tolerates", "untolerated"]
+__all__ = ["NODE_AFFINITY", "NODE_UNSCHEDULABLE", "NodeAffinity", "needed_features"]
+__all__ += ["tolerates", "undeclared", "untolerated"]
 
 NODE_UNSCHEDULABLE = "NodeUnschedulable: the node is cordoned"
 NODE_AFFINITY = "NodeAffinity: the node does not match the pod's node selector or required affinity"
@@ -74,3 +76,22 @@ class NodeAffinity:
 def cordoned(node: Node, tolerations: tuple[Toleration, ...]) -> bool:
     """Whether the node takes no new pods and the pod is no exception (K119)."""
     return node.spec.unschedulable and not any(tolerates(each, _CORDONED) for each in tolerations)
+
+
+def needed_features(spec: PodSpec) -> tuple[str, ...]:
+    """What the kubelet must be able to do for the pod, as kube-scheduler 1.36 finds it in the spec (K210)."""
+    containers = (*spec.containers, *spec.init_containers)
+    actions = [rule.action for each in containers for rule in each.restart_policy_rules]
+    restarts = "RestartAllContainers" in actions
+    found = ["RestartAllContainersOnContainerExits"] if restarts else []
+    if spec.host_network and spec.host_users is False:
+        found.append("UserNamespacesHostNetworkSupport")
+    return tuple(found)
+
+
+def undeclared(features: tuple[str, ...], node: Node) -> str | None:
+    """What the node does not declare of what the pod needs (K210)."""
+    missing = [each for each in features if each not in node.status.declared_features]
+    if not missing:
+        return None
+    return f"NodeDeclaredFeatures: the node does not declare {' and '.join(missing)}"

@@ -18,6 +18,8 @@ from quadriga.k8s.cluster.static_filters import (
     NODE_UNSCHEDULABLE,
     NodeAffinity,
     cordoned,
+    needed_features,
+    undeclared,
     untolerated,
 )
 from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, spreads
@@ -80,6 +82,9 @@ class Template:
     node_affinity: NodeAffinity
     tolerations: tuple[Toleration, ...]
     ports: tuple[HostPort, ...]
+    #: what the pod needs of a kubelet, and the same while any node declares what it can do
+    features: tuple[str, ...] = ()
+    asked_features: tuple[str, ...] = ()
     affinity: OwnAffinity | None = None
     anti_affinity: tuple[AntiAffinity, ...] = ()
     spread: tuple[SpreadCount, ...] = ()
@@ -105,6 +110,7 @@ class Template:
         if answer == _NO:
             return self.refusals[index]
         reason = self.cordoned(node) or self.taint(node) or self.unmatched(node)
+        reason = reason or undeclared(self.asked_features, node)
         if reason is not None:
             self.refusals[index] = reason
         answers[index] = _YES if reason is None else _NO
@@ -129,7 +135,10 @@ class Template:
         """All that the static filters say, with what the node's name gives in its place."""
         return [
             reason
-            for reason in (self.cordoned(node), other, self.taint(node), self.unmatched(node))
+            for reason in (
+                *(self.cordoned(node), other, self.taint(node), self.unmatched(node)),
+                undeclared(self.asked_features, node),
+            )
             if reason is not None
         ]
 
@@ -139,6 +148,12 @@ class Template:
         if index < len(self.answers):
             self.answers[index] = _UNKNOWN
             self.refusals.pop(index, None)
+
+    def ask_features(self, declared: bool) -> None:
+        """Some node declares features now, or none does any more (K210)."""
+        self.asked_features = self.features if declared else ()
+        self.kept = None
+        self.answers, self.refusals = bytearray(), {}
 
     def cordoned(self, node: Node) -> str | None:
         return NODE_UNSCHEDULABLE if cordoned(node, self.tolerations) else None
@@ -163,21 +178,18 @@ class Templates:
         self._encoder = msgspec.msgpack.Encoder(order="deterministic")
         self._templates: dict[bytes, Template] = {}
         self._unused: OrderedDict[bytes, Template] = OrderedDict()
+        #: how many nodes declare features
+        self._declaring = 0
 
     def key(self, pod: Pod) -> bytes:
         """Equal for pods that say the same."""
         spec, meta = pod.spec, pod.metadata
-        ports = host_ports(spec)
+        of_nodes = (spec.node_selector, spec.tolerations, host_ports(spec), needed_features(spec))
         affinity, constraints = spec.affinity, spec.topology_spread_constraints
         if affinity is None and not constraints:
-            return self._encoder.encode((spec.node_selector, spec.tolerations, ports))
+            return self._encoder.encode(of_nodes)
         own = [(key, meta.labels.get(key)) for each in constraints for key in each.match_label_keys]
-        return self._encoder.encode(
-            (
-                *(spec.node_selector, spec.tolerations, ports),
-                *(affinity, constraints, meta.namespace, own),
-            )
-        )
+        return self._encoder.encode((*of_nodes, affinity, constraints, meta.namespace, own))
 
     def known(self, key: bytes) -> bool:
         return key in self._templates
@@ -214,14 +226,23 @@ class Templates:
             del self._templates[oldest.key]
             self._release(oldest)
 
-    def forget(self, index: int) -> None:
+    def node_changed(self, index: int, old: Node | None, new: Node | None) -> None:
         """The node of this index has changed."""
+        before = self._declaring > 0
+        for node, number in ((old, -1), (new, 1)):
+            if node is not None and node.status.declared_features:
+                self._declaring += number
+        declared = self._declaring > 0
         for template in self._templates.values():
             template.forget(index)
+            if template.features and declared != before:
+                template.ask_features(declared)
 
     def _make(self, key: bytes, pod: Pod) -> Template:
         spec, namespace = pod.spec, pod.metadata.namespace
         template = Template(key, NodeAffinity.of(spec), spec.tolerations, host_ports(spec))
+        template.features = needed_features(spec)
+        template.ask_features(self._declaring > 0)
         affinity = spec.affinity
         if affinity is not None:
             own = affinity_terms(affinity.pod_affinity, namespace)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quadriga.k8s.cluster.selectors import Selector, compile_selector
+from quadriga.k8s.cluster.selectors import NOTHING, Selector, compile_selector
 from quadriga.k8s.objects import Pod, PodAffinity, PodAffinityTerm, SpreadConstraint
 
 __all__ = ["AffinityTerm", "PodMatcher", "Spread", "affinity_terms", "spreads"]
@@ -94,6 +94,7 @@ def spreads(pod: Pod) -> tuple[Spread, ...]:
 def _spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
     labels = pod.metadata.labels
     own = ((key, labels[key]) for key in constraint.match_label_keys if key in labels)
+    selector = compile_selector(constraint.label_selector, own)
     return Spread(
         constraint.topology_key,
         constraint.max_skew,
@@ -101,7 +102,7 @@ def _spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
         PodMatcher(
             frozenset((pod.metadata.namespace,)),
             None,
-            compile_selector(constraint.label_selector, own),
+            selector if selector.keys else NOTHING,  # an empty one counts no pods (K210)
             terminating=False,
         ),
         constraint.node_affinity_policy != "Ignore",

@@ -285,6 +285,10 @@ def _drop_conditions(node: Node) -> None:
     node.status.conditions = tuple(each for each in node.status.conditions if each.type == "Ready")
 
 
+def _drop_features(node: Node) -> None:
+    node.status.declared_features = ()
+
+
 # -- the tables ------------------------------------------------------------------------------------
 
 _places: Final = _drop("affinity", "node_selector")
@@ -380,6 +384,8 @@ NODE: Final = (
                                             lambda node: len(node.status.allocatable), _drop_types),
     _Node("nodeConditions",         256,    "conditions",
                                             lambda node: len(node.status.conditions), _drop_conditions),
+    _Node("nodeDeclaredFeatures",   256,    "declared features",
+                                            lambda node: len(node.status.declared_features), _drop_features),
 )
 NAMESPACE: Final = (
     _Namespace("namespaceLabels",   1_024,  "labels",

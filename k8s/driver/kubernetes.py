@@ -478,6 +478,11 @@ class KubernetesShim:
             heard = inbox.take(_BATCH)
             for each in heard:
                 watchdog.at(each)
+                if isinstance(each, Changed) and isinstance(each.object, Pod):
+                    for _ in self._cache.preparing(each.object):
+                        watchdog.idle()
+                        await asyncio.sleep(0)
+                        watchdog.at(each)
                 carry_out(shim.handle(each, wall))
             watchdog.at("timers")
             actions = shim.advance(wall)

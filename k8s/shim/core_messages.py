@@ -235,7 +235,9 @@ def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
         if event.type != EventRecord.REQUEST:
             continue
         task = kernel.tasks.get(event.objectID) or kernel.tasks.get(event.referenceID)
-        if task is not None:  # a core that was started again finds the same
+        if task is not None and event.eventChangeDetail == EventRecord.QUEUE_MAX:  # K209
+            record_about(kernel, task.pod, "ResizedBeyondQuota", "Resizing", event.message)
+        elif task is not None:  # a core that was started again finds the same
             record_about(
                 kernel,
                 task.pod,

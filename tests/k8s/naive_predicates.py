@@ -24,7 +24,7 @@ class NaiveCluster:
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
     assumed: dict[str, str] = field(default_factory=dict)
     #: as kube-scheduler 1.20: spread counts the pods of all nodes that have a domain's value, also of those
-    #: that the pod cannot use or that lack another key
+    #: that the pod cannot use or that lack another key, and an empty selector selects all pods
     old: bool = False
 
     def refusals(self, uid: str, node: str) -> list[str]:
@@ -36,6 +36,7 @@ class NaiveCluster:
             *(["NodeName"] if pod["spec"].get("nodeName", node) != node else []),
             *(["TaintToleration"] if _tainted(pod, there) else []),
             *([] if _matches_node(pod, there) else ["NodeAffinity"]),
+            *(["NodeDeclaredFeatures"] if self._lacks_features(pod, there) else []),
             *(["NodePorts"] if self._ports(pod, node, others) else []),
             *(["PodTopologySpread"] if self._spread(pod, there, others) else []),
         ]
@@ -56,6 +57,23 @@ class NaiveCluster:
             if node and other != uid and not ended:
                 found.append((pod, node))
         return found
+
+    def _lacks_features(self, pod: Manifest, there: Manifest) -> bool:
+        """K210. The two features that kube-scheduler 1.36 looks for when it places a pod."""
+        declared = {
+            name: node.get("status", {}).get("declaredFeatures")
+            for name, node in self.nodes.items()
+        }
+        if not any(declared.values()):
+            return False
+        spec, needed = pod["spec"], set()
+        for container in [*spec["containers"], *spec.get("initContainers", [])]:
+            for rule in container.get("restartPolicyRules", []):
+                if rule["action"] == "RestartAllContainers":
+                    needed.add("RestartAllContainersOnContainerExits")
+        if spec.get("hostNetwork") and spec.get("hostUsers") is False:
+            needed.add("UserNamespacesHostNetworkSupport")
+        return not needed <= set(declared[there["metadata"]["name"]] or ())
 
     def _label(self, node: str, key: str) -> str | None:
         found = self.nodes.get(node)
@@ -84,7 +102,11 @@ class NaiveCluster:
                 for key in each.get("matchLabelKeys", ()):
                     if key in own and labels.get(key) != own[key]:
                         return False
-                return selects(each.get("labelSelector"), labels)
+                selector = each.get("labelSelector")
+                says = [*(selector or {}).values(), set(own) & set(each.get("matchLabelKeys", ()))]
+                if not self.old and not any(says):  # K210: an empty one selects nothing
+                    return False
+                return selects(selector, labels)
 
             domains: dict[str, list[str]] = {}
             for node in self.nodes.values():

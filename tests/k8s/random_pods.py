@@ -12,6 +12,11 @@ ZONES = ("a", "b", "c")
 HOST = "kubernetes.io/hostname"
 APPS = ("web", "db", "cache")
 TIERS = ("1", "2", "10")
+FEATURES = (
+    "GuaranteedQoSPodCPUResize",
+    "RestartAllContainersOnContainerExits",
+    "UserNamespacesHostNetworkSupport",
+)
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
@@ -54,7 +59,11 @@ class RandomPods:
                 taints[key, effect]["value"] = self.random.choice(("x", "y", "5"))
         if taints:
             spec["taints"] = list(taints.values())
-        return {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        made = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+        if not self.old and self.likely(0.4):
+            number = self.random.choice((0, 1, 1, 2))
+            made["status"] = {"declaredFeatures": self.random.sample(FEATURES, number)}
+        return made
 
     def tolerations(self) -> list[Manifest]:
         found = []
@@ -150,6 +159,10 @@ class RandomPods:
             }
             if self.likely(0.95):
                 constraint["labelSelector"] = self.selector()
+                if self.old:  # 1.20 counts all pods for an empty one (K210)
+                    constraint["labelSelector"] = constraint["labelSelector"] or {
+                        "matchLabels": {"app": "web"}
+                    }
             if not self.old:
                 if self.likely(0.2) and constraint["whenUnsatisfiable"] == "DoNotSchedule":
                     constraint["minDomains"] = self.random.choice((1, 2, 3))
@@ -181,6 +194,12 @@ class RandomPods:
         if self.likely(0.25):
             container["ports"] = self.ports()
         spec: Manifest = {"containers": [container]}
+        if not self.old and self.likely(0.15):
+            action = self.random.choice(("Restart", "RestartAllContainers"))
+            container["restartPolicyRules"] = [{"action": action}]
+        if not self.old and self.likely(0.15):
+            spec["hostNetwork"] = self.random.choice((False, True, True))
+            spec["hostUsers"] = self.random.choice((False, False, True))
         if self.likely(0.15):
             spec["nodeSelector"] = {"zone": self.random.choice(ZONES)}
         if tolerations := self.tolerations():

@@ -131,6 +131,7 @@ EXAMPLES: dict[str, Callable[[int], Json]] = {
     "nodeTaints": lambda n: spec(taints=[{"key": "k", "effect": "NoSchedule"}] * n),
     "nodeResourceTypes": lambda n: {**metadata(), "status": {"allocatable": named(n)}},
     "nodeConditions": lambda n: {**metadata(), "status": {"conditions": [{"type": "T"}] * n}},
+    "nodeDeclaredFeatures": lambda n: {**metadata(), "status": {"declaredFeatures": ["F"] * n}},
     "namespaceLabels": lambda n: metadata(labels=named(n)),
     "namespaceQuota": annotated(keys.NAMESPACE_QUOTA),
     "namespaceQueue": annotated(keys.PARENT_QUEUE),
@@ -211,7 +212,7 @@ def test_q16_objects_are_bounded_as_they_are_decoded() -> None:
     event = decoders.event(msgspec.json.encode({"type": "ADDED", "object": pod}))
     assert isinstance(event, Event)
     assert event.object is not None
-    for found in (page.items[0], event.object):
+    for found in (next(page.items), event.object):
         assert found.refusal.startswith("200 tolerations")
         assert found.spec.tolerations == ()
 

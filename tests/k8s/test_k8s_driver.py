@@ -620,3 +620,21 @@ async def test_k12_a_shim_that_never_ran_can_be_stopped_and_its_clock_never_goes
     assert shim.wait(0) is None
     assert not shim.health().ready
     assert ClusterCache(time.monotonic_ns).dump()
+
+
+async def test_q16_others_have_their_turn_while_the_terms_of_a_pod_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[int] = []
+
+    def preparing(cache: ClusterCache, found: Pod) -> Iterator[None]:
+        for number in range(3):
+            asyncio.get_running_loop().call_soon(turns.append, number)
+            yield
+            assert turns[-1] == number
+        assert turns[3:] or cache.pod(found.uid) is None, "it is not set before that"
+
+    monkeypatch.setattr(ClusterCache, "preparing", preparing)
+    async with at_work(ours("early")) as found:
+        await found.until(lambda: len(found.api.made("POST", "/early/binding")) == 1)
+    assert turns[:3] == [0, 1, 2]

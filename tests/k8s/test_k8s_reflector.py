@@ -336,7 +336,7 @@ async def test_k25_what_is_not_used_is_not_kept_and_texts_are_shared() -> None:
 
 async def test_what_the_decoders_make_of_events_and_of_an_empty_list() -> None:
     decoders = Decoders(Pod)
-    assert decoders.page(b'{"metadata":{"resourceVersion":"3"},"items":null}').items == []
+    assert list(decoders.page(b'{"metadata":{"resourceVersion":"3"},"items":null}').items) == []
     assert isinstance(decoders.event(expired()), WatchError)
     found = decoders.event(bookmark(3))
     assert isinstance(found, Event)

@@ -1,0 +1,248 @@
+"""What is in force while a pod is resized, beside a plain reference, and what is told of a resize that takes
+the queue beyond its quota (K209)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from decoded import container, decoded
+from decoded import pod as decoded_pod
+from hypothesis import given
+from hypothesis import strategies as st
+from k8s_queues import DEFAULT, queues
+from k8s_world import World
+from msgspec.structs import replace
+
+from quadriga.core.scheduler import Scheduler
+from quadriga.k8s.conversion.resources import may_differ, of_pod
+from quadriga.k8s.objects import (
+    Container,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodStatus,
+    ResourceRequirements,
+)
+
+NAMES = ("cpu", "memory", "hugepages-2Mi", "example.com/nic")
+AS_A_WHOLE = ("cpu", "memory", "hugepages-2Mi")
+
+
+# -- the reference -----------------------------------------------------------------------------
+
+
+def naive(manifest: dict[str, Any]) -> dict[str, int]:
+    """K82 to K85 and K209 as the rules say them, on a manifest with whole numbers as amounts."""
+    spec, status = manifest["spec"], manifest["status"]
+    infeasible = False
+    for condition in status["conditions"]:
+        if condition["type"] == "PodResizePending" and condition["reason"] == "Infeasible":
+            infeasible = True
+
+    def in_force(
+        wanted: dict[str, int], told: dict[str, Any], names: tuple[str, ...]
+    ) -> dict[str, int]:
+        told_of = [
+            told.get("allocatedResources", {}),
+            told.get("resources", {}).get("requests", {}),
+        ]
+        found = {}
+        for name in names:
+            values = [each[name] for each in told_of if name in each]
+            if name in wanted and not (infeasible and "resources" in told):
+                values.append(wanted[name])
+            if values:
+                found[name] = max(values)
+        return found
+
+    def of(kind: str, each: dict[str, Any]) -> dict[str, int]:
+        told = [other for other in status[kind] if other["name"] == each["name"]]
+        return in_force(each["resources"]["requests"], told[0] if told else {}, NAMES)
+
+    result = {}
+    for name in NAMES:
+        running = sum(of("containerStatuses", each).get(name, 0) for each in spec["containers"])
+        sidecars, starting = 0, 0
+        for each in spec["initContainers"]:
+            needs = of("initContainerStatuses", each).get(name, 0)
+            if each.get("restartPolicy") == "Always":
+                sidecars += needs
+            else:
+                starting = max(starting, sidecars + needs)
+        result[name] = max(running + sidecars, starting)
+    if "resources" in spec:
+        whole = spec["resources"]["requests"]
+        named = tuple(name for name in AS_A_WHOLE if name in whole)
+        result.update(in_force(whole, status, named))
+    for name, value in spec["overhead"].items():
+        result[name] += value
+    result["vcore"] = 1000 * result.pop("cpu")
+    return {name: value for name, value in result.items() if value}
+
+
+class RandomResizes:
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    def amounts(self, names: tuple[str, ...] = NAMES) -> dict[str, int]:
+        chosen = self.random.sample(names, self.random.randint(1, len(names)))
+        return {name: self.random.randint(1, 9) for name in chosen}
+
+    def told(self, wanted: dict[str, int]) -> dict[str, Any]:
+        """Nothing, or both amounts of each resource that is asked for, as kubelets write them."""
+        if self.random.random() < 0.4:
+            return {}
+        both = [{name: self.random.randint(1, 9) for name in wanted} for _ in range(2)]
+        return {"allocatedResources": both[0], "resources": {"requests": both[1]}}
+
+    def pod(self) -> dict[str, Any]:
+        containers = [
+            container(f"c{n}", **self.amounts()) for n in range(self.random.randint(1, 3))
+        ]
+        inits = [
+            container(f"i{n}", self.random.choice(("", "Always")), **self.amounts())
+            for n in range(self.random.randint(0, 3))
+        ]
+        statuses = [
+            [{"name": each["name"], **self.told(each["resources"]["requests"])} for each in kind]
+            for kind in (containers, inits)
+        ]
+        status: dict[str, Any] = {
+            "containerStatuses": statuses[0],
+            "initContainerStatuses": statuses[1],
+        }
+        spec: dict[str, Any] = {"containers": containers, "initContainers": inits, "overhead": {}}
+        if self.random.random() < 0.5:
+            whole = self.amounts(AS_A_WHOLE)
+            spec["resources"] = {"requests": whole}
+            status.update(self.told(whole))
+        if self.random.random() < 0.3:
+            spec["overhead"] = self.amounts()
+        status["conditions"] = self.conditions()
+        return {"spec": spec, "status": status}
+
+    def conditions(self) -> list[dict[str, str]]:
+        kind = self.random.choice(("PodResizePending", "PodResizeInProgress", ""))
+        reason = self.random.choice(("Infeasible", "Deferred"))
+        return [{"type": kind, "status": "True", "reason": reason}] if kind else []
+
+
+def amounts_of(manifest: dict[str, Any]) -> dict[str, int]:
+    found = of_pod(decoded_pod(spec=manifest["spec"], status=manifest["status"]))
+    assert found.pop("pods") == 1
+    return {name: value for name, value in found.items() if value}
+
+
+@given(st.randoms(use_true_random=False))
+def test_k209_in_force_is_what_the_rules_say(random: Random) -> None:
+    made = RandomResizes(random)
+    manifest = made.pod()
+    assert amounts_of(manifest) == naive(manifest)
+    status = {**manifest["status"], "conditions": made.conditions()}
+    after = {"spec": manifest["spec"], "status": status}
+    if naive(after) != naive(manifest):
+        assert may_differ(decoded(Pod, manifest), decoded(Pod, after)), (
+            "a condition alone is a change"
+        )
+
+
+# -- what the core hears, and what users are told ------------------------------------------------
+
+NEVER = PodCondition("PodResizePending", "True", "Infeasible")
+LATER = PodCondition("PodResizePending", "True", "Deferred")
+TEAM = "{name: team, resources: {max: {vcore: 3000m, memory: 64Gi}}}"
+
+
+def world() -> World:
+    made = World(queues=queues(DEFAULT, TEAM))
+    made.add_node("n1", cpu="8")
+    made.run(1)
+    return made
+
+
+def resize(made: World, uid: str, cpu: str) -> None:
+    """A user asks for it."""
+    pod = made.pods[uid]
+    containers = (Container("main", ResourceRequirements({"cpu": cpu})),)
+    made.set_pod(replace(pod, spec=replace(pod.spec, containers=containers)))
+    made.run(1)
+
+
+def tell(made: World, uid: str, cpu: str, *conditions: PodCondition) -> None:
+    """The kubelet's word: so much is in force."""
+    told = ContainerStatus("main", {"cpu": cpu}, ResourceRequirements({"cpu": cpu}))
+    status = PodStatus(phase="Running", container_statuses=(told,), conditions=conditions)
+    made.set_pod(replace(made.pods[uid], status=status))
+    made.run(1)
+
+
+def used(made: World, queue: str = "team") -> int:
+    """The vcore of the queue."""
+
+    def read(core: Scheduler) -> int:
+        partition = core.partition()
+        found = {each.path: each.allocated for each in partition.queues()}[f"root.{queue}"]
+        return int(partition.registry.mapping(found).get("vcore", 0))
+
+    return made.core.read(read)
+
+
+def told(made: World) -> list[tuple[str, str, str]]:
+    return [
+        (each.name, each.type, each.note)
+        for each in made.records
+        if each.reason == "ResizedBeyondQuota"
+    ]
+
+
+def test_k209_the_queue_follows_a_condition_that_changes_alone() -> None:
+    made = world()
+    pod = made.add_pod("a", "app", queue="root.team")
+    made.run(1)
+    tell(made, pod.uid, "1")
+    resize(made, pod.uid, "4")
+    assert used(made) == 4000, "the resize may come at any time"
+    tell(made, pod.uid, "1", NEVER)
+    assert used(made) == 1000
+    tell(made, pod.uid, "1", LATER)
+    assert used(made) == 4000
+    tell(made, pod.uid, "1", NEVER)
+    resize(made, pod.uid, "2")
+    tell(made, pod.uid, "2", PodCondition("PodResizeInProgress", "True"))
+    assert used(made) == 2000
+    made.check()
+
+
+def test_k209_a_resize_beyond_the_quota_is_told_once() -> None:
+    made = world()
+    pod = made.add_pod("a", "app", queue="root.team")
+    other = made.add_pod("b", "other", queue="root.team")
+    made.run(1)
+    resize(made, pod.uid, "2")
+    assert told(made) == [], "the quota of 3 CPU is used up and not exceeded"
+    tell(made, pod.uid, "2")
+    resize(made, pod.uid, "4")
+    tell(made, pod.uid, "2", LATER)
+    tell(made, pod.uid, "4")
+    note = "The resize takes queue 'root.team' beyond its quota: 5 CPU of 3 CPU"
+    assert told(made) == [("a", "Warning", note)]
+    assert used(made) == 5000, "what runs is not stopped"
+    resize(made, pod.uid, "3")
+    tell(made, pod.uid, "3")
+    assert len(told(made)) == 1, "it is still too much, and less than before"
+    resize(made, other.uid, "2")
+    assert [name for name, _, _ in told(made)] == ["a", "b"]
+    made.restart()
+    made.run(2)
+    assert len(told(made)) == 2, "a restart tells nothing anew"
+    made.check()
+
+
+def test_k209_a_resize_in_a_queue_without_a_quota_is_not_told() -> None:
+    made = world()
+    pod = made.add_pod("a", "app")
+    made.run(1)
+    resize(made, pod.uid, "64")
+    assert used(made, "default") == 64_000
+    assert told(made) == []
