@@ -27,6 +27,17 @@ def of(kernel: Kernel) -> dict[str, Any]:
         ],
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
+        "podGroups": [
+            {
+                "name": entry.named,
+                "known": entry.group is not None,
+                "refusal": entry.refusal,
+                "gang": entry.app.key if entry.app is not None else "",
+                "pods": len(entry.pods),
+                "scheduled": entry.scheduled,
+            }
+            for _, entry in sorted(kernel.pod_groups.items())
+        ],
         "cluster": kernel.cache.dump(),
         "audit": audit.dump(kernel),
         "foreignPods": [
@@ -47,6 +58,7 @@ def _application(app: Application) -> dict[str, Any]:
             for name, each in app.groups.items()
         },
         "creating": len(app.creations),
+        "chosen": len(app.chosen),
         "tasks": [_task(task) for task in app.tasks.values()],
         "later": [_task(task) for task in app.later.values()],
     }
