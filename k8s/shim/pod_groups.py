@@ -99,7 +99,8 @@ def why_left_out(kernel: Kernel, pod: Pod) -> str:
     if entry.group is not None:
         return entry.refusal and f"{entry.named} is not supported: {entry.refusal}"
     if not kernel.pod_group_version:
-        return f"the API server has no PodGroups, and the pod belongs to {entry.named}"
+        known = "the API server has no PodGroups, or the account may not read them"
+        return f"it belongs to {entry.named}, and {known}"
     return f"{entry.named} does not exist yet"
 
 

@@ -93,7 +93,9 @@ def run(*words: str | Path, cwd: Path, **more: str) -> str:
 
 
 #: rules of the acceptance tables that open issues introduce: whoever builds one takes it out of here
-OWED = frozenset([f"Q{n}" for n in range(9, 15)] + [f"K{n}" for n in range(200, 212)])
+OWED = frozenset(
+    [f"Q{n}" for n in range(9, 15)] + [f"K{n}" for n in range(200, 212) if n not in (204, 205, 206)]
+)
 
 
 @pytest.fixture(scope="session")
