@@ -221,7 +221,7 @@ def none_left(app: ApplicationFacts, info: Info) -> bool:
 
 def ends_at_once(app: ApplicationFacts, info: Info) -> bool:
     """The core would wait for its first ask for ever (K178), or the next members of a PodGroup are a gang again
-    (K200)."""
+    (K204)."""
     return not app.core_has_pods or app.places_whole
 
 

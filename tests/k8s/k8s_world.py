@@ -210,18 +210,12 @@ class World:
 
     def add_group(self, name: str, gang: int = 0, **spec: Any) -> objects.PodGroup:
         """A PodGroup, of this ``minCount``, or basic. It replaces one of that name."""
-        policy = objects.SchedulingPolicy(basic={})
-        if gang:
-            policy = objects.SchedulingPolicy(gang=objects.GangPolicy(gang))
-        spec.setdefault("scheduling_policy", policy)
-        metadata = objects.Metadata(
-            name=name,
-            namespace="default",
-            uid=f"group-{name}-{next(self.numbers)}",
-            resource_version=str(next(self.numbers)),
-            generation=1,
-        )
-        return self.set_group(objects.PodGroup(metadata, objects.PodGroupSpec(**spec)))
+        whole = objects.GangPolicy(gang) if gang else None
+        policy = objects.SchedulingPolicy(basic=None if gang else {}, gang=whole)
+        uid = f"group-{name}-{next(self.numbers)}"
+        metadata = objects.Metadata(name=name, namespace="default", uid=uid, generation=1)
+        found = objects.PodGroupSpec(**{"scheduling_policy": policy, **spec})
+        return self.set_group(objects.PodGroup(metadata, found))
 
     def set_group(self, group: objects.PodGroup) -> objects.PodGroup:
         name = group.metadata.name
@@ -568,15 +562,14 @@ class World:
 
     def _group_condition(self, condition: actions.SetGroupCondition) -> None:
         """The server has it at once, and the watch shows it."""
-        name = condition.pod.name
-        self.group_conditions.append((name, condition.reason, condition.message))
+        name, reason, message = condition.pod.name, condition.reason, condition.message
+        self.group_conditions.append((name, reason, message))
         group = self.groups.get(name)
-        if group is None or group.metadata.uid != condition.pod.uid:
-            return
-        status = "True" if condition.reason == "Scheduled" else "False"
-        kind = CONDITIONS[condition.version]
-        found = objects.PodCondition(kind, status, condition.reason, condition.message)
-        self.set_group(replace(group, status=objects.PodGroupStatus((found,))))
+        if group is not None and group.metadata.uid == condition.pod.uid:
+            status = "True" if reason == "Scheduled" else "False"
+            kind = CONDITIONS[condition.version]
+            found = objects.PodCondition(kind, status, reason, message)
+            self.set_group(replace(group, status=objects.PodGroupStatus((found,))))
 
     def _drop(self, condition: actions.DropCondition) -> None:
         """What a failed pod says stays."""

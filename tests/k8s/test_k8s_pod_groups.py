@@ -401,7 +401,7 @@ def test_k204_a_bind_that_fails_is_tried_alone() -> None:
 # -- later ---------------------------------------------------------------------------------------
 
 
-def test_k200_a_gang_that_has_lost_all_its_members_starts_anew_as_a_gang() -> None:
+def test_k204_a_gang_that_has_lost_all_its_members_starts_anew_as_a_gang() -> None:
     world = cluster("3")
     world.add_group("workers", 3)
     members(world, 3)
