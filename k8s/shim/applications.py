@@ -214,8 +214,11 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
     """Not while its definition is beyond a bound, or while all nodes cannot hold it. What has begun goes on:
     a gang that has pods on nodes, or placeholders."""
     app.delay = 0
-    if lacks := pod_groups.lacks(kernel, app):
-        app.delay, app.held_because = _LOOK_AGAIN, lacks
+    if app.pod_group is not None:
+        if lacks := pod_groups.lacks(kernel, app):
+            app.delay, app.held_because = _LOOK_AGAIN, lacks
+        elif not app.has_started:
+            hold(kernel, app)
         return
     if app.with_node or app.placeholders:
         return

@@ -13,7 +13,7 @@ from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import hold, leave_behind, settle, start, withdraw
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task
-from quadriga.k8s.shim.pod_groups import is_whole
+from quadriga.k8s.shim.pod_groups import is_whole, say_waiting
 from quadriga.k8s.shim.tasks import (
     SKIPPED,
     allocated,
@@ -210,6 +210,7 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     """Pods that run already keep running, as foreign ones (K143)."""
     kernel.turned_down.note(app.metadata, reason, kernel.now)
     hold(kernel, app)
+    say_waiting(kernel, app.pod_group, f"The application was rejected: {reason}.")
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)
     if app.state in application_fsm.HOLDS:
         for task in list(app.tasks.values()):

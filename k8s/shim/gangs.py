@@ -265,8 +265,7 @@ def _look_at_group(kernel: Kernel, app: Application) -> None:
     if app.state in application_fsm.UNSUBMITTED:
         submit_if_ready(kernel, app)
     elif app.state in application_fsm.HOLDS:
-        if not kernel.turned_down.delay(app.metadata, kernel.now):
-            look_again(kernel, app)
+        look_again(kernel, app)
     elif app.state in application_fsm.GATHERS and app.chosen and not is_whole(kernel, app):
         withdraw(kernel, app)
 

@@ -471,6 +471,21 @@ def test_k204_a_waiting_gang_survives_a_restart_and_a_core_that_forgets() -> Non
     assert world.audit().standing == ()
 
 
+def test_k60_a_gang_that_the_core_rejects_is_tried_again_after_a_pause() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    world.refuse_applications = True
+    members(world, 2, owned="set", restart_policy="Always")
+    world.run(20)
+    assert apps(world) == {"default:workers": "Held"}
+    sent = [each for each in world.sent if isinstance(each, si.ApplicationRequest)]
+    assert len(sent) < 8
+    assert world.group_conditions[-1][2].startswith("The application was rejected: not here")
+    world.refuse_applications = False
+    world.run(60)
+    assert running(world) == 2
+
+
 # -- the condition -------------------------------------------------------------------------------
 
 

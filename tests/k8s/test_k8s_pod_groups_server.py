@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from quadriga.core.model import gang as core_gang
 from quadriga.k8s.api.condition_writer import GroupConditionWriter
 from quadriga.k8s.api.discovery import patiently, pod_group_version, readable_pod_groups
 from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH, NoAnswer
@@ -230,6 +231,30 @@ async def test_k204_k205_a_pod_of_a_basic_group_is_bound_and_the_group_says_so(
         assert (condition["type"], condition["status"]) == (kinds[version], "True")
 
 
+def tells(event: Json) -> bool:
+    return event["regarding"]["name"] == "one" and "ns/workers" in event["note"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.skipif(
+    not hasattr(core_gang, "NO_PLACEHOLDERS"), reason="the core has no gangs without placeholders"
+)
+async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
+    def prepare(api: FakeApi) -> None:
+        with_groups(api)
+        api.others["podgroups"] = [group(gang={"minCount": 2})]
+
+    async with at_work(member("one"), prepare=prepare) as found:
+        api = found.api
+        await found.until(lambda: api.made("PATCH", STATUS))
+        said = api.made("PATCH", STATUS)[0]["status"]["conditions"][0]
+        assert said["message"] == "PodGroup ns/workers wants 2 pods together, 1 exist"
+        assert not api.made("POST", "/binding")
+        api.add(member("two"))
+        await api.say(event("ADDED", member("two")))
+        await found.until(lambda: len(api.made("POST", "/binding")) == 2)
+
+
 @pytest.mark.asyncio
 async def test_k204_a_server_that_gets_pod_groups_by_an_upgrade_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
@@ -239,6 +264,7 @@ async def test_k204_a_server_that_gets_pod_groups_by_an_upgrade_is_noticed(
         api = found.api
         await found.until(lambda: api.made("POST", "/two/binding"))
         assert not api.made("POST", "/one/binding")
+        await found.until(lambda: [each for each in api.made("POST", "/events") if tells(each)])
         with_groups(api)
         await found.until(lambda: api.made("POST", "/one/binding"))
         with_groups(api, "v1beta1")
