@@ -214,17 +214,17 @@ class World:
         policy = objects.SchedulingPolicy(basic=None if gang else {}, gang=whole)
         uid = f"group-{name}-{next(self.numbers)}"
         metadata = objects.Metadata(name=name, namespace="default", uid=uid, generation=1)
-        found = objects.PodGroupSpec(**{"scheduling_policy": policy, **spec})
-        return self.set_group(objects.PodGroup(metadata, found))
+        spec = {"scheduling_policy": policy, **spec}
+        return self.set_group(objects.PodGroup(metadata, objects.PodGroupSpec(**spec)))
 
     def set_group(self, group: objects.PodGroup) -> objects.PodGroup:
         name = group.metadata.name
         old = self.groups.get(name)
+        change = "ADDED" if old is None else "MODIFIED"
         if old is not None and old.metadata.uid != group.metadata.uid:
             self.remove_group(name)
-            old = None
         self.groups[name] = group
-        self.inputs.append(inputs.Changed("ADDED" if old is None else "MODIFIED", group))
+        self.inputs.append(inputs.Changed(change, group))
         return group
 
     def remove_group(self, name: str) -> None:
@@ -442,10 +442,7 @@ class World:
     # -- what the driver does ------------------------------------------------------------------
 
     def carry_out(self, action: Action) -> None:
-        silent = (
-            *(actions.Record, actions.SetCondition, actions.DropCondition, actions.LogWarning),
-            actions.SetGroupCondition,
-        )
+        silent = actions.Record | actions.SetCondition | actions.DropCondition | actions.LogWarning
         if isinstance(action, silent):
             self._effect(action)
             return
@@ -566,8 +563,7 @@ class World:
         self.group_conditions.append((name, reason, message))
         group = self.groups.get(name)
         if group is not None and group.metadata.uid == condition.pod.uid:
-            status = "True" if reason == "Scheduled" else "False"
-            kind = CONDITIONS[condition.version]
+            kind, status = CONDITIONS[condition.version], str(reason == "Scheduled")
             found = objects.PodCondition(kind, status, reason, message)
             self.set_group(replace(group, status=objects.PodGroupStatus((found,))))
 
