@@ -27,17 +27,10 @@ def of(kernel: Kernel) -> dict[str, Any]:
         ],
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
-        "podGroups": [
-            {
-                "name": entry.named,
-                "known": entry.group is not None,
-                "refusal": entry.refusal,
-                "gang": entry.app.key if entry.app is not None else "",
-                "pods": len(entry.pods),
-                "scheduled": entry.scheduled,
-            }
+        "podGroups": {
+            entry.named: "missing" if entry.group is None else entry.refusal or entry.told
             for _, entry in sorted(kernel.pod_groups.items())
-        ],
+        },
         "cluster": kernel.cache.dump(),
         "audit": audit.dump(kernel),
         "foreignPods": [

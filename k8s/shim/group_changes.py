@@ -34,14 +34,12 @@ def changed(kernel: Kernel, change: Change, group: PodGroup) -> None:
             del kernel.pod_groups[key]
         return
     if before is None or before.metadata.uid != meta.uid:
-        entry.scheduled, entry.told = conversion.is_scheduled(group), _told(group)
-        entry.app = None
+        entry.app, entry.scheduled = None, conversion.is_scheduled(group)
+        # what an earlier process has said of it
+        entry.told = next((each.message for each in group.status.conditions), "")
+        ours = (pod for pod in entry.pods.values() if identity.is_ours(pod, kernel.settings))
+        entry.placed = sum(bool(pod.spec.node_name) for pod in ours)
     _set(kernel, entry, group)
-
-
-def _told(group: PodGroup) -> str:
-    """What an earlier process has said of it."""
-    return next((each.message for each in group.status.conditions), "")
 
 
 def _set(kernel: Kernel, entry: GroupEntry, group: PodGroup | None) -> None:
@@ -59,7 +57,8 @@ def _set(kernel: Kernel, entry: GroupEntry, group: PodGroup | None) -> None:
     elif entry.app is not None:
         kernel.look_at(entry.app)
     pod_groups.say_scheduled(kernel, entry)
-    pod_groups.say_waiting(kernel, entry, refusal) if refusal else None
+    if refusal:
+        pod_groups.say_waiting(kernel, entry, refusal)
 
 
 def _meaning(entry: GroupEntry) -> tuple[str, str, bool]:

@@ -20,36 +20,19 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, GroupEntry, Task, order_of, ref_of
 from quadriga.si import AddApplicationRequest
 
-__all__ = [
-    "SCHEDULED",
-    "application_id",
-    "choose",
-    "entry_of",
-    "forget",
-    "gang_of",
-    "is_whole",
-    "lacks",
-    "note",
-    "priority_of",
-    "say_scheduled",
-    "say_waiting",
-    "why_left_out",
-]
-
-#: reasons of the condition of a PodGroup (K205)
-SCHEDULED = "Scheduled"
-_UNSCHEDULABLE = "Unschedulable"
-
-
 # -- which pods --------------------------------------------------------------------------------
+
+
+def _key(pod: Pod) -> tuple[str, str] | None:
+    group = pod.spec.scheduling_group
+    return None if group is None else (pod.metadata.namespace, group.pod_group_name)
 
 
 def note(kernel: Kernel, pod: Pod) -> None:
     """Keep a pod that names a PodGroup."""
-    group = pod.spec.scheduling_group
-    if group is None:
+    key = _key(pod)
+    if key is None:
         return
-    key = pod.metadata.namespace, group.pod_group_name
     entry = kernel.pod_groups.get(key)
     if entry is None:
         entry = kernel.pod_groups[key] = GroupEntry(key)
@@ -65,23 +48,20 @@ def note(kernel: Kernel, pod: Pod) -> None:
 
 def forget(kernel: Kernel, pod: Pod) -> None:
     """The pod has ended, or is gone."""
-    group = pod.spec.scheduling_group
-    if group is None:
-        return
-    key = pod.metadata.namespace, group.pod_group_name
-    entry = kernel.pod_groups.get(key)
+    key = _key(pod)
+    entry = kernel.pod_groups.get(key) if key is not None else None
     if entry is not None:
         entry.pods.pop(pod.metadata.uid, None)
         if not entry.pods and entry.group is None:
-            del kernel.pod_groups[key]
+            del kernel.pod_groups[entry.key]
 
 
 def entry_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
     """The PodGroup that decides about the pod. None if it names none, or if its task group counts (K206)."""
-    group = pod.spec.scheduling_group
-    if group is None:
+    key = _key(pod)
+    if key is None:
         return None
-    entry = kernel.pod_groups.get((pod.metadata.namespace, group.pod_group_name))
+    entry = kernel.pod_groups.get(key)
     name = identity.task_group_name(pod, kernel.settings)
     if name:
         app = kernel.applications.get(identity.application_id(pod, kernel.settings))
@@ -222,7 +202,7 @@ def say_scheduled(kernel: Kernel, entry: GroupEntry) -> None:
         return
     if entry.placed >= (conversion.min_count(entry.group) or 1):
         entry.scheduled = True
-        _say(kernel, entry, SCHEDULED, "as many pods as the group needs have a node")
+        _say(kernel, entry, "Scheduled", "as many pods as the group needs have a node")
 
 
 def say_waiting(kernel: Kernel, entry: GroupEntry | None, message: str) -> None:
@@ -230,7 +210,7 @@ def say_waiting(kernel: Kernel, entry: GroupEntry | None, message: str) -> None:
     if entry is None or entry.group is None or entry.scheduled or entry.told == message:
         return
     entry.told = message
-    _say(kernel, entry, _UNSCHEDULABLE, message)
+    _say(kernel, entry, "Unschedulable", message)
 
 
 def _say(kernel: Kernel, entry: GroupEntry, reason: str, message: str) -> None:

@@ -343,6 +343,20 @@ def test_k204_a_group_that_is_created_again_with_another_policy_counts_anew() ->
     assert apps(world).get("default:workers") == "Held" or running(world) == 2
 
 
+def test_k205_a_group_that_is_created_again_is_scheduled_by_its_own_pods() -> None:
+    world = cluster()
+    world.add_group("workers")
+    (pod,) = members(world, 1)
+    world.run(30)
+    world.delete_pod(pod.uid)
+    world.add_group("workers", 2)
+    world.run(5)
+    said_before = len(world.group_conditions)
+    member(world, "first")
+    world.run(30)
+    assert [each[1] for each in world.group_conditions[said_before:]] == ["Unschedulable"]
+
+
 def test_k204_a_group_that_is_being_deleted_is_valid() -> None:
     world = cluster()
     group = world.add_group("workers", 2)
