@@ -29,6 +29,7 @@ __all__ = [
     "PodAffinity",
     "PodAffinityTerm",
     "PodCondition",
+    "PodGroup",
     "PriorityClass",
     "Requirement",
     "SpreadConstraint",
@@ -55,6 +56,7 @@ class Metadata(_Struct):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     #: RFC 3339, whole seconds, as the API writes it; "" if there is none
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
@@ -311,6 +313,43 @@ class PriorityClass(_Struct):
     value: int = 0
     preemption_policy: str = ""
     global_default: bool = False
+
+
+class GangPolicy(_Struct):
+    min_count: int = 0
+
+
+class SchedulingPolicy(_Struct):
+    """Of a PodGroup: one of both. Other policies may follow."""
+
+    basic: dict[str, Any] | None = None
+    gang: GangPolicy | None = None
+
+
+class SchedulingConstraints(_Struct):
+    topology: tuple[Any, ...] = ()
+
+
+class PodGroupSpec(_Struct):
+    scheduling_policy: SchedulingPolicy = msgspec.field(default_factory=SchedulingPolicy)
+    scheduling_constraints: SchedulingConstraints | None = None
+    #: a text in 1.36, an object since 1.37
+    disruption_mode: Any = None
+    priority: int | None = None
+    resource_claims: tuple[NamedReference, ...] = ()
+    parent_composite_pod_group_name: str = ""
+
+
+class PodGroupStatus(_Struct):
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class PodGroup(_Struct):
+    """A group of pods of the Workload API (since 1.36): all facts of the group stand in it."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = msgspec.field(default_factory=PodGroupStatus)
 
 
 class ConfigMap(_Struct):

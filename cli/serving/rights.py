@@ -9,10 +9,11 @@ from pathlib import Path
 
 from quadriga.cli.errors import FOUND, CommandError
 from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.discovery import pod_group_version
 from quadriga.k8s.api.limits import Limits
 from quadriga.k8s.api.login import Login, LoginError, log_in
 from quadriga.k8s.api.requester import NoAnswer
-from quadriga.k8s.api.rights import RIGHTS, Missing, RightsUnknown, missing
+from quadriga.k8s.api.rights import POD_GROUP_RIGHTS, RIGHTS, Missing, RightsUnknown, missing
 
 __all__ = ["check", "logged_in", "table"]
 
@@ -34,11 +35,11 @@ def check(kubeconfig: Path | None, context: str | None, namespace: str) -> int:
     """Print what is missing. Exit code 1 if anything is. Raises `CommandError`."""
     login = logged_in(kubeconfig, context)
     try:
-        found = asyncio.run(_missing(login, namespace))
+        number, found = asyncio.run(_missing(login, namespace))
     except (NoAnswer, RightsUnknown) as error:
         raise CommandError(f"kubernetes: {login.server}: {error}", FOUND) from None
     if not found:
-        print(f"{login.server}: the account has all {len(RIGHTS)} rights that it needs")
+        print(f"{login.server}: the account has all {number} rights that it needs")
         return 0
     print(f"{login.server}: the account lacks rights")
     print()
@@ -48,9 +49,12 @@ def check(kubeconfig: Path | None, context: str | None, namespace: str) -> int:
     return FOUND
 
 
-async def _missing(login: Login, namespace: str) -> list[Missing]:
+async def _missing(login: Login, namespace: str) -> tuple[int, list[Missing]]:
+    """The number of rights that it needs, and those that are missing."""
     async with Client(login, Limits(100, 100, 16, clock=time.monotonic_ns)) as client:
-        return await missing(client, namespace)
+        found = await missing(client, namespace)
+        more = POD_GROUP_RIGHTS if await pod_group_version(client) else ()
+        return len(RIGHTS + more), found + await missing(client, namespace, more)
 
 
 def table(found: Sequence[Missing], namespace: str) -> str:

@@ -21,14 +21,16 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
+from quadriga.k8s.api.discovery import pod_groups_path
 from quadriga.k8s.api.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
 from quadriga.k8s.api.refusals import Refusal, refusal_of
 from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.api.stamps import shortened, whole_time
+from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.objects import PodCondition
-from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
+from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 
-__all__ = ["ConditionWriter", "Explain"]
+__all__ = ["ConditionWriter", "Explain", "GroupConditionWriter"]
 
 _log = logging.getLogger("quadriga.kubernetes.conditions")
 
@@ -54,6 +56,7 @@ class _Waiting:
     """A pod that waits, what the shim says of it, and what the cluster says."""
 
     pod: PodRef
+    said: SetCondition
     reason: str = ""
     message: str = ""
     #: the condition as it is in the cluster; None: it is not False there
@@ -119,7 +122,7 @@ class ConditionWriter:
         entry = self._pods.get(pod.uid)
         message = shortened(action.message, _MESSAGE)
         if entry is None:
-            entry = self._pods[pod.uid] = _Waiting(pod)
+            entry = self._pods[pod.uid] = _Waiting(pod, action)
             found = self._current(pod.uid)
             if found is not None and found.status == "False":
                 entry.written, entry.written_at = (found.reason, found.message), now
@@ -128,7 +131,7 @@ class ConditionWriter:
                 self._look_later(entry, now)
         elif message != entry.message:
             entry.renewed = True
-        entry.reason, entry.message = action.reason, message
+        entry.said, entry.reason, entry.message = action, action.reason, message
         self._review(entry, now)
 
     def drop(self, uid: str) -> None:
@@ -265,7 +268,7 @@ class ConditionWriter:
 
     async def _write(self, entry: _Waiting, settled: asyncio.Event, reason: str, text: str) -> None:
         pod = entry.pod
-        path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}/status"
+        path = self._path(entry)
         body = json.dumps(self._body(entry, reason, text)).encode()
         reply = b""
         try:
@@ -302,6 +305,10 @@ class ConditionWriter:
             self._look_later(entry, now)
             self._review(entry, now)
 
+    def _path(self, entry: _Waiting) -> str:
+        pod = entry.pod
+        return f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}/status"
+
     def _body(self, entry: _Waiting, reason: str, text: str) -> dict[str, Any]:
         condition = {"type": _CONDITION, "status": "False", "reason": reason, "message": text}
         if entry.written is None:
@@ -313,6 +320,33 @@ class ConditionWriter:
         if refusal.code not in self._complained:
             self._complained.add(refusal.code)
             _log.warning("the condition of %s/%s: %s", pod.namespace, pod.name, refusal)
+
+
+class GroupConditionWriter(ConditionWriter):
+    """Writes the condition of PodGroups, at the same pace (K205): ``Scheduled`` is True, any other reason False."""
+
+    def __init__(self, requester: Requester, *, clock: Clock, wall: Callable[[], int]) -> None:
+        super().__init__(requester, current=lambda uid: None, clock=clock, wall=wall)
+
+    def _path(self, entry: _Waiting) -> str:
+        group, said = entry.pod, entry.said
+        assert isinstance(said, SetGroupCondition)
+        collection, _, name = pod_groups_path(said.version).rpartition("/")
+        return f"{collection}/namespaces/{quote(group.namespace)}/{name}/{quote(group.name)}/status"
+
+    def _body(self, entry: _Waiting, reason: str, text: str) -> dict[str, Any]:
+        said = entry.said
+        assert isinstance(said, SetGroupCondition)
+        condition = {
+            "type": CONDITIONS[said.version],
+            "status": "True" if reason == "Scheduled" else "False",
+            "reason": reason,
+            "message": text,
+            "observedGeneration": said.generation,
+        }
+        if entry.written is None or entry.written[0] != reason:
+            condition["lastTransitionTime"] = whole_time(self._wall())
+        return {"metadata": {"uid": said.pod.uid}, "status": {"conditions": [condition]}}
 
 
 def _event(pod: PodRef, text: str) -> Record:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from quadriga.k8s.api.requester import Requester
 
-__all__ = ["RIGHTS", "Missing", "Right", "RightsUnknown", "missing"]
+__all__ = ["POD_GROUP_RIGHTS", "RIGHTS", "Missing", "Right", "RightsUnknown", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,13 @@ RIGHTS: Final[tuple[Right, ...]] = (
     Right(_STORAGE,              "csidrivers",             _READ,                            False, _NO_VOLUMES),
     Right(_STORAGE,              "csistoragecapacities",   _READ,                            False, _NO_VOLUMES),
     Right(_STORAGE,              "volumeattachments",      _READ,                            False, _NO_VOLUMES),
+)
+#: where the server has PodGroups
+POD_GROUP_RIGHTS: Final[tuple[Right, ...]] = (
+    Right("scheduling.k8s.io",   "podgroups",              _READ,                            False,
+          "pods that name a PodGroup are not scheduled"),
+    Right("scheduling.k8s.io",   "podgroups/status",       ("patch", "update"),              False,
+          "PodGroups do not say whether they are scheduled"),
 )
 # fmt: on
 

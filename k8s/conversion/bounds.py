@@ -29,6 +29,7 @@ from quadriga.k8s.objects import (
     NodeSelector,
     Pod,
     PodAffinityTerm,
+    PodGroup,
     Quantities,
     ResourceRequirements,
 )
@@ -452,6 +453,14 @@ class Bounds:
 
     def namespace(self, namespace: Namespace) -> Namespace:
         return _without(_beyond(self._namespace, namespace), namespace)
+
+    def pod_group(self, group: PodGroup) -> PodGroup:
+        """Nothing of it has to be refused: what may be long is not read, or is bounded by the API server."""
+        meta, status = group.metadata, group.status
+        meta.labels, meta.annotations, meta.owner_references = {}, {}, ()
+        own = (each for each in status.conditions if each.type.startswith("PodGroup"))
+        status.conditions = tuple(own)
+        return group
 
     def _rows(self, table: tuple[OneBound[T], ...]) -> _Rows[T]:
         return [(each.size, self._most[each.name], each) for each in table]

@@ -18,6 +18,7 @@ __all__ = [
     "ambiguity",
     "application_id",
     "application_named",
+    "gang_id",
     "is_being_deleted_unplaced",
     "is_ours",
     "is_placeholder",
@@ -66,18 +67,35 @@ def application_named(pod: Pod, settings: Settings) -> str:
     if pod.spec.scheduler_name not in settings.scheduler_names:
         return ""
     meta = pod.metadata
-    labels = meta.labels
-    found = (
-        labels.get(keys.APP_ID)
-        or meta.annotations.get(keys.APP_ID)
-        or labels.get(keys.OLD_APP_ID)
-        or labels.get(keys.SPARK_APP_ID)
-    )
+    found = _named(pod)
     if not found:
         return unnamed_application_id(meta.namespace, meta.uid, settings)
     if found.endswith(UNIQUE_SUFFIX):
         return f"{found.removesuffix(UNIQUE_SUFFIX)}-{meta.uid}"
     return found
+
+
+def gang_id(pod: Pod, group: str) -> str:
+    """The application that is the gang of a PodGroup: ``team-a.spark-1:workers``, or ``team-a:workers`` if the pod
+    names no application (K204).
+
+    Always with the namespace, because a PodGroup belongs to one. Neither a label nor a name has a colon, so
+    that it is the ID of no other application.
+    """
+    namespace, named = pod.metadata.namespace or "default", _named(pod)
+    return f"{namespace}.{named}:{group}" if named else f"{namespace}:{group}"
+
+
+def _named(pod: Pod) -> str:
+    meta = pod.metadata
+    labels = meta.labels
+    return (
+        labels.get(keys.APP_ID)
+        or meta.annotations.get(keys.APP_ID)
+        or labels.get(keys.OLD_APP_ID)
+        or labels.get(keys.SPARK_APP_ID)
+        or ""
+    )
 
 
 def unnamed_application_id(namespace: str, uid: str, settings: Settings) -> str:

@@ -41,6 +41,7 @@ __all__ = [
     "IMAGE_PULL_SECRETS_TAG",
     "GANG_WAIT_TAG",
     "GANG_ELASTIC_TAG",
+    "GANG_PLACEHOLDERS_TAG",
     "POD_NAMESPACE_TAG",
     "POD_NAME_TAG",
     "LABEL_TAG",
@@ -118,6 +119,8 @@ IMAGE_PULL_SECRETS_TAG: Final = "imagePullSecrets"
 GANG_WAIT_TAG: Final = "gang.wait.limit"
 #: and what a Soft one does after that: its pods run one by one
 GANG_ELASTIC_TAG: Final = "gang.elastic"
+#: and what it is without placeholders: its asks are placed together (K204)
+GANG_PLACEHOLDERS_TAG: Final = "gang.placeholders"
 
 # Tags of an ask or an allocation (K46).
 

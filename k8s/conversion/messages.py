@@ -178,10 +178,12 @@ def ask(
     settings: Settings,
     *,
     originator: bool = False,
+    priority: int | None = None,
     priority_class: PriorityClass | None = None,
     amounts: resources.Amounts | None = None,
 ) -> AllocationAsk:
-    """The ask of a pod of ours without a node (K87). ``amounts``: what it needs, if that is known."""
+    """The ask of a pod of ours without a node (K87). ``amounts``: what it needs, if that is known.
+    ``priority``: instead of its own."""
     policy = (
         identity.may_be_preempted(pod, priority_class),
         identity.may_preempt(pod),
@@ -192,7 +194,7 @@ def ask(
         partitionName=keys.PARTITION,
         resourceAsk=resource_of(resources.of_pod(pod) if amounts is None else amounts),
         maxAllocations=1,
-        priority=pod.spec.priority or 0,
+        priority=(pod.spec.priority or 0) if priority is None else priority,
         tags=_tags(pod),
         taskGroupName=identity.task_group_name(pod, settings),
         placeholder=identity.is_placeholder(pod),
@@ -208,6 +210,7 @@ def allocation(
     *,
     node: str = "",
     originator: bool = False,
+    priority: int | None = None,
     priority_class: PriorityClass | None = None,
 ) -> Allocation:
     """The allocation of a pod of ours that has a node (K91). ``node`` stands for the pod's own if that is
@@ -222,7 +225,7 @@ def allocation(
         partitionName=keys.PARTITION,
         nodeID=node or pod.spec.node_name,
         resourcePerAlloc=resource_of(resources.of_pod(pod)),
-        priority=pod.spec.priority or 0,
+        priority=(pod.spec.priority or 0) if priority is None else priority,
         allocationTags=_tags(pod),
         taskGroupName=identity.task_group_name(pod, settings),
         placeholder=identity.is_placeholder(pod),

@@ -1,39 +1,86 @@
-"""The groups of the Workload API, which pods may name and which are not supported yet (K133).
+"""The groups of the Workload API, which pods may name: what a PodGroup asks for (K204, K206), and what of it is
+not supported (K133).
 
-A member of a gang must never be scheduled alone, and only its PodGroup says whether it is one. So a pod that
-names a group is held, with an event.
+A member of a gang must never be scheduled alone, and only its PodGroup says whether it is one. So a pod waits
+until its PodGroup is there, and for good where it asks for something that is not supported.
 """
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from quadriga.k8s.conversion.problems import Problem, shown
-from quadriga.k8s.objects import Pod
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import Pod, PodGroup
 
-__all__ = ["names_group", "not_supported", "overruled"]
+__all__ = [
+    "CONDITIONS",
+    "is_scheduled",
+    "min_count",
+    "not_supported",
+    "overruled",
+    "refusal",
+]
 
-
-def names_group(pod: Pod) -> bool:
-    """Whether the pod names a group in ``schedulingGroup`` (from 1.36 on) or ``workloadRef`` (1.35)."""
-    return pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None
+#: versions of the API, the newest first, and the condition that says whether the group is scheduled (K205)
+CONDITIONS: Final = {"v1beta1": "PodGroupInitiallyScheduled", "v1alpha2": "PodGroupScheduled"}
+#: disruption modes of 1.36, and the only one of the newer form, in which each pod goes by itself
+_EACH_POD: Final[tuple[Any, ...]] = (None, "", "Pod", {}, {"single": {}})
 
 
 def not_supported(pod: Pod) -> str:
-    """Why a pod that names a group is not asked for."""
+    """Why a pod that names a group of a Workload (1.35) is not asked for."""
+    workload = pod.spec.workload_ref
+    if workload is None:
+        return ""
     return (
-        f"{_field(pod)} is not supported yet: the pod is not scheduled, because it may belong to a gang."
-        " Gangs are supported as task groups, in annotations"
+        f"spec.workloadRef (Workload {shown(workload.name)}, group {shown(workload.pod_group)}) is not"
+        " supported: the pod is not scheduled, because it may belong to a gang. Gangs are supported as"
+        " PodGroups, and as task groups in annotations"
     )
 
 
-def overruled(pod: Pod) -> Problem:
+def overruled(pod: Pod) -> Problem | None:
     """The pod has a task group too, which is more explicit."""
-    note = f"{_field(pod)} is not supported yet and has no effect: the pod's task group counts"
+    group, workload = pod.spec.scheduling_group, pod.spec.workload_ref
+    if group is None and workload is None:
+        return None
+    field = "spec.schedulingGroup" if group is not None else "spec.workloadRef"
+    note = f"{field} has no effect: the pod's task group counts"
     return Problem("GangScheduling", "SchedulingGroupIgnored", note)
 
 
-def _field(pod: Pod) -> str:
-    group, workload = pod.spec.scheduling_group, pod.spec.workload_ref
-    if group is not None:
-        return f"spec.schedulingGroup (PodGroup {shown(group.pod_group_name)})"
-    assert workload is not None
-    return f"spec.workloadRef (Workload {shown(workload.name)}, group {shown(workload.pod_group)})"
+def min_count(group: PodGroup) -> int:
+    """How many pods of it are placed together; 0: its pods are placed one by one."""
+    gang = group.spec.scheduling_policy.gang
+    return gang.min_count if gang is not None else 0
+
+
+def refusal(group: PodGroup, settings: Settings) -> str:
+    """Why the pods of the group are not scheduled at all; "": they may be (K206)."""
+    spec, members = group.spec, min_count(group)
+    policy, constraints = spec.scheduling_policy, spec.scheduling_constraints
+    if (policy.basic is None) == (policy.gang is None):
+        return "its schedulingPolicy is neither basic nor gang, and no other one is supported"
+    if policy.gang is not None and members < 1:
+        return f"its minCount is {members}"
+    if members > settings.gang_max_members:
+        bound = f"the bound is {settings.gang_max_members} (service.gangMaxMembers)"
+        return f"its minCount is {members}; {bound}"
+    if constraints is not None and constraints.topology:
+        return "schedulingConstraints.topology is not supported"
+    if spec.disruption_mode not in _EACH_POD:
+        return (
+            "its disruptionMode asks for preemption of the group as a whole, which is not supported"
+        )
+    if spec.parent_composite_pod_group_name:
+        return "it belongs to a CompositePodGroup, which is not supported"
+    if spec.resource_claims:
+        return "resourceClaims of a PodGroup are not supported"
+    return ""
+
+
+def is_scheduled(group: PodGroup) -> bool:
+    """Whether its condition says so: that is never taken back (K205)."""
+    found = group.status.conditions
+    return any(each.type in CONDITIONS.values() and each.status == "True" for each in found)

@@ -24,7 +24,8 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
+from quadriga.k8s.api.condition_writer import ConditionWriter, Explain, GroupConditionWriter
+from quadriga.k8s.api.discovery import patiently, pod_groups_path, readable_pod_groups
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.lease import Guarded, Lease, LeaseTimes
 from quadriga.k8s.api.limits import Limits
@@ -48,7 +49,15 @@ from quadriga.k8s.driver.measured import Measured, measured_of
 from quadriga.k8s.driver.volumes import Volumes
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.lifecycles import shim as shim_fsm
-from quadriga.k8s.objects import ConfigMap, Namespace, Node, Pod, PodCondition, PriorityClass
+from quadriga.k8s.objects import (
+    ConfigMap,
+    Namespace,
+    Node,
+    Pod,
+    PodCondition,
+    PodGroup,
+    PriorityClass,
+)
 from quadriga.k8s.shim.inputs import (
     Change,
     Changed,
@@ -57,6 +66,7 @@ from quadriga.k8s.shim.inputs import (
     Input,
     LeaseHeld,
     LeaseLost,
+    PodGroupsServed,
     Synced,
     VolumesChanged,
 )
@@ -74,6 +84,8 @@ _BATCH: Final = 256
 _TURN: Final = 1.0
 #: the start waits this long (s) for claims, of which pods may have none (K142)
 _VOLUMES_PATIENCE: Final = 30.0
+#: seconds after which the server may have PodGroups, or have them in another version
+_LOOK_FOR_GROUPS: Final = 300.0
 #: a state dump waits for the loop this long (s)
 _DUMP_TIMEOUT: Final = 5.0
 _KINDS: Final = (
@@ -330,8 +342,11 @@ class KubernetesShim:
             bind_volumes=lambda pod, node: volumes.bind(self._cache.pod(pod.uid), node),
         )
         self._shim = self._new_shim(settings, volumes)
-        self._writers = Writers(sender, pods, conditions, events, _stop)
-        self._reflectors = self._new_reflectors(client, maps, volumes)
+        groups = GroupConditionWriter(client, clock=clock, wall=time.time_ns)
+        self._writers = Writers(sender, pods, conditions, groups, events, _stop)
+        version = await self._pod_group_version(client)
+        self._put(PodGroupsServed(version))
+        self._reflectors = self._new_reflectors(client, maps, volumes, version)
         self._unsynced = len(self._reflectors)
         sender.start()
         self._begin_listing()
@@ -342,6 +357,8 @@ class KubernetesShim:
                 tasks.create_task(self._tell_synced(volumes))
                 tasks.create_task(volumes.run())
                 tasks.create_task(conditions.run())
+                tasks.create_task(groups.run())
+                tasks.create_task(self._look_for_groups(tasks, client, version))
                 tasks.create_task(events.run())
                 tasks.create_task(self._lead(client))
                 tasks.create_task(self._new_auditor(self._shim).run())
@@ -381,7 +398,7 @@ class KubernetesShim:
         )
 
     def _new_reflectors(
-        self, client: Client, maps: ConfigMaps, volumes: Volumes
+        self, client: Client, maps: ConfigMaps, volumes: Volumes, group_version: str
     ) -> list[Reflector[Any]]:
         inbox = self._inbox
         assert inbox is not None
@@ -393,9 +410,6 @@ class KubernetesShim:
             Namespace: bounds.namespace,
         }
 
-        def announce(change: Change, changed: Any) -> None:
-            put(Changed(change, changed))
-
         def announce_pod(change: Change, changed: Any) -> None:
             volumes.pod_changed(change, changed)
             put(Changed(change, changed))
@@ -405,7 +419,7 @@ class KubernetesShim:
                 client,
                 path,
                 kind,
-                announce_pod if kind is Pod else announce,
+                announce_pod if kind is Pod else self._announce,
                 self._timing,
                 synced=self._one_synced,
                 room=inbox.room,
@@ -426,7 +440,49 @@ class KubernetesShim:
                 within=only_ours,
             )
         )
+        if group_version:
+            found.append(self._group_reflector(client, group_version, self._one_synced))
         return found
+
+    def _announce(self, change: Change, changed: Any) -> None:
+        self._put(Changed(change, changed))
+
+    def _group_reflector(
+        self, client: Client, version: str, synced: Callable[[], None] = lambda: None
+    ) -> Reflector[PodGroup]:
+        return Reflector(
+            client,
+            pod_groups_path(version),
+            PodGroup,
+            self._announce,
+            self._timing,
+            synced=synced,
+            watching=self.options.watching,
+            within=Bounds(self.settings.bounds).pod_group,
+        )
+
+    async def _pod_group_version(self, client: Client) -> str:
+        return await patiently(lambda: readable_pod_groups(client), self._timing.sleep)
+
+    async def _look_for_groups(
+        self, tasks: asyncio.TaskGroup, client: Client, version: str
+    ) -> None:
+        """An upgrade of the server may bring PodGroups, or another version of them. A server that has lost them
+        may have them again."""
+        watched = self._reflectors[-1] if version else None
+        while True:
+            await self._timing.sleep(_LOOK_FOR_GROUPS)
+            found = await self._pod_group_version(client)
+            if found in ("", version):
+                continue
+            version = found
+            self._put(PodGroupsServed(version))
+            if watched is None:
+                watched = self._group_reflector(client, version)
+                self._reflectors.append(watched)
+                tasks.create_task(watched.run())
+            else:
+                watched.key = pod_groups_path(version)  # for its next request
 
     def _one_synced(self) -> None:
         self._unsynced -= 1

@@ -10,12 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import msgspec
-
 from quadriga.k8s.api.claims import Claims, claims_of, has_claims
 from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.discovery import patiently, resources
 from quadriga.k8s.api.reflector import Reflector, Timing, Watching
-from quadriga.k8s.api.requester import NoAnswer
 from quadriga.k8s.api.volume_binding import VolumeBinding
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
@@ -49,18 +47,8 @@ _KINDS: Final[tuple[tuple[str, Any], ...]] = (
 _PLACES: Final = ("VolumeBinding", "VolumeZone")
 #: since 1.24
 _CAPACITIES: Final = "csistoragecapacities"
-#: seconds between tries to learn what the server has
-_PAUSE: Final = 2.0
 
 Key = tuple[str, str]
-
-
-class _Resource(msgspec.Struct):
-    name: str = ""
-
-
-class _Resources(msgspec.Struct):
-    resources: list[_Resource] = []
 
 
 class Volumes:
@@ -172,7 +160,9 @@ class Volumes:
         """Watch once it is needed, until cancelled."""
         await self._needed.wait()
         kinds = list(_KINDS)
-        if await self._has_capacities():
+        if _CAPACITIES in await patiently(
+            lambda: resources(self._client, _STORAGE), self._timing.sleep
+        ):
             kinds.append((f"{_STORAGE}/{_CAPACITIES}", CSIStorageCapacity))
         self._unsynced = len(kinds)
         _log.info("a pod has a claim: volumes are watched from now on")
@@ -196,16 +186,3 @@ class Volumes:
             self._synced.set()
             for pod in list(self._pods.values()):
                 self._again(pod)
-
-    async def _has_capacities(self) -> bool:
-        while True:
-            try:
-                status, body = await self._client.request("GET", _STORAGE)
-                if status == 200:
-                    found = msgspec.json.decode(body, type=_Resources)
-                    return any(each.name == _CAPACITIES for each in found.resources)
-                problem = f"status {status}"
-            except (NoAnswer, msgspec.MsgspecError) as error:
-                problem = str(error)
-            _log.warning("%s: %s", _STORAGE, problem)
-            await self._timing.sleep(_PAUSE)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from quadriga.k8s.api.condition_writer import ConditionWriter
+from quadriga.k8s.api.condition_writer import ConditionWriter, GroupConditionWriter
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.writes import PodWrites
 from quadriga.k8s.driver.core_sender import CoreSender
@@ -23,6 +23,7 @@ from quadriga.k8s.shim.actions import (
     Record,
     Send,
     SetCondition,
+    SetGroupCondition,
     Stop,
 )
 
@@ -39,11 +40,13 @@ class Writers:
         sender: CoreSender,
         pods: PodWrites,
         conditions: ConditionWriter,
+        groups: GroupConditionWriter,
         events: EventWriter,
         stop: Callable[[int, str], None],
     ) -> None:
         self.pods = pods
         self.conditions = conditions
+        self.groups = groups
         self.events = events
         self.sender = sender
         submit = pods.submit
@@ -56,11 +59,16 @@ class Writers:
             FailPod: submit,
             CancelBind: lambda action: pods.cancel_bind(action.uid, "the bind was given up"),
             SetCondition: conditions.set,
-            DropCondition: lambda action: conditions.drop(action.uid),
+            SetGroupCondition: groups.set,
+            DropCondition: self._drop,
             Record: events.record,
             LogWarning: lambda action: _log.warning("%s", action.text),
             Stop: lambda action: stop(action.code, action.reason),
         }
+
+    def _drop(self, action: DropCondition) -> None:
+        self.conditions.drop(action.uid)
+        self.groups.drop(action.uid)
 
     def carry_out(self, actions: Iterable[Action]) -> None:
         """In their order."""

@@ -2,11 +2,12 @@
 
 The pods that name one application id are one application. It is New until one of its pods may be scheduled,
 Submitted until the core has answered, and then Running; one whose id the core has turned down shortly before
-is Held for a while first, and one that it turns down is Held again if its pods would only be replaced. A gang
-is Reserving first, until every task group has all its placeholders on nodes. A gang that does not get there is
-Resuming, either because the core says so (Soft timeout) or because a placeholder was not allowed: its
-placeholders are deleted, and it goes on as an ordinary application. The core completes (Completed) or kills it
-(Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
+is Held for a while first, and one that it turns down is Held again if its pods would only be replaced. The gang
+of a PodGroup is Held until enough pods of it exist, and Placing until the core has placed these together. A gang
+with task groups is Reserving first, until every task group has all its placeholders on nodes. A gang that does
+not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was not
+allowed: its placeholders are deleted, and it goes on as an ordinary application. The core completes
+(Completed) or kills it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
 
 Its pods drive it, and the messages of the core. Releases delete pods and never change the state
 of the application (K27). A failure is legal in every state that may still change (K28). What arrives late
@@ -38,19 +39,20 @@ from quadriga.k8s.lifecycles.effects import (
 
 # fmt: off
 State = Literal[
-    "New", "Held", "Submitted", "Reserving", "Resuming", "Running", "Rejected", "Completed", "Failing",
-    "Failed", "Removed",
+    "New", "Held", "Submitted", "Placing", "Reserving", "Resuming", "Running", "Rejected", "Completed",
+    "Failing", "Failed", "Removed",
 ]
 Trigger = Literal[
     "submit", "again", "accept", "reject", "placeholder_bound", "placeholder_lost", "placeholders_failed",
-    "member_placed", "resume", "settled", "release", "idle", "complete", "fail", "failed", "forget", "forgotten",
-    "overdue",
+    "member_placed", "withdraw", "resume", "settled", "release", "idle", "complete", "fail", "failed", "forget",
+    "forgotten", "overdue",
 ]
 # fmt: on
 
 NEW: Final = "New"
 HELD: Final = "Held"
 SUBMITTED: Final = "Submitted"
+PLACING: Final = "Placing"
 RESERVING: Final = "Reserving"
 RESUMING: Final = "Resuming"
 RUNNING: Final = "Running"
@@ -68,6 +70,7 @@ PLACEHOLDER_BOUND: Final = "placeholder_bound"
 PLACEHOLDER_LOST: Final = "placeholder_lost"
 PLACEHOLDERS_FAILED: Final = "placeholders_failed"
 MEMBER_PLACED: Final = "member_placed"
+WITHDRAW: Final = "withdraw"
 RESUME: Final = "resume"
 SETTLED: Final = "settled"
 RELEASE: Final = "release"
@@ -80,11 +83,20 @@ FORGOTTEN: Final = "forgotten"
 OVERDUE: Final = "overdue"
 
 #: States of an application that a new pod joins (K60). In the others it waits for the end.
-JOINABLE: Final[frozenset[State]] = frozenset({NEW, HELD, SUBMITTED, RESERVING, RESUMING, RUNNING})
+JOINED: Final = (NEW, HELD, SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING)
+JOINABLE: Final[frozenset[State]] = frozenset(JOINED)
 #: States in which the core knows the application.
-IN_CORE: Final = (RESERVING, RESUMING, RUNNING, FAILING)
+IN_CORE: Final = (PLACING, RESERVING, RESUMING, RUNNING, FAILING)
 #: States in which the core has been told of the application, whether it has answered or not.
-TOLD: Final = (SUBMITTED, RESERVING, RESUMING, RUNNING, FAILING)
+TOLD: Final = (SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING, FAILING)
+#: States of a gang without placeholders that the core is to place as a whole (K204).
+GATHERS: Final[frozenset[State]] = frozenset({SUBMITTED, PLACING})
+#: States of one that is looked at when its pods have changed.
+LOOKED_AT: Final[frozenset[State]] = frozenset({NEW, HELD, SUBMITTED, PLACING})
+#: States in which its chosen members are asked for, and nobody else.
+ASKS_CHOSEN: Final[frozenset[State]] = frozenset({PLACING})
+#: States of a gang that ends its wait when a member has a node by other means (K146).
+WAITS_FOR_MEMBERS: Final[frozenset[State]] = frozenset({PLACING, RESERVING})
 #: States in which real pods are asked for.
 ASKS_REAL: Final[frozenset[State]] = frozenset({RUNNING})
 #: States in which placeholders are created and asked for.
@@ -102,9 +114,9 @@ WAITS_FOR_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING, RESUMING
 #: States of an application that is not submitted.
 UNSUBMITTED: Final[frozenset[State]] = frozenset({NEW})
 #: States in which the core has the asks that were sent; in others it lets them go by itself.
-HAS_ASKS: Final[frozenset[State]] = frozenset({RESERVING, RUNNING})
+HAS_ASKS: Final[frozenset[State]] = frozenset({PLACING, RESERVING, RUNNING})
 #: States in which a pod that is not asked for says why.
-SAYS_WHY: Final[frozenset[State]] = frozenset({HELD, RESERVING})
+SAYS_WHY: Final[frozenset[State]] = frozenset({HELD, PLACING, RESERVING})
 #: States of an application that is submitted again after a while.
 HOLDS: Final[frozenset[State]] = frozenset({HELD})
 #: States in which the end of the last placeholder settles the application.
@@ -163,6 +175,10 @@ class ApplicationFacts(Protocol):
     ) -> bool: ...  # the core has had asks or allocations of it, and completes it
     @property
     def core_waits(self) -> bool: ...  # the core still waits for the placeholders of a gang
+    @property
+    def places_whole(
+        self,
+    ) -> bool: ...  # it is the gang of a PodGroup, and no member has a node or an ask (K204)
 
 
 # -- guards ------------------------------------------------------------------------------------
@@ -190,6 +206,10 @@ def reserves(app: ApplicationFacts, info: Info) -> bool:
     return app.is_gang and not app.timeout_over and not app.has_started
 
 
+def places_whole(app: ApplicationFacts, info: Info) -> bool:
+    return app.places_whole
+
+
 def timed_out_soft(app: ApplicationFacts, info: Info) -> bool:
     return app.is_gang and app.timeout_over and not app.has_started
 
@@ -207,9 +227,10 @@ def none_left(app: ApplicationFacts, info: Info) -> bool:
     return not app.has_placeholders
 
 
-def core_has_none(app: ApplicationFacts, info: Info) -> bool:
-    """The core would wait for its first ask for ever (K178)."""
-    return not app.core_has_pods
+def ends_at_once(app: ApplicationFacts, info: Info) -> bool:
+    """The core would wait for its first ask for ever (K178), or the next members of a PodGroup are a gang again
+    (K204)."""
+    return not app.core_has_pods or app.places_whole
 
 
 def followed(app: ApplicationFacts, info: Info) -> bool:
@@ -226,6 +247,7 @@ def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
 _ADD = (AddApplication(),)
 _ADD_ORDINARY = (RemoveApplication(), AddApplication(gang=False))
 _REMOVE = (RemoveApplication(), DeletePlaceholders())
+_WITHDRAW = (RemoveApplication(),)
 _CREATE = (CreateMissing(),)
 _ASK = (AskForPods(),)
 _START = (DropWaitingPlaceholders(), AskForPods())
@@ -257,6 +279,10 @@ def add_as_ordinary(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 def remove(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     return _REMOVE
+
+
+def withdraw(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _WITHDRAW
 
 
 def create(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -359,6 +385,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         NEW:       unbounded(SUBMIT),
         HELD:      within(SECOND, then=AGAIN),
         SUBMITTED: within(60 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
+        PLACING:   unbounded(MEMBER_PLACED),
         RESERVING: within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
         RESUMING:  within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
         RUNNING:   unbounded(COMPLETE),
@@ -376,54 +403,57 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(ACCEPT, SUBMITTED, FAILING, when=timed_out_hard, emit=fail_at_start),
         row(ACCEPT,               SUBMITTED,                      RESERVING,  when=reserves,    emit=create),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    when=timed_out_soft, emit=timeout_over),
+        row(ACCEPT,               SUBMITTED,                      PLACING,    when=places_whole, emit=ask),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    emit=ask),
         row(REJECT, SUBMITTED, HELD, when=would_come_again, emit=reject_pods),
         row(REJECT,               SUBMITTED,                      REJECTED,   emit=reject_pods),
 
         row(PLACEHOLDER_BOUND, RESERVING, RUNNING, when=groups_full, emit=(say_allocated, say_complete)),
         row(PLACEHOLDER_BOUND,    (RESERVING, RESUMING, RUNNING, FAILING), STAYS,      emit=say_allocated),
-        ignored(PLACEHOLDER_BOUND, (NEW, HELD, SUBMITTED, *ENDED),
+        ignored(PLACEHOLDER_BOUND, (NEW, HELD, SUBMITTED, PLACING, *ENDED),
                                   why="it says nothing about a gang that has not begun or is over"),
         row(PLACEHOLDER_LOST,     RESERVING,                      STAYS,      emit=create_again),
-        ignored(PLACEHOLDER_LOST, (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
+        ignored(PLACEHOLDER_LOST, (NEW, HELD, SUBMITTED, PLACING, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
         row(PLACEHOLDERS_FAILED,  RESERVING,                      FAILING,    when=timed_out_hard, emit=fail_refused),
         row(PLACEHOLDERS_FAILED,  RESERVING,                      STAYS,      when=is_hard,     emit=try_again),
         row(PLACEHOLDERS_FAILED,  RESERVING,                      RESUMING,   emit=give_up_gang),
-        ignored(PLACEHOLDERS_FAILED, (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
+        ignored(PLACEHOLDERS_FAILED, (NEW, HELD, SUBMITTED, PLACING, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
-        row(MEMBER_PLACED,        RESERVING,                      RUNNING,    emit=start),
+        row(MEMBER_PLACED,        (PLACING, RESERVING),           RUNNING,    emit=start),
         ignored(MEMBER_PLACED,    (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="it waits for no gang"),
+        row(WITHDRAW,             (SUBMITTED, PLACING),           HELD,       emit=withdraw),
         row(RESUME,               (RESERVING, RUNNING),           RESUMING,   emit=resume),
-        ignored(RESUME,           (NEW, HELD, SUBMITTED, RESUMING, FAILING, *ENDED),
+        ignored(RESUME,           (NEW, HELD, SUBMITTED, PLACING, RESUMING, FAILING, *ENDED),
                                   why="it is no gang any more"),
         row(SETTLED,              RESUMING,                       SUBMITTED,  when=unaware,     emit=add_as_ordinary),
         row(SETTLED,              RESUMING,                       RUNNING,    when=none_left,   emit=ask_again),
         ignored(SETTLED,          RESUMING,                       why="other placeholders are left"),
-        ignored(SETTLED,          (NEW, HELD, SUBMITTED, RESERVING, RUNNING, FAILING, *ENDED),
+        ignored(SETTLED,          (NEW, HELD, SUBMITTED, PLACING, RESERVING, RUNNING, FAILING, *ENDED),
                                   why="nothing waits for the end of placeholders"),
 
         row(RELEASE,              (*TOLD, *ENDED),                STAYS,      emit=release_pod),
         row(IDLE,                 (NEW, HELD),                    REMOVED,    emit=delete_placeholders),
-        row(IDLE,                 (SUBMITTED, RESERVING, RESUMING), REMOVED,    emit=remove),
-        row(IDLE,                 RUNNING,                        REMOVED,    when=core_has_none, emit=remove),
+        row(IDLE,                 (SUBMITTED, PLACING, RESERVING, RESUMING), REMOVED,    emit=remove),
+        row(IDLE,                 RUNNING,                        REMOVED,    when=ends_at_once, emit=remove),
         row(IDLE,                 RUNNING,                        REMOVED,    when=followed,    emit=remove),
         row(IDLE,                 (RUNNING, FAILING),             STAYS,      emit=delete_placeholders),
         ignored(IDLE,             ENDED,                          why="it is forgotten with its last pod"),
-        row(COMPLETE,             (RESERVING, RESUMING, RUNNING), COMPLETED,  emit=delete_placeholders),
+        row(COMPLETE,             (PLACING, RESERVING, RESUMING, RUNNING), COMPLETED,  emit=delete_placeholders),
         ignored(COMPLETE,         (NEW, HELD, SUBMITTED, FAILING, *ENDED),
                                   why="it has ended, or the one of this id before it has"),
-        row(FAIL,                 (NEW, HELD, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILING,    emit=fail_pods),
+        row(FAIL,                 JOINED,                         FAILING,    emit=fail_pods),
         ignored(FAIL,             (FAILING, *ENDED),              why="it has failed or ended already"),
-        row(FAILED_,              (NEW, HELD, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILED,     emit=fail_pods),
+        row(FAILED_,              JOINED,                         FAILED,     emit=fail_pods),
         row(FAILED_,              (FAILING, REJECTED),            FAILED),
         ignored(FAILED_,          (COMPLETED, FAILED),            why="it has ended already"),
         row(FORGET,               ENDED,                          REMOVED,    when=has_no_pods),
         ignored(FORGET,           ENDED,                          why="some of its pods have not ended"),
         ignored(FORGET,           (NEW, HELD, SUBMITTED, *IN_CORE),     why="it has not ended"),
 
-        row(FORGOTTEN,            (SUBMITTED, RESERVING, RESUMING, RUNNING), SUBMITTED,  emit=add),
+        row(FORGOTTEN, (SUBMITTED, PLACING, RUNNING), NEW, when=places_whole),
+        row(FORGOTTEN,            (SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING), SUBMITTED, emit=add),
         row(FORGOTTEN,            FAILING,                        FAILED),
         row(FORGOTTEN,            HELD,                           NEW),
         ignored(FORGOTTEN,        (NEW, *ENDED),                  why="the core need not know it"),
@@ -439,6 +469,7 @@ TONES: Final[dict[State, Tone]] = APPLICATION.total("TONES", {
     NEW:       "wait",
     HELD:      "wait",
     SUBMITTED: "wait",
+    PLACING:   "wait",
     RESERVING: "wait",
     RESUMING:  "wait",
     RUNNING:   "good",

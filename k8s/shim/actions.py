@@ -91,8 +91,18 @@ class SetCondition(_Action, frozen=True):
     message: str
 
 
+class SetGroupCondition(SetCondition, frozen=True):
+    """Set the condition of a PodGroup, which ``pod`` names: True with the reason ``Scheduled``, False with any
+    other one (K205)."""
+
+    #: of the API
+    version: str = ""
+    #: of the PodGroup
+    generation: int = 0
+
+
 class DropCondition(_Action, frozen=True):
-    """What ``SetCondition`` still waits to write of this pod is out of date."""
+    """What ``SetCondition`` still waits to write of this pod, or of this PodGroup, is out of date."""
 
     uid: str
 
@@ -141,6 +151,7 @@ Action = (
     | Create
     | Annotate
     | SetCondition
+    | SetGroupCondition
     | DropCondition
     | FailPod
     | Record

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
-from quadriga.k8s.conversion import identity, keys, messages, pod_groups, task_groups
+from quadriga.k8s.conversion import identity, keys, messages, task_groups
+from quadriga.k8s.conversion.applications import ApplicationMetadata
+from quadriga.k8s.conversion.pod_groups import overruled
 from quadriga.k8s.conversion.problems import Problem
 from quadriga.k8s.conversion.task_groups import TaskGroups
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -21,10 +24,10 @@ from quadriga.k8s.lifecycles.effects import (
     RemoveApplication,
 )
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions
+from quadriga.k8s.shim import actions, pod_groups
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Task, ref_of
-from quadriga.k8s.shim.tasks import consider, record_about, report
+from quadriga.k8s.shim.tasks import allocated, consider, record_about, report
 
 __all__ = [
     "create_application",
@@ -35,8 +38,10 @@ __all__ = [
     "look_again",
     "settle",
     "shortage",
+    "start",
     "submit_if_ready",
     "wait_for_nodes",
+    "withdraw",
 ]
 
 #: bytes of a reason that go into the status of a pod (K34)
@@ -51,11 +56,14 @@ _LOOK_AGAIN = 3600 * SECOND
 def create_application(kernel: Kernel, pod: Pod) -> Application:
     """A new application with what this pod says (K58)."""
     namespace = kernel.namespaces.get(pod.metadata.namespace)
-    metadata = metadata_of.read(pod, namespace, kernel.settings)
+    metadata = _read(kernel, pod)
     app = Application(metadata, pod, kernel.created_applications)
     kernel.created_applications += 1
     kernel.applications[app.key] = app
     app.resumed = identity.is_resumed(pod)
+    app.pod_group = pod_groups.gang_of(kernel, pod)
+    if app.pod_group is not None:
+        app.pod_group.app = app
     for problem in metadata.problems:
         _tell(kernel, pod, problem)
     if namespace is not None:
@@ -76,6 +84,17 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
     return app
 
 
+def _read(kernel: Kernel, pod: Pod) -> ApplicationMetadata:
+    """The gang of a PodGroup has no task groups."""
+    namespace = kernel.namespaces.get(pod.metadata.namespace)
+    metadata = metadata_of.read(pod, namespace, kernel.settings)
+    if pod_groups.gang_of(kernel, pod) is None:
+        return metadata
+    tags = {**metadata.tags, keys.TASK_GROUPS: "", keys.POLICY_PARAMETERS: ""}
+    gang_id = pod_groups.application_id(kernel, pod)
+    return replace(metadata, id=gang_id, gang=TaskGroups(), definition_hash="", tags=tags)
+
+
 def _tell(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
     if problem is not None:
         record_about(kernel, pod, problem.reason, problem.action, problem.note)
@@ -84,7 +103,7 @@ def _tell(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
 def join(kernel: Kernel, pod: Pod) -> Task | None:
     """Make a task of a pod of ours. A placeholder without an application is nobody's: ``None`` (K59, K147)."""
     is_placeholder = identity.is_placeholder(pod)
-    app = kernel.applications.get(identity.application_id(pod, kernel.settings))
+    app = kernel.applications.get(pod_groups.application_id(kernel, pod))
     if app is None:
         if is_placeholder:
             return None
@@ -94,7 +113,7 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
     task = Task(pod, app, is_placeholder, identity.task_group_name(pod, kernel.settings))
     kernel.tasks[task.key] = task
     if app.state in application_fsm.JOINABLE and not _starts_anew(app, task):
-        _enter(app, task)
+        _enter(kernel, app, task)
     else:
         app.later[task.key] = task
     kernel.enter_node(task.key, task.node)
@@ -118,10 +137,11 @@ def _starts_anew(app: Application, task: Task) -> bool:
 def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
     """A pod that differs from what was turned down makes the held application anew: its template was mended,
     and the pods of the old template may stay until it runs (K60)."""
-    namespace = kernel.namespaces.get(pod.metadata.namespace)
-    metadata = metadata_of.read(pod, namespace, kernel.settings)
-    if kernel.turned_down.delay(metadata, kernel.now):
+    metadata, down = _read(kernel, pod), kernel.turned_down
+    if down.delay(metadata, kernel.now):
         return held
+    if held.pod_group is not None and not down.delay(held.metadata, kernel.now):
+        return held  # it waits for this pod (K204)
     gang = held.metadata.gang
     if (gang.refusal or held.is_too_large) and metadata.gang in (gang, TaskGroups()):
         return held
@@ -131,14 +151,15 @@ def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
     kernel.timers.stop(application_fsm.APPLICATION, held)
     app = create_application(kernel, pod)
     for task in tasks:
-        _enter(app, task)
+        _enter(kernel, app, task)
     return app
 
 
-def _enter(app: Application, task: Task) -> None:
+def _enter(kernel: Kernel, app: Application, task: Task) -> None:
     app.tasks[task.key] = task
     task.app = app
     task.in_core = False
+    kernel.look_at(app)
     if task.is_placeholder:
         app.placeholders[task.key] = task
         app.count_live(task.group, task.state in task_fsm.LOSES)
@@ -172,8 +193,7 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
             _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
         else:
             _tell(kernel, pod, task_groups.differences(pod, group.spec))
-            if pod_groups.names_group(pod):
-                _tell(kernel, pod, pod_groups.overruled(pod))
+            _tell(kernel, pod, overruled(pod))
 
 
 def _tell_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
@@ -213,6 +233,12 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
     """Not while its definition is beyond a bound, or while all nodes cannot hold it. What has begun goes on:
     a gang that has pods on nodes, or placeholders."""
     app.delay = 0
+    if app.pod_group is not None:
+        if lacks := pod_groups.lacks(kernel, app):
+            app.delay, app.held_because = _LOOK_AGAIN, lacks
+        elif not app.has_started:
+            hold(kernel, app)
+        return
     if app.with_node or app.placeholders:
         return
     refusal = app.metadata.gang.refusal
@@ -328,7 +354,7 @@ def _start_anew(kernel: Kernel, old: Application) -> None:
     old.later = {}
     app = create_application(kernel, first.pod)
     for task in later.values():
-        _enter(app, task)
+        _enter(kernel, app, task)
     submit_if_ready(kernel, app)
     for task in later.values():
         consider(kernel, task)
@@ -347,6 +373,26 @@ def leave_behind(kernel: Kernel, app: Application) -> None:
             kernel.fire_task(task, task_fsm.FORGOTTEN)
 
 
+# -- the gang of a PodGroup ----------------------------------------------------------------------
+
+
+def start(kernel: Kernel, app: Application) -> None:
+    """A member has a node, or all have: the core does not hold the others back any more (K146, K204)."""
+    allocations, app.allocations = app.allocations, {}
+    kernel.fire_application(app, application_fsm.MEMBER_PLACED)
+    for allocation, refusal in allocations.values():
+        allocated(kernel, allocation, refusal)
+
+
+def withdraw(kernel: Kernel, app: Application) -> None:
+    """The core is not to place the members that were chosen. Others may be chosen at once."""
+    kernel.fire_application(app, application_fsm.WITHDRAW)
+    for task in app.chosen.values():
+        if task.state in task_fsm.SOUGHT:
+            kernel.fire_task(task, task_fsm.FORGOTTEN)
+    look_again(kernel, app)
+
+
 # -- effects -----------------------------------------------------------------------------------
 
 
@@ -361,9 +407,9 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     app.core_pods = 0
     for task in app.tasks.values():
         task.in_core = False
-    kernel.outbox.add_application(
-        messages.add_application(app.metadata, force=app.with_node > 0, gang=gang)
-    )
+    request = messages.add_application(app.metadata, force=app.with_node > 0, gang=gang)
+    pod_groups.choose(kernel, app, request)
+    kernel.outbox.add_application(request)
     kernel.unanswered.setdefault(app.key, deque()).append(app)
 
 

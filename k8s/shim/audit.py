@@ -15,7 +15,7 @@ from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import node as node_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions, differences, refused
+from quadriga.k8s.shim import actions, differences, pod_groups, refused
 from quadriga.k8s.shim.differences import Difference
 from quadriga.k8s.shim.inputs import (
     AuditBegins,
@@ -114,7 +114,7 @@ def _should_be_known(kernel: Kernel, pod: Pod) -> bool:
     """K90, K147: some pods of ours are none of the shim's business any more."""
     if not identity.is_ours(pod, kernel.settings):
         return bool(pod.spec.node_name)
-    if refused.is_left_out(pod):
+    if refused.is_left_out(pod) or pod_groups.why_left_out(kernel, pod):
         return False
     return not identity.is_being_deleted_unplaced(pod) and not identity.is_placeholder(pod)
 

@@ -10,16 +10,18 @@ from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.applications import hold, leave_behind, settle
+from quadriga.k8s.shim.applications import hold, leave_behind, settle, start, withdraw
 from quadriga.k8s.shim.kernel import Kernel
-from quadriga.k8s.shim.model import Application, Task, ref_of
+from quadriga.k8s.shim.model import Application, Task
+from quadriga.k8s.shim.pod_groups import is_whole, say_waiting
 from quadriga.k8s.shim.tasks import (
     SKIPPED,
+    allocated,
     consider,
-    enters_core,
     record_about,
     report,
     report_or_count,
+    say_why,
     tell_members,
 )
 from quadriga.si import (
@@ -63,7 +65,9 @@ def allocations_answered(
     kernel: Kernel, response: AllocationResponse, refusals: Mapping[str, str]
 ) -> None:
     for allocation in response.new:
-        _new(kernel, allocation, refusals)
+        refusal = refusals.get(allocation.allocationKey, "") if refusals else ""
+        if not _is_kept(kernel, allocation, refusal):
+            allocated(kernel, allocation, refusal)
     for ask in response.rejected:
         _rejected(kernel, ask)
     for rejected in response.rejectedAllocations:
@@ -77,20 +81,25 @@ def allocations_answered(
                 kernel.fire_task(task, task_fsm.ASK_RELEASED)
 
 
-def _new(kernel: Kernel, allocation: Allocation, refusals: Mapping[str, str]) -> None:
-    key = allocation.allocationKey
-    # since SI 1.6 the key alone names an allocation
-    uuid = allocation.UUID or allocation.allocationID or key
-    task = kernel.tasks.get(key)
-    if task is None:  # K111: its pod has ended
-        kernel.cache.forget(key)
-        if allocation.applicationID in kernel.applications:
-            kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
-        return
-    enters_core(task)
-    refusal = refusals.get(key, "") if refusals else ""
-    kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
-    kernel.unreported.discard(key)
+def _is_kept(kernel: Kernel, allocation: Allocation, refusal: str) -> bool:
+    """Whether it waits for the allocations of the other members: none is bound before all may be (K204)."""
+    task = kernel.tasks.get(allocation.allocationKey)
+    if task is None or task.app.state not in application_fsm.ASKS_CHOSEN:
+        return False
+    app, kept = task.app, task.app.allocations
+    if task.key not in app.chosen:
+        return False
+    kept[task.key] = allocation, refusal
+    if len(kept) < len(app.chosen):
+        return True
+    refused = [(uid, each.nodeID) for uid, (each, why) in kept.items() if why]
+    if not refused and is_whole(kernel, app):
+        start(kernel, app)
+        return True
+    for uid, node in refused:
+        kernel.try_again_in(kernel.cache.refuse(uid, node))
+    withdraw(kernel, app)
+    return True
 
 
 def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocation) -> None:
@@ -201,6 +210,7 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     """Pods that run already keep running, as foreign ones (K143)."""
     kernel.turned_down.note(app.metadata, reason, kernel.now)
     hold(kernel, app)
+    say_waiting(kernel, app.pod_group, f"The application was rejected: {reason}.")
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)
     if app.state in application_fsm.HOLDS:
         for task in list(app.tasks.values()):
@@ -220,13 +230,9 @@ def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -
     reason = _CONDITIONS.get(message.state)
     if task is None or reason is None or task.state not in task_fsm.SOUGHT:
         return
-    condition = (reason, without_codes(message.reason))
-    if task.condition == condition:
-        return
-    task.condition = condition
-    kernel.actions.append(actions.SetCondition(ref_of(task.pod), *condition))
-    if task.is_placeholder:
-        tell_members(kernel, task.app, condition[1] or "no node was found")
+    text = without_codes(message.reason)
+    if say_why(kernel, task, reason, text) and task.is_placeholder:
+        tell_members(kernel, task.app, text or "no node was found")
 
 
 def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:

@@ -27,6 +27,10 @@ def of(kernel: Kernel) -> dict[str, Any]:
         ],
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
+        "podGroups": {
+            entry.named: "missing" if entry.group is None else entry.refusal or entry.told
+            for _, entry in sorted(kernel.pod_groups.items())
+        },
         "cluster": kernel.cache.dump(),
         "audit": audit.dump(kernel),
         "foreignPods": [
@@ -47,6 +51,7 @@ def _application(app: Application) -> dict[str, Any]:
             for name, each in app.groups.items()
         },
         "creating": len(app.creations),
+        "chosen": len(app.chosen),
         "tasks": [_task(task) for task in app.tasks.values()],
         "later": [_task(task) for task in app.later.values()],
     }

@@ -21,10 +21,18 @@ from quadriga.k8s.lifecycles.effects import (
     TryPlaceholderAgain,
 )
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.applications import look_again, settle, shortage, wait_for_nodes
+from quadriga.k8s.shim.applications import (
+    look_again,
+    settle,
+    shortage,
+    submit_if_ready,
+    wait_for_nodes,
+    withdraw,
+)
 from quadriga.k8s.shim.inputs import CreateEnded
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Creation, Group, Task
+from quadriga.k8s.shim.pod_groups import is_whole
 from quadriga.k8s.shim.tasks import record_about, tell_members
 
 __all__ = [
@@ -277,7 +285,9 @@ def take_turn(kernel: Kernel) -> None:
         kernel.looked_at.update(kernel.too_large)
     for app in list(islice(kernel.looked_at, _LOOKED_AT)):
         del kernel.looked_at[app]
-        if app in kernel.too_large:
+        if app.pod_group is not None:
+            _look_at_group(kernel, app)
+        elif app in kernel.too_large:
             _look_again(kernel, app)
 
 
@@ -288,6 +298,16 @@ def _look_again(kernel: Kernel, app: Application) -> None:
         create_missing(kernel, app, CreateMissing())
     else:
         del kernel.too_large[app]
+
+
+def _look_at_group(kernel: Kernel, app: Application) -> None:
+    """The members of the gang of a PodGroup may be others (K204)."""
+    if app.state in application_fsm.UNSUBMITTED:
+        submit_if_ready(kernel, app)
+    elif app.state in application_fsm.HOLDS:
+        look_again(kernel, app)
+    elif app.state in application_fsm.GATHERS and app.chosen and not is_whole(kernel, app):
+        withdraw(kernel, app)
 
 
 def seen(kernel: Kernel, name: str) -> None:

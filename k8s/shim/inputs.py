@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
+from quadriga.k8s.objects import Namespace, Node, Pod, PodGroup, PriorityClass
 from quadriga.si import (
     AllocationResponse,
     ApplicationResponse,
@@ -21,7 +21,7 @@ from quadriga.si import (
 )
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
-Watched = Pod | Node | Namespace | PriorityClass
+Watched = Pod | Node | Namespace | PriorityClass | PodGroup
 
 
 class _Input(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +37,12 @@ class Changed(_Input, frozen=True):
 
 class VolumesChanged(_Input, frozen=True):
     """Objects of volumes have changed in the cache: predicates may answer otherwise now."""
+
+
+class PodGroupsServed(_Input, frozen=True):
+    """The server has PodGroups in this version of their API; "": it has none (K204)."""
+
+    version: str
 
 
 class Synced(_Input, frozen=True):
@@ -164,6 +170,7 @@ class AuditEnds(_Input, frozen=True):
 Input = (
     Changed
     | VolumesChanged
+    | PodGroupsServed
     | Synced
     | ConfigurationChanged
     | LeaseHeld

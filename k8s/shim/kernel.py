@@ -25,7 +25,14 @@ from quadriga.k8s.objects import Namespace, Pod, PriorityClass
 from quadriga.k8s.shim.actions import Action, DropCondition
 from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import Input
-from quadriga.k8s.shim.model import Application, Creation, Foreign, NodeEntry, Task
+from quadriga.k8s.shim.model import (
+    Application,
+    Creation,
+    Foreign,
+    GroupEntry,
+    NodeEntry,
+    Task,
+)
 from quadriga.k8s.shim.outbox import Outbox
 from quadriga.k8s.shim.room import Room
 from quadriga.k8s.shim.turned_down import TurnedDown
@@ -107,6 +114,12 @@ class Kernel:
         self.on_node: dict[str, dict[str, None]] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
+        #: PodGroups and those that pods name, by namespace and name; the version of them that the server has,
+        #: "" if it has none (K204)
+        self.pod_groups: dict[tuple[str, str], GroupEntry] = {}
+        self.pod_group_version = ""
+        #: pods that wait for their PodGroup, and what was said of them
+        self.left_out: dict[str, str] = {}
         #: placeholders that are being created, by the name of their pod
         self.creations: dict[str, Creation] = {}
         #: gangs that lack placeholders and may have more of them created, in turn
@@ -172,6 +185,7 @@ class Kernel:
         timed = TASK.timed
         if target in timed or source in timed:
             self.timers.entered(TASK, task, self.now)
+        self.look_at(task.app)
         if task.is_placeholder:
             task.app.count_live(task.group, (target in task_fsm.LOSES) - (source in task_fsm.LOSES))
             by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
@@ -243,6 +257,11 @@ class Kernel:
         """Look again at the gangs that wait for nodes, at most once a second."""
         if self.too_large and self.look_due is None:
             self.look_due = max(self.now, self.look_after)
+
+    def look_at(self, app: Application) -> None:
+        """Look at the gang of a PodGroup in this turn: what its members are may have changed (K204)."""
+        if app.pod_group is not None and app.state in application_fsm.LOOKED_AT:
+            self.looked_at[app] = None
 
     # -- which pods are on which node --------------------------------------------------------------
 

@@ -120,6 +120,7 @@ def _application(kernel: Kernel, found: Difference, subject: Any) -> None:
             kernel.fire_task(task, task_fsm.FORGOTTEN)
             task.uuid = ""
         kernel.fire_application(app, application_fsm.FORGOTTEN)
+        kernel.look_at(app)
 
 
 _MENDS: Final[dict[str, Callable[[Kernel, Difference, Any], None]]] = {

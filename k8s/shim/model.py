@@ -14,10 +14,21 @@ from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import node as node_fsm
 from quadriga.k8s.lifecycles import placeholder as placeholder_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
-from quadriga.k8s.objects import Node, Pod
+from quadriga.k8s.objects import Node, Pod, PodGroup
 from quadriga.k8s.shim.actions import PodRef
+from quadriga.si import Allocation
 
-__all__ = ["Application", "Creation", "Foreign", "Group", "NodeEntry", "Task", "order_of", "ref_of"]
+__all__ = [
+    "Application",
+    "Creation",
+    "Foreign",
+    "Group",
+    "GroupEntry",
+    "NodeEntry",
+    "Task",
+    "order_of",
+    "ref_of",
+]
 
 #: what the core counts, in ns: a placeholder timeout of 0 seconds means this one
 DEFAULT_PLACEHOLDER_TIMEOUT_S = 900
@@ -29,7 +40,7 @@ def order_of(pod: Pod) -> tuple[str, str, str, str]:
     return meta.creation_timestamp, meta.namespace, meta.name, meta.uid
 
 
-def ref_of(pod: Pod) -> PodRef:
+def ref_of(pod: Pod | PodGroup) -> PodRef:
     meta = pod.metadata
     return PodRef(meta.namespace, meta.name, meta.uid)
 
@@ -129,10 +140,38 @@ class Creation:
         self.name = ""
 
 
+class GroupEntry:
+    """A PodGroup and the pods that name it. Either may come first."""
+
+    __slots__ = ("app", "group", "key", "placed", "pods", "refusal", "scheduled", "told")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        #: namespace and name
+        self.key = key
+        self.group: PodGroup | None = None
+        #: why its pods are not scheduled at all; "": they may be
+        self.refusal = ""
+        #: the live pods that name it, of any scheduler, by UID
+        self.pods: dict[str, Pod] = {}
+        #: how many of ours ever had a node
+        self.placed = 0
+        #: its gang, if it has one
+        self.app: Application | None = None
+        #: the condition says that it is scheduled, and the message of the one that says that it is not
+        self.scheduled = False
+        self.told = ""
+
+    @property
+    def named(self) -> str:
+        return f"PodGroup {'/'.join(self.key)}"
+
+
 class Application:
     """The pods of one application id."""
 
     __slots__ = (
+        "allocations",
+        "chosen",
         "core_pods",
         "core_waits",
         "creations",
@@ -147,6 +186,7 @@ class Application:
         "number",
         "originator",
         "placeholders",
+        "pod_group",
         "probe",
         "real",
         "refused",
@@ -203,6 +243,12 @@ class Application:
         self.held_because = ""
         #: the core was told of a gang and has not given it up
         self.core_waits = False
+        #: the PodGroup that it is the gang of (K204)
+        self.pod_group: GroupEntry | None = None
+        #: the members that are placed together, and what the core has allocated for them: by UID, with what the
+        #: cluster says against it
+        self.chosen: dict[str, Task] = {}
+        self.allocations: dict[str, tuple[Allocation, str]] = {}
 
     @property
     def is_gang(self) -> bool:
@@ -224,6 +270,10 @@ class Application:
             for task in self.tasks.values()
             if not task.is_placeholder
         )
+
+    @property
+    def places_whole(self) -> bool:
+        return self.pod_group is not None and not self.has_started
 
     @property
     def groups_full(self) -> bool:
@@ -257,6 +307,12 @@ class Application:
     @property
     def has_pods(self) -> bool:
         return bool(self.tasks)
+
+    def asks_for(self, task: Task) -> bool:
+        """Whether the core may be asked for a real pod of it now."""
+        if self.state in application_fsm.ASKS_CHOSEN:
+            return task.key in self.chosen
+        return self.state in application_fsm.ASKS_REAL
 
     def count_bound(self, group: str, by: int) -> None:
         """One placeholder of the group more, or one less, is bound."""

@@ -6,12 +6,12 @@ from quadriga.k8s.conversion import identity, messages, resources
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions, gangs, refused
-from quadriga.k8s.shim.applications import end_task, join, look_again, submit_if_ready
+from quadriga.k8s.shim import actions, gangs, pod_groups, refused
+from quadriga.k8s.shim.applications import end_task, join, look_again, start, submit_if_ready
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Foreign, Task, ref_of
-from quadriga.k8s.shim.tasks import consider, is_known, record_about
+from quadriga.k8s.shim.tasks import SKIPPED, consider, is_known, record_about
 
 __all__ = ["add", "pod_changed", "report_foreign"]
 
@@ -26,6 +26,7 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
         pod = refused.what_counts(kernel, pod)
     elif uid in kernel.refusals:
         refused.forget(kernel, uid)
+    pod_groups.note(kernel, pod)
     task = kernel.tasks.get(uid)
     if task is not None:
         _change(kernel, task, pod)
@@ -54,6 +55,8 @@ def add(kernel: Kernel, pod: Pod) -> None:
     if identity.is_being_deleted_unplaced(pod):  # K90
         _count_lost(kernel, pod)
         return
+    if _waits_for_group(kernel, pod):
+        return
     task = join(kernel, pod)
     if task is None:
         _disown(kernel, pod)
@@ -71,11 +74,23 @@ def add(kernel: Kernel, pod: Pod) -> None:
         consider(kernel, task)
 
 
+def _waits_for_group(kernel: Kernel, pod: Pod) -> bool:
+    """Whether it is left out because of its PodGroup. That is told once (K204, K206)."""
+    uid, why = pod.metadata.uid, pod_groups.why_left_out(kernel, pod)
+    if not why:
+        kernel.left_out.pop(uid, None)
+    elif kernel.left_out.get(uid) != why:
+        kernel.left_out[uid] = why
+        kernel.actions.append(actions.SetCondition(ref_of(pod), SKIPPED, f"The pod waits: {why}."))
+        pod_groups.say_waiting(kernel, pod_groups.entry_of(kernel, pod), why)
+    return why != ""
+
+
 def _start_gang(kernel: Kernel, task: Task) -> None:
     """A member has a node by other means: the core does not hold the others back any more (K146)."""
     app = task.app
-    if not task.is_placeholder and app.state in application_fsm.ASKS_PLACEHOLDERS:
-        kernel.fire_application(app, application_fsm.MEMBER_PLACED)
+    if not task.is_placeholder and app.state in application_fsm.WAITS_FOR_MEMBERS:
+        start(kernel, app)
 
 
 def _count_lost(kernel: Kernel, pod: Pod) -> None:
@@ -99,6 +114,7 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     if kernel.cache.set_pod(pod):
         kernel.wake_core()
     app = task.app
+    kernel.look_at(app)
     if app.originator is old:
         app.originator = pod
     if not task.is_placeholder and task.key in app.tasks:
@@ -142,8 +158,11 @@ def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
 
 def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
     kernel.cache.remove_pod(uid)
+    pod_groups.forget(kernel, pod)
     if uid in kernel.refusals:
         refused.forget(kernel, uid)
+    if kernel.left_out.pop(uid, ""):
+        kernel.actions.append(actions.DropCondition(uid))
     task = kernel.tasks.get(uid)
     if task is not None:
         # what was counted of the pod was counted with the version before

@@ -17,7 +17,7 @@ from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.lifecycles.effects import CreateMissing, Recover, Serve, StopProcess
 from quadriga.k8s.objects import Pod
-from quadriga.k8s.shim import actions, refused
+from quadriga.k8s.shim import actions, pod_groups, refused
 from quadriga.k8s.shim.applications import create_application, settle, submit_if_ready
 from quadriga.k8s.shim.gangs import create_missing
 from quadriga.k8s.shim.kernel import Kernel, executes
@@ -100,6 +100,7 @@ def _sort_out(kernel: Kernel) -> None:
     held: list[Pod] = []
     by_id: dict[str, list[Pod]] = {}
     for pod in pods:
+        pod_groups.note(kernel, pod)
         if not identity.is_ours(pod, kernel.settings):
             if pod.spec.node_name:
                 if pod.refusal:
@@ -109,6 +110,8 @@ def _sort_out(kernel: Kernel) -> None:
             pass  # ``add`` tells it
         elif identity.is_placeholder(pod):
             held.append(pod)
+        elif pod_groups.gang_of(kernel, pod) or pod_groups.why_left_out(kernel, pod):
+            pass  # ``add`` makes its gang, or leaves it out
         else:
             by_id.setdefault(identity.application_id(pod, kernel.settings), []).append(pod)
     of_id: dict[str, list[Pod]] = {}
@@ -211,6 +214,8 @@ def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
         consider(kernel, task)
     for app in list(kernel.applications.values()):
         settle(kernel, app)
+    for group in kernel.pod_groups.values():
+        pod_groups.say_scheduled(kernel, group)
     kernel.starting = False
 
 

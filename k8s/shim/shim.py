@@ -19,8 +19,8 @@ from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
-from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
-from quadriga.k8s.shim import audit, core_messages, dump, gangs, recovery, refused
+from quadriga.k8s.objects import Namespace, Node, Pod, PodGroup, PriorityClass
+from quadriga.k8s.shim import audit, core_messages, dump, gangs, group_changes, recovery, refused
 from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
 from quadriga.k8s.shim.applications import end_task, look_again, settle
 from quadriga.k8s.shim.differences import Audit
@@ -39,6 +39,7 @@ from quadriga.k8s.shim.inputs import (
     Input,
     LeaseHeld,
     LeaseLost,
+    PodGroupsServed,
     Synced,
     VolumesChanged,
     WatchShows,
@@ -271,6 +272,7 @@ _OBJECTS: Final[dict[type, Callable[[Kernel, Change, Any], None]]] = {
     Node: node_changed,
     Namespace: _namespace_changed,
     PriorityClass: _class_changed,
+    PodGroup: group_changes.changed,
 }
 
 
@@ -310,6 +312,7 @@ def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
     if kernel.state not in shim_fsm.SILENT:
         kernel.outbox.request(messages.update_configuration(kernel.settings))
     kernel.turned_down.clear()
+    group_changes.read_again(kernel)
     for app in list(kernel.applications.values()):
         if app.state in application_fsm.HOLDS:
             look_again(kernel, app)
@@ -384,6 +387,7 @@ def _bind_ended(kernel: Kernel, ended: BindEnded) -> None:
 _INPUTS: Final[dict[type, Callable[[Kernel, Any], None]]] = {
     Changed: _changed,
     VolumesChanged: lambda kernel, input: kernel.wake_core(),
+    PodGroupsServed: group_changes.served,
     Synced: _synced,
     ConfigurationChanged: _configuration_changed,
     LeaseHeld: _lease_held,

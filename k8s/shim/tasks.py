@@ -32,7 +32,8 @@ from quadriga.k8s.objects import Pod, PriorityClass
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Task, ref_of
-from quadriga.si import AllocationAsk, TerminationType
+from quadriga.k8s.shim.pod_groups import entry_of, priority_of, say_waiting
+from quadriga.si import Allocation, AllocationAsk, TerminationType
 
 #: by number
 _TYPES: Final[dict[int, TerminationType]] = {
@@ -54,6 +55,7 @@ SKIPPED: Final = "SchedulingSkipped"
 __all__ = [
     "ask_of",
     "SKIPPED",
+    "allocated",
     "consider",
     "enters_core",
     "is_known",
@@ -61,6 +63,7 @@ __all__ = [
     "report",
     "report_as_foreign",
     "report_or_count",
+    "say_why",
     "tell_members",
 ]
 
@@ -85,13 +88,13 @@ def consider(kernel: Kernel, task: Task) -> None:
         return
     app = task.app
     if task.key in app.later:
-        _tell_why(kernel, task, _FOLLOWS)
+        say_why(kernel, task, SKIPPED, _FOLLOWS)
     elif task.is_placeholder:
         if app.state in application_fsm.NEEDS_NO_PLACEHOLDER:
             kernel.fire_task(task, task_fsm.DISCARD)
         elif app.state in application_fsm.ASKS_PLACEHOLDERS:
             kernel.fire_task(task, task_fsm.ASK)
-    elif app.state in application_fsm.ASKS_REAL:
+    elif app.asks_for(task):
         _ask(kernel, task)
     elif app.held_because and app.state in application_fsm.SAYS_WHY:
         _tell(kernel, task)
@@ -109,23 +112,24 @@ def tell_members(kernel: Kernel, app: Application, reason: str) -> None:
 
 
 def _tell(kernel: Kernel, task: Task) -> None:
-    _tell_why(kernel, task, task.app.held_because)
+    say_why(kernel, task, SKIPPED, task.app.held_because)
 
 
-def _tell_why(kernel: Kernel, task: Task, why: str) -> None:
-    condition = (SKIPPED, why)
-    if task.condition != condition:
-        task.condition = condition
-        kernel.actions.append(actions.SetCondition(ref_of(task.pod), *condition))
+def say_why(kernel: Kernel, task: Task, reason: str, message: str) -> bool:
+    """The condition of a pod that waits, and of its PodGroup (K155, K205). Whether it is another one."""
+    if task.condition == (reason, message):
+        return False
+    task.condition = reason, message
+    kernel.actions.append(actions.SetCondition(ref_of(task.pod), reason, message))
+    say_waiting(kernel, task.app.pod_group or entry_of(kernel, task.pod), message)
+    return True
 
 
 def _ask(kernel: Kernel, task: Task) -> None:
     """An obstacle is told once, until it is another one (K88)."""
     pod = task.pod
-    if pod_groups.names_group(pod) and task.group not in task.app.groups:
-        obstacle = pod_groups.not_supported(pod)
-    else:
-        obstacle = kernel.obstacle(pod)
+    obstacle = "" if task.group in task.app.groups else pod_groups.not_supported(pod)
+    obstacle = obstacle or kernel.obstacle(pod)
     if obstacle and obstacle == task.obstacle:
         return
     task.obstacle = obstacle
@@ -148,7 +152,8 @@ def _class_of(kernel: Kernel, pod: Pod) -> PriorityClass | None:
 
 def _originates(task: Task) -> bool:
     originator = task.app.originator
-    return originator is not None and originator.metadata.uid == task.key
+    whole = task.app.pod_group is not None  # its members are alike (K204)
+    return originator is not None and not whole and originator.metadata.uid == task.key
 
 
 def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
@@ -161,6 +166,7 @@ def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
         kernel.settings,
         amounts=task.amounts,
         originator=_originates(task),
+        priority=priority_of(task),
         priority_class=_class_of(kernel, pod),
     )
 
@@ -192,10 +198,27 @@ def report(kernel: Kernel, task: Task) -> bool:
             kernel.settings,
             node=task.node,
             originator=_originates(task),
+            priority=priority_of(task),
             priority_class=_class_of(kernel, pod),
         )
     )
     return True
+
+
+def allocated(kernel: Kernel, allocation: Allocation, refusal: str = "") -> None:
+    """The core has chosen a node, or confirms one. ``refusal``: what the cluster says against it."""
+    key = allocation.allocationKey
+    # since SI 1.6 the key alone names an allocation
+    uuid = allocation.UUID or allocation.allocationID or key
+    task = kernel.tasks.get(key)
+    if task is None:  # K111: its pod has ended
+        kernel.cache.forget(key)
+        if allocation.applicationID in kernel.applications:
+            kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
+        return
+    enters_core(task)
+    kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
+    kernel.unreported.discard(key)
 
 
 @executes(ReportPod)

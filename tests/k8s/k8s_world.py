@@ -26,6 +26,7 @@ from quadriga.k8s import objects
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion import settings as configuration
+from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
@@ -112,11 +113,16 @@ class World:
         self.pods: dict[str, objects.Pod] = {}
         self.nodes: dict[str, objects.Node] = {}
         self.namespaces: dict[str, objects.Namespace] = {}
+        self.groups: dict[str, objects.PodGroup] = {}
+        #: of the API of PodGroups; "": the server has none
+        self.group_version = "v1beta1"
         self.numbers = itertools.count(1)
         self.steps = 0
         self.log: list[str] = []
         self.records: list[Record] = []
         self.conditions: dict[str, tuple[str, str]] = {}
+        #: of PodGroups, in their order: name, reason and message
+        self.group_conditions: list[tuple[str, str, str]] = []
         self.log_warnings: list[str] = []
         self.stopped: actions.Stop | None = None
         #: how long a pod's containers run, in s; None: until they are deleted
@@ -157,7 +163,8 @@ class World:
             obstacle=lambda pod: self.obstacle(pod),
             namespace="quadriga",
         )
-        for kind in (self.namespaces, self.nodes, self.pods):
+        self.inputs.append(inputs.PodGroupsServed(self.group_version))
+        for kind in (self.namespaces, self.nodes, self.groups, self.pods):
             for found in kind.values():  # type: ignore[attr-defined]
                 self.inputs.append(inputs.Changed("ADDED", found))
         self.inputs.append(inputs.Synced())
@@ -200,6 +207,28 @@ class World:
         change = "MODIFIED" if node.name in self.nodes else "ADDED"
         self.nodes[node.name] = node
         self.inputs.append(inputs.Changed(change, node))  # type: ignore[arg-type]
+
+    def add_group(self, name: str, gang: int = 0, **spec: Any) -> objects.PodGroup:
+        """A PodGroup, of this ``minCount``, or basic. It replaces one of that name."""
+        whole = objects.GangPolicy(gang) if gang else None
+        policy = objects.SchedulingPolicy(basic=None if gang else {}, gang=whole)
+        uid = f"group-{name}-{next(self.numbers)}"
+        metadata = objects.Metadata(name=name, namespace="default", uid=uid, generation=1)
+        spec = {"scheduling_policy": policy, **spec}
+        return self.set_group(objects.PodGroup(metadata, objects.PodGroupSpec(**spec)))
+
+    def set_group(self, group: objects.PodGroup) -> objects.PodGroup:
+        name = group.metadata.name
+        old = self.groups.get(name)
+        change = "ADDED" if old is None else "MODIFIED"
+        if old is not None and old.metadata.uid != group.metadata.uid:
+            self.remove_group(name)
+        self.groups[name] = group
+        self.inputs.append(inputs.Changed(change, group))
+        return group
+
+    def remove_group(self, name: str) -> None:
+        self.inputs.append(inputs.Changed("DELETED", self.groups.pop(name)))
 
     def cordon(self, name: str, unschedulable: bool = True) -> None:
         self.set_node(replace(self.nodes[name], spec=objects.NodeSpec(unschedulable=unschedulable)))
@@ -413,7 +442,7 @@ class World:
     # -- what the driver does ------------------------------------------------------------------
 
     def carry_out(self, action: Action) -> None:
-        silent = (actions.Record, actions.SetCondition, actions.DropCondition, actions.LogWarning)
+        silent = actions.Record | actions.SetCondition | actions.DropCondition | actions.LogWarning
         if isinstance(action, silent):
             self._effect(action)
             return
@@ -528,6 +557,16 @@ class World:
     def _condition(self, condition: actions.SetCondition) -> None:
         self.conditions[condition.pod.uid] = (condition.reason, condition.message)
 
+    def _group_condition(self, condition: actions.SetGroupCondition) -> None:
+        """The server has it at once, and the watch shows it."""
+        name, reason, message = condition.pod.name, condition.reason, condition.message
+        self.group_conditions.append((name, reason, message))
+        group = self.groups.get(name)
+        if group is not None and group.metadata.uid == condition.pod.uid:
+            kind, status = CONDITIONS[condition.version], str(reason == "Scheduled")
+            found = objects.PodCondition(kind, status, reason, message)
+            self.set_group(replace(group, status=objects.PodGroupStatus((found,))))
+
     def _drop(self, condition: actions.DropCondition) -> None:
         """What a failed pod says stays."""
         pod = self.pods.get(condition.uid)
@@ -634,6 +673,7 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
     actions.Create: World._create,
     actions.Annotate: World._annotate,
     actions.SetCondition: World._condition,
+    actions.SetGroupCondition: World._group_condition,
     actions.DropCondition: World._drop,
     actions.FailPod: World._fail,
     actions.Record: World._record,

@@ -52,6 +52,7 @@ class Api:
         self.refuses: set[tuple[str, str]] = set()
         self.maps: dict[str, dict[str, str]] = {}
         self.status = 0
+        self.pod_groups = False
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -68,6 +69,8 @@ class Api:
                 if name in api.maps:
                     metadata = {"name": name, "namespace": "q"}
                     self.answer(200, {"metadata": metadata, "data": api.maps[name]})
+                elif name == "v1alpha2" and api.pod_groups:
+                    self.answer(200, {"resources": [{"name": "podgroups"}]})
                 else:
                     self.answer(404, {"message": f"{name} not found"})
 
@@ -136,6 +139,16 @@ def test_k18_an_account_with_all_rights_passes_the_check(check: Callable[..., Do
     assert (done.code, done.err) == (0, "")
     assert done.out.endswith(": the account has all 16 rights that it needs\n")
     assert done.out.startswith("http://127.0.0.1:")
+
+
+def test_k18_the_rights_on_pod_groups_count_where_the_server_has_them(
+    check: Callable[..., Done], api: Api
+) -> None:
+    api.pod_groups = True
+    assert check().out.endswith(": the account has all 18 rights that it needs\n")
+    api.refuses = {("podgroups", "watch")}
+    done = check()
+    assert (done.code, "podgroups.scheduling.k8s.io" in done.out) == (1, True)
 
 
 def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done], api: Api) -> None:

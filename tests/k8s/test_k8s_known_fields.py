@@ -1,4 +1,4 @@
-"""Fields of newer servers that are known: groups of the Workload API are named and not supported (K133),
+"""Fields of newer servers that are known: groups of the Workload objects of 1.35 are not supported (K133),
 and a resize of the pod as a whole counts (K85)."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from decoded import container
 from decoded import pod as decoded_pod
-from k8s_world import World, gang
+from k8s_world import World
 from msgspec.structs import replace
 
 from quadriga.k8s.conversion.resources import may_differ, of_pod
@@ -30,18 +30,9 @@ def world() -> World:
     return made
 
 
-@pytest.mark.parametrize(
-    ("field", "named"),
-    [
-        (GROUP, "spec.schedulingGroup (PodGroup 'workers')"),
-        (WORKLOAD, "spec.workloadRef (Workload 'training', group 'workers')"),
-    ],
-)
-def test_k133_a_pod_that_names_a_group_is_held_and_says_so_once(
-    field: dict[str, Any], named: str
-) -> None:
+def test_k133_a_pod_that_names_a_group_of_a_workload_is_held_and_says_so_once() -> None:
     made = world()
-    held = made.add_pod("member", "app", **field)
+    held = made.add_pod("member", "app", **WORKLOAD)
     made.add_pod("other", "app")
     made.run(30)
     made.set_pod(held)
@@ -50,26 +41,8 @@ def test_k133_a_pod_that_names_a_group_is_held_and_says_so_once(
     assert made.phases("other") == {"Running": 1}
     (event,) = (each for each in made.records if each.uid == held.uid)
     assert (event.type, event.reason) == ("Warning", "FailedScheduling")
-    assert event.note.startswith(f"{named} is not supported yet")
-
-
-def test_k133_task_groups_count_and_an_event_says_so() -> None:
-    made = world()
-    driver = made.add_gang(2, members=2, **GROUP)
-    made.run(60)
-    assert made.phases() == {"Running": 2}
-    notes = [each.note for each in made.records if each.action == "SchedulingGroupIgnored"]
-    assert len(notes) == 2
-    assert notes[0].startswith("spec.schedulingGroup (PodGroup 'workers') is not supported yet and")
-    assert "FailedScheduling/Scheduling" not in made.reasons(driver.uid)
-
-
-def test_k133_a_task_group_that_the_application_does_not_have_counts_for_nothing() -> None:
-    made = world()
-    made.add_pod("driver", "app", group="w", groups=[gang("w", 1)])
-    made.add_pod("member", "app", group="x", **GROUP)
-    made.run(60)
-    assert made.phases("member") == {"Pending": 1}
+    named = "spec.workloadRef (Workload 'training', group 'workers') is not supported"
+    assert event.note.startswith(named)
 
 
 def test_k133_a_pod_of_a_group_that_runs_counts() -> None:

@@ -70,6 +70,7 @@ class Thing:
     has_followers: bool = False
     core_waits: bool = False
     core_has_pods: bool = True
+    places_whole: bool = False
     would_come_again: bool = False
     delay: int = 0
     is_placeholder: bool = False
@@ -97,7 +98,8 @@ AGREES: dict[str, dict[str, Any]] = {
     "unaware": {"core_waits": True},
     "none_left": {},
     "has_no_pods": {"has_pods": False},
-    "core_has_none": {"core_has_pods": False},
+    "ends_at_once": {"core_has_pods": False},
+    "places_whole": {"places_whole": True},
     "followed": {"has_followers": True},
     "is_hard": {"hard": True},
     "obstructed": {"info": {"obstacle": "claim data is missing"}},
@@ -118,7 +120,7 @@ REFUSES: dict[str, dict[str, Any]] = {
     "none_left": {"has_placeholders": True},
     "may_open": {"is_cordoned": True},
     "unaware": {},
-    "core_has_none": {"core_has_pods": True},
+    "ends_at_once": {"core_has_pods": True},
     "is_unknown_there": {"uuid": "u-0"},
     "same_allocation": {"uuid": "u-9"},
 }
@@ -175,7 +177,7 @@ def test_what_arrives_late_is_never_an_error(lifecycle: Lifecycle) -> None:
     """Messages of the core and events of pods may arrive in every state that is not final."""
     own = {  # fired by the shim itself, which asks the table first
         application_fsm.ACCEPT, application_fsm.REJECT, application_fsm.OVERDUE,
-        task_fsm.GATE, task_fsm.UNGATE, task_fsm.ASK, task_fsm.RECOVER, task_fsm.AGAIN,
+        application_fsm.WITHDRAW, task_fsm.GATE, task_fsm.UNGATE, task_fsm.ASK, task_fsm.RECOVER, task_fsm.AGAIN,
     }  # fmt: skip
     heard = set(lifecycle.triggers()) - own - {application_fsm.RELEASE}
     for state in set(lifecycle.states) - set(lifecycle.final):

@@ -20,7 +20,14 @@ from quadriga.k8s.admission.keeper import SECRET_NAME
 from quadriga.k8s.admission.registration import NAME as REGISTRATION
 from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.api.requester import JSON
-from quadriga.k8s.api.rights import RIGHTS, Missing, Right, RightsUnknown, missing
+from quadriga.k8s.api.rights import (
+    POD_GROUP_RIGHTS,
+    RIGHTS,
+    Missing,
+    Right,
+    RightsUnknown,
+    missing,
+)
 from quadriga.k8s.conversion import settings
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import ConfigMap
@@ -154,7 +161,7 @@ def rules(kind: str) -> set[tuple[str, str, str]]:
 def wanted(own_namespace: bool) -> set[tuple[str, str, str]]:
     return {
         (right.group, right.resource, verb)
-        for right in RIGHTS
+        for right in (*RIGHTS, *POD_GROUP_RIGHTS)
         if right.own_namespace is own_namespace
         for verb in right.verbs
     }

@@ -1,0 +1,80 @@
+"""What the API server has: which resources, and in which version PodGroups (K204)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from quadriga.k8s.api.requester import NoAnswer, Requester
+from quadriga.k8s.conversion.pod_groups import CONDITIONS
+
+__all__ = ["patiently", "pod_group_version", "pod_groups_path", "readable_pod_groups", "resources"]
+
+_log = logging.getLogger("quadriga.kubernetes")
+
+T = TypeVar("T")
+
+#: seconds between tries to learn what the server has
+_PAUSE: Final = 2.0
+_OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+async def resources(requester: Requester, path: str) -> frozenset[str]:
+    """The names of the resources of a version of an API; none if it is not served. Raises `NoAnswer`."""
+    status, body = await requester.request("GET", path)
+    if status in (_FORBIDDEN, _NOT_FOUND):
+        return frozenset()
+    if status != _OK:
+        raise NoAnswer(f"{path}: status {status}")
+    try:
+        found = msgspec.json.decode(body, type=_Resources)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(f"{path}: {error}") from None
+    return frozenset(each.name for each in found.resources)
+
+
+async def patiently(
+    ask: Callable[[], Awaitable[T]], sleep: Callable[[float], Awaitable[None]]
+) -> T:
+    """Ask until the server answers."""
+    while True:
+        try:
+            return await ask()
+        except NoAnswer as error:
+            _log.warning("%s", error)
+            await sleep(_PAUSE)
+
+
+def pod_groups_path(version: str) -> str:
+    return f"/apis/scheduling.k8s.io/{version}/podgroups"
+
+
+async def pod_group_version(requester: Requester) -> str:
+    """The newest version in which the server has PodGroups; "" if it has none. Up to 1.21 ``v1beta1`` held
+    other resources. Raises `NoAnswer`."""
+    for version in CONDITIONS:
+        if "podgroups" in await resources(requester, f"/apis/scheduling.k8s.io/{version}"):
+            return version
+    return ""
+
+
+async def readable_pod_groups(requester: Requester) -> str:
+    """The same, but "" if the account may not list them: an older role does not name them."""
+    version = await pod_group_version(requester)
+    if version:
+        status, _ = await requester.request("GET", f"{pod_groups_path(version)}?limit=1")
+        if status == _FORBIDDEN:
+            _log.warning("the account may not read PodGroups: pods that name one are not scheduled")
+            return ""
+    return version

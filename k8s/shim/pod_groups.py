@@ -1,0 +1,222 @@
+"""Pods that name a PodGroup: what they wait for, and which of them are placed together (K204 to K206).
+
+The gang of a PodGroup is an application of its own. It is Held until so many pods of it exist as are to be placed
+together, and none of them has a node: then as many are chosen, and the core is asked to place these in one
+decision, without placeholders. The others follow one by one. A member that has a node has started the gang.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import nsmallest
+
+from quadriga.k8s.conversion import identity, keys, messages, resources, task_groups
+from quadriga.k8s.conversion import pod_groups as conversion
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.model import Application, GroupEntry, Task, order_of, ref_of
+from quadriga.si import AddApplicationRequest
+
+# -- which pods --------------------------------------------------------------------------------
+
+
+def _key(pod: Pod) -> tuple[str, str] | None:
+    group = pod.spec.scheduling_group
+    return None if group is None else (pod.metadata.namespace, group.pod_group_name)
+
+
+def note(kernel: Kernel, pod: Pod) -> None:
+    """Keep a pod that names a PodGroup."""
+    key = _key(pod)
+    if key is None:
+        return
+    entry = kernel.pod_groups.get(key)
+    if entry is None:
+        entry = kernel.pod_groups[key] = GroupEntry(key)
+    known = entry.pods.get(pod.metadata.uid)
+    entry.pods[pod.metadata.uid] = pod
+    if identity.is_ours(pod, kernel.settings):
+        if pod.spec.node_name and (known is None or not known.spec.node_name):
+            entry.placed += 1
+            say_scheduled(kernel, entry)
+    elif known is None and entry.app is not None:
+        kernel.look_at(entry.app)  # which names it
+
+
+def forget(kernel: Kernel, pod: Pod) -> None:
+    """The pod has ended, or is gone."""
+    key = _key(pod)
+    entry = kernel.pod_groups.get(key) if key is not None else None
+    if entry is not None:
+        entry.pods.pop(pod.metadata.uid, None)
+        if not entry.pods and entry.group is None:
+            del kernel.pod_groups[entry.key]
+
+
+def entry_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
+    """The PodGroup that decides about the pod. None if it names none, or if its task group counts (K206)."""
+    key = _key(pod)
+    if key is None:
+        return None
+    entry = kernel.pod_groups.get(key)
+    name = identity.task_group_name(pod, kernel.settings)
+    if name:
+        app = kernel.applications.get(identity.application_id(pod, kernel.settings))
+        gang = task_groups.read(pod, kernel.settings) if app is None else app.metadata.gang
+        if gang.refusal or gang.group(name) is not None:
+            return None
+    return entry
+
+
+def why_left_out(kernel: Kernel, pod: Pod) -> str:
+    """Why the pod is not scheduled, as far as its PodGroup says so; "" if it may be."""
+    entry = entry_of(kernel, pod)
+    if entry is None or pod.spec.node_name:
+        return ""
+    if entry.group is not None:
+        return entry.refusal and f"{entry.named} is not supported: {entry.refusal}"
+    if not kernel.pod_group_version:
+        known = "the API server has no PodGroups, or the account may not read them"
+        return f"it belongs to {entry.named}, and {known}"
+    return f"{entry.named} does not exist yet"
+
+
+def gang_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
+    """The PodGroup whose gang the pod belongs to."""
+    entry = entry_of(kernel, pod)
+    if entry is None or entry.group is None or entry.refusal:
+        return None
+    return entry if conversion.min_count(entry.group) else None
+
+
+def application_id(kernel: Kernel, pod: Pod) -> str:
+    """The application of a pod of ours: that of the gang, if it has a member already."""
+    entry = gang_of(kernel, pod)
+    if entry is None:
+        return identity.application_id(pod, kernel.settings)
+    app = entry.app
+    if app is not None and kernel.applications.get(app.key) is app:
+        return app.key
+    return identity.gang_id(pod, entry.key[1])
+
+
+def priority_of(task: Task) -> int:
+    """That of the PodGroup, if it has one, for each pod of its gang (K204)."""
+    entry = task.app.pod_group
+    own = entry.group.spec.priority if entry is not None and entry.group is not None else None
+    return (task.pod.spec.priority or 0) if own is None else own
+
+
+# -- the gang ----------------------------------------------------------------------------------
+
+
+def _may_be_placed(kernel: Kernel, task: Task) -> bool:
+    pod = task.pod
+    waits = task.state in task_fsm.WAITS and not pod.spec.scheduling_gates
+    return waits and not pod.metadata.deletion_timestamp and not kernel.obstacle(pod)
+
+
+def _ready(kernel: Kernel, entry: GroupEntry, app: Application) -> list[Task]:
+    tasks = app.tasks.values()
+    return [task for task in tasks if task.key in entry.pods and _may_be_placed(kernel, task)]
+
+
+def lacks(kernel: Kernel, app: Application) -> str:
+    """What the gang of a PodGroup waits for before the core hears of it; "": nothing."""
+    entry = app.pod_group
+    _give_up_allocations(kernel, app)
+    if entry is None or entry.group is None or app.has_started:
+        return ""
+    needed, ready = conversion.min_count(entry.group), len(_ready(kernel, entry, app))
+    if ready >= needed:
+        return ""
+    live = [task for task in app.tasks.values() if not task.pod.metadata.deletion_timestamp]
+    gated = sum(bool(task.pod.spec.scheduling_gates) for task in live)
+    text = f"{entry.named} wants {needed} pods together, {len(live)} exist"
+    if gated:
+        text += f", {gated} of them with scheduling gates"
+    if others := len(live) - gated - ready:
+        text += f", {others} of them cannot be placed yet"
+    names = Counter(
+        pod.spec.scheduler_name
+        for pod in entry.pods.values()
+        if not identity.is_ours(pod, kernel.settings)
+    )
+    for name, number in sorted(names.items())[:3]:
+        text += f"; {number} more of scheduler {name} do not count"
+    return text
+
+
+def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> None:
+    """Choose the members that are placed together, the first ones by priority and age, and tell the core."""
+    entry = app.pod_group
+    app.chosen = {}
+    _give_up_allocations(kernel, app)
+    if entry is None or entry.group is None or app.has_started:
+        return
+    needed = conversion.min_count(entry.group)
+    first = nsmallest(
+        needed,
+        _ready(kernel, entry, app),
+        key=lambda task: (-(task.pod.spec.priority or 0), order_of(task.pod)),
+    )
+    total = Counter[str]()
+    for task in first:
+        app.chosen[task.key] = task
+        total.update(resources.of_pod(task.pod))
+    request.placeholderAsk.CopyFrom(messages.resource_of(total))
+    request.tags[keys.GANG_PLACEHOLDERS_TAG] = "none"
+    app.held_because = f"The pod follows when {needed} other pods of {entry.named} are placed."
+
+
+def is_whole(kernel: Kernel, app: Application) -> bool:
+    """Whether the members that were chosen are still those that are to be placed together."""
+    entry = app.pod_group
+    if entry is None or entry.group is None:
+        return False
+    if len(app.chosen) != conversion.min_count(entry.group):
+        return False
+    asked = app.state in application_fsm.ASKS_CHOSEN
+    return all(
+        task.state in task_fsm.SOUGHT if asked else _may_be_placed(kernel, task)
+        for task in app.chosen.values()
+    )
+
+
+def _give_up_allocations(kernel: Kernel, app: Application) -> None:
+    """The core does not know them any more."""
+    for uid in app.allocations:
+        kernel.cache.forget(uid)
+    app.allocations.clear()
+
+
+# -- the condition -----------------------------------------------------------------------------
+
+
+def say_scheduled(kernel: Kernel, entry: GroupEntry) -> None:
+    """Once, when as many pods as it needs have had a node (K205)."""
+    if entry.scheduled or entry.group is None or entry.refusal or not kernel.serving:
+        return
+    if entry.placed >= (conversion.min_count(entry.group) or 1):
+        entry.scheduled = True
+        _say(kernel, entry, "Scheduled", "as many pods as the group needs have a node")
+
+
+def say_waiting(kernel: Kernel, entry: GroupEntry | None, message: str) -> None:
+    """Why it is not scheduled."""
+    if entry is None or entry.group is None or entry.scheduled or entry.told == message:
+        return
+    entry.told = message
+    _say(kernel, entry, "Unschedulable", message)
+
+
+def _say(kernel: Kernel, entry: GroupEntry, reason: str, message: str) -> None:
+    group = entry.group
+    assert group is not None
+    version, generation = kernel.pod_group_version, group.metadata.generation
+    kernel.actions.append(
+        actions.SetGroupCondition(ref_of(group), reason, message, version, generation)
+    )

@@ -1,0 +1,588 @@
+"""PodGroups of Kubernetes: pods of a gang wait for each other and are placed together, without placeholders; those
+of a basic group are ordinary pods (K204 to K206)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from k8s_world import World, cluster, failed
+from k8s_world import gang as task_group
+from msgspec.structs import replace
+
+from quadriga import si
+from quadriga.core.model import gang as core_gang
+from quadriga.k8s.objects import (
+    GangPolicy,
+    NamedReference,
+    Pod,
+    SchedulingConstraints,
+    SchedulingGroup,
+    SchedulingPolicy,
+)
+from quadriga.k8s.shim import actions
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(core_gang, "NO_PLACEHOLDERS"), reason="the core has no gangs without placeholders"
+)
+
+
+def member(world: World, name: str, app: str = "", group: str = "workers", **more: Any) -> Pod:
+    return world.add_pod(name, app, scheduling_group=SchedulingGroup(group), **more)
+
+
+def members(
+    world: World, number: int, app: str = "", group: str = "workers", **more: Any
+) -> list[Pod]:
+    return [member(world, f"{group}-{n}", app, group, **more) for n in range(number)]
+
+
+def said(world: World, pod: Pod) -> str:
+    """The message of the pod's condition."""
+    return world.conditions.get(pod.uid, ("", ""))[1]
+
+
+def running(world: World) -> int:
+    return world.phases()["Running"]
+
+
+def apps(world: World) -> dict[str, str]:
+    return {each["id"]: each["state"] for each in world.shim.dump()["applications"]}
+
+
+# -- which pods are ordinary ---------------------------------------------------------------------
+
+
+def test_k204_a_pod_waits_until_its_pod_group_exists() -> None:
+    world = cluster()
+    pod = member(world, "first")
+    world.run(30)
+    assert running(world) == 0
+    assert said(world, pod) == "The pod waits: PodGroup default/workers does not exist yet."
+    world.add_group("workers")
+    world.run(30)
+    assert running(world) == 1
+    world.check()
+
+
+def test_k204_pods_of_a_basic_group_are_ordinary_pods() -> None:
+    world = cluster()
+    world.add_group("workers")
+    members(world, 3, "app", cpu="2")
+    world.run(30)
+    assert running(world) == 2
+    assert apps(world) == {"app": "Running"}
+    assert world.group_conditions[-1][:2] == ("workers", "Scheduled")
+
+
+def test_k204_a_pod_without_a_server_that_has_pod_groups_is_held() -> None:
+    world = World()
+    world.group_version = ""
+    world.start()
+    world.add_node("n1")
+    pod = member(world, "first")
+    world.run(30)
+    assert running(world) == 0
+    assert said(world, pod).endswith(
+        "the API server has no PodGroups, or the account may not read them."
+    )
+
+
+def test_k204_a_server_may_have_pod_groups_later() -> None:
+    from quadriga.k8s.shim import inputs
+
+    world = World()
+    world.group_version = ""
+    world.start()
+    world.add_node("n1")
+    pod = member(world, "first")
+    world.run(5)
+    world.inputs.append(inputs.PodGroupsServed("v1alpha2"))
+    world.run(5)
+    assert said(world, pod) == "The pod waits: PodGroup default/workers does not exist yet."
+    world.add_group("workers")
+    world.run(5)
+    assert running(world) == 1
+
+
+# -- gangs ---------------------------------------------------------------------------------------
+
+
+def test_k204_a_gang_waits_for_its_members_and_says_so() -> None:
+    world = cluster()
+    world.add_group("workers", 3)
+    pods = members(world, 2)
+    world.run(600)
+    assert running(world) == 0
+    text = "PodGroup default/workers wants 3 pods together, 2 exist"
+    assert [said(world, pod) for pod in pods] == [text, text]
+    assert ("workers", "Unschedulable", text) in world.group_conditions
+    assert world.core_app("default:workers") == ""
+    member(world, "third")
+    world.run(30)
+    assert running(world) == 3
+    assert world.placeholders == []
+    assert world.group_conditions[-1][:2] == ("workers", "Scheduled")
+    world.check()
+
+
+def test_k204_a_gang_is_placed_whole_or_not_at_all() -> None:
+    world = cluster("3")
+    world.add_group("workers", 4)
+    members(world, 4)
+    world.run(3600)
+    assert running(world) == 0
+    assert apps(world) == {"default:workers": "Placing"}
+    assert all(cond[1] == "Unschedulable" for cond in world.group_conditions)
+    world.add_node("n2", cpu="1")
+    world.run(60)
+    assert running(world) == 4
+    world.check()
+
+
+def test_k204_what_is_beyond_the_minimum_is_placed_one_by_one() -> None:
+    world = cluster("4")
+    world.add_group("workers", 2)
+    pods = members(world, 6)
+    world.run(60)
+    assert running(world) == 4
+    world.delete_pod(pods[0].uid)
+    world.run(60)
+    assert running(world) == 4
+    world.check()
+
+
+def test_k204_the_members_come_before_their_pod_group() -> None:
+    world = cluster()
+    members(world, 3)
+    world.run(5)
+    world.add_group("workers", 3)
+    world.run(5)
+    assert running(world) == 3
+
+
+def test_k204_the_first_ones_by_priority_and_age_are_chosen() -> None:
+    world = cluster("2")
+    world.add_group("workers", 2)
+    member(world, "low", priority=1)
+    world.run(5)
+    member(world, "gated", priority=9, scheduling_gates=(NamedReference("wait"),))
+    member(world, "high", priority=5)
+    member(world, "other", priority=1)
+    world.run(60)
+    assert [world.phases(each)["Running"] for each in ("high", "low", "other")] == [1, 1, 0]
+
+
+def test_k204_gated_pods_exist_and_cannot_be_placed() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    pod = member(world, "first")
+    gated = member(world, "gated", scheduling_gates=(NamedReference("wait"),))
+    world.run(30)
+    text = (
+        "PodGroup default/workers wants 2 pods together, 2 exist, 1 of them with scheduling gates"
+    )
+    assert (running(world), said(world, pod)) == (0, text)
+    world.ungate(gated.uid)
+    world.run(30)
+    assert running(world) == 2
+
+
+def test_k204_pods_of_another_scheduler_do_not_count_and_are_named() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    pod = member(world, "first")
+    member(world, "other", scheduler="default-scheduler")
+    world.run(30)
+    assert said(world, pod).endswith("1 exist; 1 more of scheduler default-scheduler do not count")
+
+
+def test_k204_ended_pods_do_not_count() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    members(world, 2, duration=5)
+    world.run(120)
+    assert world.phases() == {"Succeeded": 2}
+    member(world, "third")
+    world.run(600)
+    assert world.phases("third") == {"Pending": 1}
+
+
+def test_k204_groups_of_one_application_are_independent() -> None:
+    """As those of a JobSet: in whatever order their pods come."""
+    world = cluster("4")
+    world.add_group("a", 2)
+    world.add_group("b", 5)
+    world.add_group("c", 2)
+    for n in range(5):
+        for group in "bac":
+            if n < world.groups[group].spec.scheduling_policy.gang.min_count:
+                member(world, f"{group}-{n}", "jobset", group)
+    world.run(60)
+    assert (world.phases("a"), world.phases("b")["Running"]) == ({"Running": 2}, 0)
+    assert world.phases("c") == {"Running": 2}
+    assert set(apps(world)) == {f"default.jobset:{each}" for each in "abc"}
+
+
+def test_k204_pods_of_one_group_with_several_labels_are_one_gang() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    member(world, "first", "one")
+    member(world, "second", "two")
+    world.run(30)
+    assert running(world) == 2
+    assert apps(world) == {"default.one:workers": "Running"}
+
+
+def test_k204_groups_of_one_name_in_two_namespaces_are_independent() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    member(world, "here", "app")
+    other = member(world, "there", "app", namespace="team")
+    world.run(30)
+    assert running(world) == 0
+    assert said(world, other) == "The pod waits: PodGroup team/workers does not exist yet."
+
+
+def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator() -> None:
+    world = cluster()
+    world.add_group("workers", 2, priority=7)
+    members(world, 3, cpu="500m")
+    world.run(30)
+    (request,) = (
+        new for sent in world.sent if isinstance(sent, si.ApplicationRequest) for new in sent.new
+    )
+    ask = {name: each.value for name, each in request.placeholderAsk.resources.items()}
+    assert ask == {"vcore": 1000, "pods": 2}
+    assert request.tags["gang.placeholders"] == "none"
+    assert (request.gangSchedulingStyle, request.executionTimeoutMilliSeconds) == ("Soft", 0)
+    asks = [a for sent in world.sent if isinstance(sent, si.AllocationRequest) for a in sent.asks]
+    assert len(asks) == 3
+    assert not any(each.Originator or each.placeholder for each in asks)
+    assert {each.priority for each in asks} == {7}
+
+
+# -- before it is placed -------------------------------------------------------------------------
+
+
+def test_k204_a_gang_that_loses_a_member_before_it_is_placed_waits_again() -> None:
+    world = cluster("2")
+    world.add_group("workers", 3)
+    pods = members(world, 3)
+    world.run(30)
+    assert apps(world) == {"default:workers": "Placing"}
+    world.delete_pod(pods[1].uid)
+    world.run(30)
+    assert apps(world) == {"default:workers": "Held"}
+    assert world.core_app("default:workers") == "Completed"
+    world.add_node("n2")
+    world.run(30)
+    assert running(world) == 0
+    member(world, "fourth")
+    world.run(30)
+    assert running(world) == 3
+    world.check()
+
+
+def test_k204_another_member_takes_the_place_of_a_lost_one() -> None:
+    world = cluster("2")
+    world.add_group("workers", 3)
+    pods = members(world, 4)
+    world.run(30)
+    assert said(world, pods[3]).startswith("The pod follows when 3 other pods")
+    world.delete_pod(pods[0].uid)
+    world.run(5)
+    world.add_node("n2", cpu="1")
+    world.run(30)
+    assert running(world) == 3
+    world.check()
+
+
+def test_k204_the_minimum_may_change_before_the_gang_is_placed() -> None:
+    world = cluster("2")
+    group = world.add_group("workers", 3)
+    members(world, 3)
+    world.run(30)
+    assert running(world) == 0
+    policy = SchedulingPolicy(gang=GangPolicy(2))
+    metadata = replace(group.metadata, resource_version="x")
+    world.set_group(
+        replace(group, metadata=metadata, spec=replace(group.spec, scheduling_policy=policy))
+    )
+    world.run(30)
+    assert running(world) == 2
+    world.check()
+
+
+def test_k204_a_gang_whose_group_is_gone_waits_and_a_new_one_counts() -> None:
+    world = cluster("2")
+    world.add_group("workers", 3)
+    pods = members(world, 3)
+    world.run(30)
+    world.remove_group("workers")
+    world.run(30)
+    assert apps(world) == {}
+    assert said(world, pods[0]) == "The pod waits: PodGroup default/workers does not exist yet."
+    world.add_group("workers")
+    world.run(30)
+    assert running(world) == 2
+    world.check()
+
+
+def test_k204_a_group_that_is_created_again_with_another_policy_counts_anew() -> None:
+    world = cluster("2")
+    world.add_group("workers")
+    members(world, 4)
+    world.run(30)
+    assert running(world) == 2
+    for pod in world.named("workers"):
+        if pod.spec.node_name:
+            world.delete_pod(pod.uid)
+    world.add_group("workers", 3)
+    world.run(60)
+    assert apps(world).get("default:workers") == "Held" or running(world) == 2
+
+
+def test_k205_a_group_that_is_created_again_is_scheduled_by_its_own_pods() -> None:
+    world = cluster()
+    world.add_group("workers")
+    (pod,) = members(world, 1)
+    world.run(30)
+    world.delete_pod(pod.uid)
+    world.add_group("workers", 2)
+    world.run(5)
+    said_before = len(world.group_conditions)
+    member(world, "first")
+    world.run(30)
+    assert [each[1] for each in world.group_conditions[said_before:]] == ["Unschedulable"]
+
+
+def test_k204_a_group_that_is_being_deleted_is_valid() -> None:
+    world = cluster()
+    group = world.add_group("workers", 2)
+    metadata = replace(group.metadata, deletion_timestamp=world.stamp(), resource_version="x")
+    world.set_group(replace(group, metadata=metadata))
+    members(world, 2)
+    world.run(30)
+    assert running(world) == 2
+
+
+def test_k204_no_member_is_bound_while_the_cluster_refuses_one() -> None:
+    """The core has placed all; one node cannot take its pod any more."""
+    world = cluster("2", 2)
+    world.add_group("workers", 2)
+    refused: list[str] = []
+
+    def objection(uid: str, node: str) -> str | None:
+        if refused or not uid.startswith("workers-1"):
+            return None
+        refused.append(node)
+        assert not world.bound
+        return "as the test says"
+
+    world.cache.objection = objection
+    members(world, 2)
+    world.run(60)
+    assert len(refused) == 1
+    assert running(world) == 2
+    world.check()
+
+
+def test_k204_members_that_exclude_each_other_are_placed_together() -> None:
+    from quadriga.k8s.objects import Container, ContainerPort, ResourceRequirements
+
+    world = cluster("4", 3)
+    world.add_group("workers", 3)
+    for pod in members(world, 3):
+        ports = (ContainerPort(host_port=80, container_port=80, protocol="TCP"),)
+        main = Container("main", ResourceRequirements({"cpu": "1"}), ports)
+        world.set_pod(replace(pod, spec=replace(pod.spec, containers=(main,))))
+    world.run(60)
+    assert running(world) == 3
+    assert len({pod.spec.node_name for pod in world.pods.values()}) == 3
+
+
+def test_k204_a_bind_that_fails_is_tried_alone() -> None:
+    world = cluster("4")
+    world.add_group("workers", 3)
+    world.answer(actions.Bind, failed, 1)
+    members(world, 3)
+    world.run(120)
+    assert running(world) == 3
+    world.check()
+
+
+# -- later ---------------------------------------------------------------------------------------
+
+
+def test_k204_a_gang_that_has_lost_all_its_members_starts_anew_as_a_gang() -> None:
+    world = cluster("3")
+    world.add_group("workers", 3)
+    members(world, 3)
+    world.run(10)
+    assert running(world) == 3
+    for pod in list(world.pods.values()):
+        world.delete_pod(pod.uid)
+    world.add_pod("in-the-way", "other")
+    world.run(3)
+    members(world, 3)
+    world.run(120)
+    assert world.phases("workers") == {"Pending": 3}
+    for pod in world.named("in-the-way"):
+        world.delete_pod(pod.uid)
+    world.run(60)
+    assert world.phases("workers") == {"Running": 3}
+    world.check()
+
+
+def test_k204_after_a_restart_a_gang_that_has_begun_goes_on_alone() -> None:
+    world = cluster("4")
+    world.add_group("workers", 3)
+    pods = members(world, 3)
+    world.run(30)
+    more = member(world, "more", cpu="3")
+    world.run(5)
+    world.delete_pod(pods[0].uid)
+    world.delete_pod(pods[1].uid)
+    world.restart()
+    world.run(60)
+    assert world.phases("more") == {"Running": 1}, said(world, more)
+    world.check()
+
+
+@pytest.mark.parametrize("step", range(1, 16))
+@pytest.mark.parametrize("after", [False, True])
+def test_k204_a_kill_at_any_step_leaves_no_part_of_a_gang(step: int, after: bool) -> None:
+    from k8s_world import Killed
+
+    world = World(kill_at=step, kill_after=after)
+    world.add_node("n1", cpu="3")
+    world.add_group("workers", 3)
+    members(world, 3)
+    try:
+        world.run(30)
+    except Killed:
+        world.restart()
+        world.run(60)
+    assert running(world) == 3
+    world.check()
+
+
+def test_k204_a_waiting_gang_survives_a_restart_and_a_core_that_forgets() -> None:
+    world = cluster("2")
+    world.add_group("workers", 3)
+    members(world, 3)
+    world.run(30)
+    world.restart()
+    world.run(30)
+    assert apps(world) == {"default:workers": "Placing"}
+    world.forget_core()
+    world.run(30)
+    assert (apps(world), running(world)) == ({"default:workers": "Placing"}, 0)
+    world.add_node("n2")
+    world.run(60)
+    assert running(world) == 3
+    assert world.audit().standing == ()
+
+
+def test_k60_a_gang_that_the_core_rejects_is_tried_again_after_a_pause() -> None:
+    world = cluster()
+    world.add_group("workers", 2)
+    world.refuse_applications = True
+    members(world, 2, owned="set", restart_policy="Always")
+    world.run(20)
+    assert apps(world) == {"default:workers": "Held"}
+    sent = [each for each in world.sent if isinstance(each, si.ApplicationRequest)]
+    assert len(sent) < 8
+    assert world.group_conditions[-1][2].startswith("The application was rejected: not here")
+    world.refuse_applications = False
+    world.run(60)
+    assert running(world) == 2
+
+
+# -- the condition -------------------------------------------------------------------------------
+
+
+def test_k205_true_is_written_once_and_never_taken_back() -> None:
+    world = cluster("4")
+    world.add_group("workers", 2)
+    pods = members(world, 2)
+    world.run(30)
+    world.delete_pod(pods[0].uid)
+    world.run(5)
+    member(world, "big", cpu="9")
+    world.restart()
+    world.run(600)
+    assert [each[1] for each in world.group_conditions].count("Scheduled") == 1
+    assert world.group_conditions[-1][1] == "Scheduled"
+
+
+def test_k205_a_process_that_died_before_it_wrote_true_writes_it_later() -> None:
+    world = cluster("4")
+    world.add_group("workers", 2)
+    members(world, 2, node="n1")
+    world.run(30)
+    assert [each[1] for each in world.group_conditions] == ["Scheduled"]
+
+
+# -- what is not supported -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"scheduling_policy": SchedulingPolicy()}, "neither basic nor gang"),
+        ({"gang": 20_000}, "the bound is 10000 (service.gangMaxMembers)"),
+        ({"scheduling_policy": SchedulingPolicy(gang=GangPolicy(-1))}, "its minCount is -1"),
+        (
+            {"gang": 2, "scheduling_constraints": SchedulingConstraints(({"key": "zone"},))},
+            "schedulingConstraints.topology is not supported",
+        ),
+        ({"gang": 2, "disruption_mode": "PodGroup"}, "preemption of the group as a whole"),
+        ({"gang": 2, "disruption_mode": {"all": {}}}, "preemption of the group as a whole"),
+        ({"parent_composite_pod_group_name": "tree"}, "CompositePodGroup"),
+        ({"resource_claims": (NamedReference("gpus"),)}, "resourceClaims of a PodGroup"),
+    ],
+)
+def test_k206_what_is_not_supported_holds_the_pods_with_a_reason(
+    spec: dict[str, Any], why: str
+) -> None:
+    world = cluster()
+    world.add_group("workers", **spec)
+    pod, _ = members(world, 2)
+    world.run(30)
+    assert running(world) == 0
+    assert why in said(world, pod)
+    assert why in world.group_conditions[-1][2]
+    assert [text for text in world.log_warnings if why in text and "default/workers" in text]
+    assert world.audit().standing == ()
+
+
+@pytest.mark.parametrize("mode", ["Pod", {"single": {}}, None])
+def test_k206_pods_that_go_one_by_one_are_supported(mode: Any) -> None:
+    world = cluster()
+    world.add_group("workers", 2, disruption_mode=mode)
+    members(world, 2)
+    world.run(30)
+    assert running(world) == 2
+
+
+def test_k206_task_groups_count_and_an_event_says_so() -> None:
+    world = cluster("8")
+    world.add_group("workers", 4)
+    driver = world.add_gang(2, members=2, scheduling_group=SchedulingGroup("workers"))
+    world.run(60)
+    assert world.phases() == {"Running": 2}
+    notes = [each.note for each in world.records if each.action == "SchedulingGroupIgnored"]
+    assert notes == ["spec.schedulingGroup has no effect: the pod's task group counts"] * 2
+    assert driver.uid in {each.uid for each in world.records}
+
+
+def test_k206_a_task_group_that_the_application_does_not_have_counts_for_nothing() -> None:
+    world = cluster("8")
+    world.add_pod("driver", "app", group="w", groups=[task_group("w", 1)])
+    world.run(5)
+    pod = member(world, "member", "app", group="workers")
+    world.set_pod(replace(pod, metadata=pod.metadata))
+    world.run(60)
+    assert world.phases("member") == {"Pending": 1}
