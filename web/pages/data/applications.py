@@ -213,7 +213,7 @@ def row(app: Known, now: int) -> dict[str, Any]:
             "pending": sum(group.pending for group in groups),
             "placed": sum(group.allocated for group in groups),
             "replaced": sum(group.replaced for group in groups),
-            "given up": sum(group.timed_out for group in groups),
+            "givenUp": sum(group.timed_out for group in groups),
             "whole": app.started or app.has_its_gang,
         }
     return found
