@@ -75,7 +75,8 @@ def configure(commands: Commands) -> None:
     _add_where(parser)
     serve.add_trust(parser)
     serve.add_running(parser)
-    limits = {name[2:].replace("-", "_"): default for name, default, _, _ in serve.LIMITS}
+    serve.add_limits(parser, serve.HTTP_LIMITS + serve.CORE_LIMITS)
+    limits = {each.name: each.default for each in serve.GRPC_LIMITS}
     parser.set_defaults(
         run=run, config=None, demo=False, demo_speed=60.0, clock="real", grpc="off", **limits
     )
@@ -173,6 +174,7 @@ def _configure_admission(commands: Commands) -> None:
     parser.set_defaults(
         run=run_admission, listen=f"0.0.0.0:{WEBHOOK_PORT}", settings=None, policy=False
     )
+    serve.add_limits(parser, serve.HTTP_LIMITS)
     serve.add_logs(parser.add_argument_group("operation"))
 
 

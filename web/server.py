@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quadriga.si.descriptors import lowered
+from quadriga.si.open_connections import OpenConnections
 from quadriga.web.tls import names_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ WRITE_TIMEOUT: Final = 30.0
 #: dropped
 CONNECTIONS: Final = 1000
 OVERFLOW_CONNECTIONS: Final = 100
+#: open connections of one address; a further one gets 503 and is closed at once
+CLIENT_CONNECTIONS: Final = 500
+
+_REFUSED: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s\n"
+)
 
 
 class WebServer:
@@ -44,7 +52,7 @@ class WebServer:
     ``tls`` is made by ``tls.server_context``; the names in a client's certificate are then in
     ``scope["state"]["certificate"]``. ``port`` 0 means any free port. Beyond ``connections`` open
     connections, or fewer if ``ulimit -n`` allows no more, requests get 503; far beyond, the newest
-    connections are dropped.
+    connections are dropped. One address may have ``connections_per_client`` of them.
     """
 
     def __init__(
@@ -55,15 +63,17 @@ class WebServer:
         port: int = 9080,
         tls: ssl.SSLContext | None = None,
         connections: int = CONNECTIONS,
+        connections_per_client: int = CLIENT_CONNECTIONS,
     ) -> None:
         self._site: Site = app.state.site
         self._address = host, port
+        clients = OpenConnections("HTTP", connections, connections_per_client)
         most = lowered(connections + OVERFLOW_CONNECTIONS)
         connections = max(1, min(connections, most - OVERFLOW_CONNECTIONS))
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=type("Connection", (_LimitedProtocol,), {"most": most}),
+                http=type("Connection", (_LimitedProtocol,), {"most": most, "clients": clients}),
                 ws="none",
                 loop="asyncio",
                 lifespan="on",
@@ -157,10 +167,11 @@ class _Heads(h11.Connection):
 
 class _LimitedProtocol(H11Protocol):
     """Limits each connection: the head of a request must arrive within ``HEAD_TIMEOUT`` s, the
-    client must read its response, and at most ``most`` connections are open. Also passes the
-    client's certificate to the application."""
+    client must read its response, and at most ``most`` connections are open, of one address as many as
+    ``clients`` allows. Also passes the client's certificate to the application."""
 
     most = CONNECTIONS + OVERFLOW_CONNECTIONS
+    clients = OpenConnections("HTTP", CONNECTIONS, CLIENT_CONNECTIONS)
     _timer: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
     _taken = False
@@ -172,6 +183,10 @@ class _LimitedProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         if len(self.connections) >= self.most:
             transport.abort()
+            return
+        if why := self.clients.add(transport):
+            transport.write(_REFUSED % (len(why) + 1, why.encode()))
+            transport.close()
             return
         self._taken = True
         super().connection_made(transport)

@@ -11,10 +11,12 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
+from quadriga.cli.serve import HTTP_LIMITS
 from quadriga.cli.serving import logs
 from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.addresses import Address, address
 from quadriga.cli.serving.rights import logged_in
+from quadriga.cli.serving.settings import check_within
 from quadriga.k8s.admission.process import Plan
 from quadriga.k8s.admission.process import run as serve
 from quadriga.k8s.admission.validators import ask_core
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from quadriga.k8s.admission.validators import Validator
     from quadriga.k8s.api.login import Login
 
-__all__ = ["plan_of", "serve_alone", "serve_webhook"]
+__all__ = ["connections_of", "plan_of", "serve_alone", "serve_webhook"]
 
 _log = logging.getLogger("quadriga.serve")
 
@@ -57,7 +59,15 @@ def plan_of(arguments: Namespace, listen: str, namespace: str, option: str) -> P
     if url and not url.startswith("https://"):
         raise CommandError(f"kubernetes: --admission-url {url}: it begins with https://")
     mounted = (certificate, key) if certificate is not None else None
-    return Plan(namespace, where.host, where.port, mounted, url.rstrip("/"))
+    connections = connections_of(arguments)
+    return Plan(namespace, where.host, where.port, mounted, url.rstrip("/"), connections)
+
+
+def connections_of(arguments: Namespace) -> tuple[int, int]:
+    """The bounds of a port for HTTP, of all and of one address. Raises `CommandError`."""
+    for limit in HTTP_LIMITS:
+        check_within(limit.option, limit.low, limit.high, getattr(arguments, limit.name))
+    return arguments.max_connections, arguments.max_connections_per_client
 
 
 async def serve_alone(

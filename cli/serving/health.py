@@ -6,9 +6,12 @@ loopback while pages and REST do not.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+
+from quadriga.si.open_connections import OpenConnections, listen
 
 __all__ = ["HealthServer"]
 
@@ -19,7 +22,9 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 class HealthServer:
     """``alive`` and ``ready`` are asked for every request; ``metrics`` gives the text for Prometheus.
-    ``standby`` says for whom a process that is ready stands by, "" if for nobody."""
+    ``standby`` says for whom a process that is ready stands by, "" if for nobody. The port has a tenth of
+    the ``connections`` of a web server: a new one closes the oldest of its address, or of the address with
+    most."""
 
     def __init__(
         self,
@@ -28,8 +33,11 @@ class HealthServer:
         ready: Look,
         metrics: Callable[[], Awaitable[bytes]],
         standby: Look = lambda: "",
+        connections: tuple[int, int] = (1000, 500),
     ) -> None:
         self._metrics = metrics
+        self._connections = OpenConnections("health port", *connections, share=10)
+        self._listening: asyncio.Server | None = None
         app = web.Application()
         app.router.add_get("/healthz", _answering(alive))
         app.router.add_get("/readyz", _answering(ready, standby))
@@ -41,12 +49,13 @@ class HealthServer:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port. Raises `OSError`."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
-        await site.start()
-        bound: int = self._runner.addresses[0][1]
+        self._listening = await listen(self._runner.server, self._connections, host, port)
+        bound: int = self._listening.sockets[0].getsockname()[1]
         return bound
 
     async def stop(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
         await self._runner.cleanup()
 
     async def _scrape(self, request: web.Request) -> web.Response:

@@ -56,7 +56,11 @@ class KubernetesPart:
             observe=self._observe,
         )
         self._health = HealthServer(
-            alive=self._not_alive, ready=self._not_ready, metrics=metrics, standby=self._standby
+            alive=self._not_alive,
+            ready=self._not_ready,
+            metrics=metrics,
+            standby=self._standby,
+            connections=settings.connections,
         )
         self.address: Address | None = None
 

@@ -41,14 +41,16 @@ class KubernetesSettings:
     health_delay: float = 5.0
     #: of the webhook in this process, if it is to be served
     admission: Plan | None = None
+    #: of a port for HTTP: of all and of one address
+    connections: tuple[int, int] = (1000, 500)
 
 
 def kubernetes_settings_of(arguments: Namespace) -> KubernetesSettings:
     """The settings from the options. Raises `CommandError`."""
+    from quadriga.cli.serving.admission import connections_of, plan_of
+
     namespace, plan = namespace_of(arguments), None
     if arguments.admission is not None:
-        from quadriga.cli.serving.admission import plan_of
-
         plan = plan_of(arguments, arguments.admission, namespace, "--admission")
     return KubernetesSettings(
         login=logged_in(arguments.kubeconfig, arguments.context),
@@ -60,6 +62,7 @@ def kubernetes_settings_of(arguments: Namespace) -> KubernetesSettings:
         admission=plan,
         unified_asks=arguments.ask_form == "allocation",
         health_delay=arguments.health_delay,
+        connections=connections_of(arguments),
     )
 
 

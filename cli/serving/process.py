@@ -31,6 +31,7 @@ from quadriga.cli.serving.queues_file import QueuesFile
 from quadriga.cli.serving.reloading import Reloading
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.core.views import Views
 from quadriga.si.access import Access
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from quadriga.web.extra_metrics import Measured
     from quadriga.web.server import WebServer
 
-__all__ = ["give_up", "serve", "write_ports"]
+__all__ = ["give_up", "options_of", "serve", "write_ports"]
 
 _log = logging.getLogger("quadriga.serve")
 
@@ -89,6 +90,26 @@ def _thread_failed(failed: threading.ExceptHookArgs) -> None:
     """Log the end of a thread like every other error, above all of the scheduler's thread."""
     name = failed.thread.name if failed.thread is not None else "that is gone"
     _log.critical("thread %s has failed", name, exc_info=failed.exc_value)
+
+
+def options_of(settings: Settings) -> dict[str, Any]:
+    """The options of the scheduler that are limits."""
+    return {
+        "keep_ended": settings.max_ended,
+        "keep_ended_bytes": settings.max_ended_bytes,
+        "keep_rejected": settings.max_rejected,
+        "keep_rejected_bytes": settings.max_rejected_bytes,
+        "keep_users": settings.max_former_users,
+        "gang_members": settings.max_gang_members,
+        "bounds": MessageBounds(
+            text=settings.max_text,
+            tags=settings.max_tags,
+            tag_characters=settings.max_tag_characters,
+            groups=settings.max_groups,
+            types=settings.max_types,
+            known_types=settings.max_known_types,
+        ),
+    }
 
 
 class _Process:
@@ -146,16 +167,17 @@ class _Process:
             from quadriga.sim.demo import OPTIONS
 
             options = OPTIONS
-        options = replace(
-            options,
-            keep_ended=self._settings.max_ended,
-            keep_ended_bytes=self._settings.max_ended_bytes,
-            keep_rejected=self._settings.max_rejected,
-            keep_rejected_bytes=self._settings.max_rejected_bytes,
-        )
+        options = replace(options, **options_of(self._settings))
         # the client's time begins at 0, whatever the local clock says
         clock = (lambda: 0) if self._settings.client_clock else None
-        return SchedulerService(options, manual=self._settings.client_clock, clock=clock)
+        answers, deadline = self._settings.max_group_answers, float(self._settings.group_deadline)
+        return SchedulerService(
+            options,
+            manual=self._settings.client_clock,
+            clock=clock,
+            group_answers=answers,
+            group_deadline_s=deadline,
+        )
 
     async def _start(self) -> None:
         settings = self._settings
@@ -204,6 +226,7 @@ class _Process:
             port=address.port,
             tls=self._tls,
             connections=settings.max_connections,
+            connections_per_client=settings.max_connections_per_client,
         )
         try:
             self._ports["http"] = await self._http.start()

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quadriga.cli.errors import CommandError, about
+from quadriga.cli.serve import LIMITS
 from quadriga.cli.serving.addresses import OFF, Address, address
 
 if TYPE_CHECKING:
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
 
-__all__ = ["Address", "Settings", "TlsFiles", "settings_of"]
+__all__ = ["Address", "Settings", "TlsFiles", "check_within", "settings_of"]
 
 _MIB: Final = 1 << 20
 
@@ -63,7 +64,19 @@ class Settings:
     max_rejected_bytes: int
     max_connections: int
     max_grpc_connections: int
+    max_connections_per_client: int
     max_grpc_connections_per_client: int
+    max_former_users: int
+    max_gang_members: int
+    max_text: int
+    max_tags: int
+    max_tag_characters: int
+    max_groups: int
+    max_types: int
+    max_known_types: int
+    max_group_answers: int
+    #: s
+    group_deadline: int
     #: of ``quadriga kubernetes``
     kubernetes: KubernetesSettings | None = None
 
@@ -90,24 +103,30 @@ def settings_of(arguments: Namespace, kubernetes: KubernetesSettings | None = No
         grace_s=arguments.grace,
         health_delay_s=arguments.health_delay,
         ports_file=arguments.ports_file,
-        max_resource_managers=arguments.max_resource_managers,
-        max_streams=arguments.max_streams,
-        max_message_bytes=arguments.max_message_size * _MIB,
-        max_items=arguments.max_items,
-        max_rate=arguments.max_rate,
-        max_item_rate=arguments.max_item_rate,
-        max_backlog_bytes=arguments.max_backlog * _MIB,
-        max_ended=arguments.max_ended,
-        max_ended_bytes=arguments.max_ended_size * _MIB,
-        max_rejected=arguments.max_rejected,
-        max_rejected_bytes=arguments.max_rejected_size * _MIB,
-        max_connections=arguments.max_connections,
-        max_grpc_connections=arguments.max_grpc_connections,
-        max_grpc_connections_per_client=arguments.max_grpc_connections_per_client,
+        **_limits(arguments),
         kubernetes=kubernetes,
     )
     _check(settings)
     return settings
+
+
+def _limits(arguments: Namespace) -> dict[str, int]:
+    """The limits by the names of their fields; sizes in bytes."""
+    found = {}
+    for limit in LIMITS:
+        value = getattr(arguments, limit.name)
+        check_within(limit.option, limit.low, limit.high, value)
+        if limit.unit == "MIB":
+            found[limit.name.removesuffix("_size") + "_bytes"] = value * _MIB
+        else:
+            found[limit.name] = value
+    return found
+
+
+def check_within(option: str, low: float, high: float, value: float) -> None:
+    """Raises `CommandError`, also for NaN."""
+    if not low <= value <= high:
+        raise _wrong(f"{option} is {value:g}, not within {low:g} and {high:g}")
 
 
 def _check(settings: Settings) -> None:
@@ -120,28 +139,8 @@ def _check(settings: Settings) -> None:
         ("--grace", 0, 3600, settings.grace_s),
         ("--health-delay", 0.1, 3600, settings.health_delay_s),
         ("--journal-size", 1, 1 << 20, settings.journal_bytes // _MIB),
-        ("--max-resource-managers", 1, 100_000, settings.max_resource_managers),
-        ("--max-streams", 1, 100_000, settings.max_streams),
-        ("--max-message-size", 1, 64, settings.max_message_bytes // _MIB),
-        ("--max-items", 1, 100_000, settings.max_items),
-        ("--max-rate", 1, 10_000_000, settings.max_rate),
-        ("--max-item-rate", 1, 100_000_000, settings.max_item_rate),
-        ("--max-backlog", 1, 4096, settings.max_backlog_bytes // _MIB),
-        ("--max-ended", 0, 10_000_000, settings.max_ended),
-        ("--max-ended-size", 1, 65_536, settings.max_ended_bytes // _MIB),
-        ("--max-rejected", 0, 10_000_000, settings.max_rejected),
-        ("--max-rejected-size", 1, 65_536, settings.max_rejected_bytes // _MIB),
-        ("--max-connections", 1, 100_000, settings.max_connections),
-        ("--max-grpc-connections", 1, 100_000, settings.max_grpc_connections),
-        (
-            "--max-grpc-connections-per-client",
-            1,
-            100_000,
-            settings.max_grpc_connections_per_client,
-        ),
     ):
-        if not low <= value <= high:  # written so that NaN fails too
-            raise _wrong(f"{name} is {value:g}, not within {low:g} and {high:g}")
+        check_within(name, low, high, value)
     if settings.demo and settings.config is not None:
         raise _wrong("--demo has its own queues: leave --config out")
     if settings.client_clock and settings.demo:

@@ -21,6 +21,7 @@ from typing import Final
 
 from quadriga.core.driver.os_groups import (
     KEEP_FAILED,
+    MANY,
     Answers,
     LookUp,
     groups_of_system,
@@ -65,9 +66,10 @@ class GroupLookups:
         look_up: LookUp | None = None,
         *,
         deadline_s: float = DEADLINE_S,
+        most: int = MANY,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.answers = Answers(clock)
+        self.answers = Answers(clock, most)
         self.answering: Lookup | None = None
         self._look_up = look_up or groups_of_system
         self._deadline_s = deadline_s

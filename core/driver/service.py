@@ -30,9 +30,9 @@ from quadriga.core.driver.callbacks import Callbacks
 from quadriga.core.driver.chunks import ChunkedRequest
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.default_queues import DefaultQueues
-from quadriga.core.driver.group_lookups import GroupLookups, Lookup
+from quadriga.core.driver.group_lookups import DEADLINE_S, GroupLookups, Lookup
 from quadriga.core.driver.metering import Meter, Stopwatch
-from quadriga.core.driver.os_groups import OsGroups
+from quadriga.core.driver.os_groups import MANY, OsGroups
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue, described
@@ -93,7 +93,8 @@ class SchedulerService:
     before the turn of the next one.
     ``groups_of`` gives the groups of a user whose application names none (I24), and is called while the
     request is applied. By default the operating system is asked, by `GroupLookups` if the service has a
-    thread: these run in other threads, before the request is applied.
+    thread: these run in other threads, before the request is applied, and take ``group_deadline_s`` each at
+    most; ``group_answers`` of them are kept.
     """
 
     def __init__(
@@ -104,10 +105,15 @@ class SchedulerService:
         clock: Callable[[], int] | None = None,
         slice_size: int = 256,
         groups_of: Callable[[str], tuple[str, ...]] | None = None,
+        group_answers: int = MANY,
+        group_deadline_s: float = DEADLINE_S,
     ) -> None:
         clock = clock or SteadyClock()
         self.scheduler = Scheduler(options)
-        groups_of = groups_of or (OsGroups(clock) if manual else GroupLookups(clock))
+        if groups_of is None and manual:
+            groups_of = OsGroups(clock, most=group_answers)
+        elif groups_of is None:
+            groups_of = GroupLookups(clock, most=group_answers, deadline_s=group_deadline_s)
         self._lookups = groups_of if isinstance(groups_of, GroupLookups) else None
         self.scheduler.set_group_resolver(groups_of)
         self.scheduler.set_hints_in_slices(not manual)

@@ -63,6 +63,8 @@ class Plan:
     mounted: tuple[Path, Path] | None = None
     #: ``https://host:port`` where the API server reaches the webhook, if not by the service
     url: str = ""
+    #: open ones, of all and of one address
+    connections: tuple[int, int] = (1000, 500)
 
 
 async def run(
@@ -88,7 +90,13 @@ async def run(
         keeper = Keeper(_source(client, plan, known), context, _registrar(client, plan, known))
         while not await _started(keeper):
             await timing.sleep(_PAUSE)
-        serving = serve(Webhook(known, validate), context, host=plan.host, port=plan.port)
+        serving = serve(
+            Webhook(known, validate),
+            context,
+            host=plan.host,
+            port=plan.port,
+            connections=plan.connections,
+        )
         port = await stack.enter_async_context(serving)
         await keeper.refresh()
         _log.info("the admission webhook serves at port %d", port)

@@ -23,6 +23,7 @@ from quadriga.k8s.admission.rules import Decision, Request, Surroundings, decide
 from quadriga.k8s.admission.validators import Validator
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME
 from quadriga.k8s.objects import ConfigMap
+from quadriga.si.open_connections import OpenConnections, listen
 
 __all__ = ["PORT", "Webhook", "serve"]
 
@@ -119,17 +120,26 @@ async def _health(request: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def serve(
-    webhook: Webhook, context: ssl.SSLContext, *, host: str | None = None, port: int = PORT
+    webhook: Webhook,
+    context: ssl.SSLContext,
+    *,
+    host: str | None = None,
+    port: int = PORT,
+    connections: tuple[int, int] = (1000, 500),
 ) -> AsyncGenerator[int]:
     """Serve with TLS; gives the port, which the system chooses for 0. Raises OSError if it is taken.
 
     ``host`` ``None`` means all addresses. ``context`` may get another certificate while it serves.
+    Of the ``connections``, of all and of one address, a new one beyond closes the oldest.
     """
     runner = web.AppRunner(webhook.application(), access_log=None, shutdown_timeout=2.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=context)
-        await site.start()
-        yield runner.addresses[0][1]
+        bounds = OpenConnections("admission webhook", *connections)
+        listening = await listen(runner.server, bounds, host, port, context)
+        try:
+            yield listening.sockets[0].getsockname()[1]
+        finally:
+            listening.close()
     finally:
         await runner.cleanup()

@@ -11,7 +11,6 @@ from k8s_world import gang as task_group
 from msgspec.structs import replace
 
 from quadriga import si
-from quadriga.core.model import gang as core_gang
 from quadriga.k8s.objects import (
     GangPolicy,
     NamedReference,
@@ -21,10 +20,6 @@ from quadriga.k8s.objects import (
     SchedulingPolicy,
 )
 from quadriga.k8s.shim import actions
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(core_gang, "NO_PLACEHOLDERS"), reason="the core has no gangs without placeholders"
-)
 
 
 def member(world: World, name: str, app: str = "", group: str = "workers", **more: Any) -> Pod:

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from k8s_world import World, cluster
 from msgspec.structs import replace
 
-from quadriga.core.model import gang as core_gang
 from quadriga.k8s.objects import GangPolicy, NamedReference, Pod, SchedulingGroup, SchedulingPolicy
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(core_gang, "NO_PLACEHOLDERS"), reason="the core has no gangs without placeholders"
-)
 
 NAMES = ("a", "b", "c")
 

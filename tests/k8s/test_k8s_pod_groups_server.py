@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from quadriga.core.model import gang as core_gang
 from quadriga.k8s.api.condition_writer import GroupConditionWriter
 from quadriga.k8s.api.discovery import patiently, pod_group_version, readable_pod_groups
 from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH, NoAnswer
@@ -236,9 +235,6 @@ def tells(event: Json) -> bool:
 
 
 @pytest.mark.asyncio
-@pytest.mark.skipif(
-    not hasattr(core_gang, "NO_PLACEHOLDERS"), reason="the core has no gangs without placeholders"
-)
 async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
     def prepare(api: FakeApi) -> None:
         with_groups(api)

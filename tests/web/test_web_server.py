@@ -120,3 +120,21 @@ def test_files_that_are_not_what_they_should_be_are_named(tmp_path: Path) -> Non
         server_context(gone, gone)
     with pytest.raises(ValueError, match="text.pem are not a certificate and its key"):
         server_context(text, text)
+
+
+@pytest.mark.asyncio
+async def test_q16_one_address_cannot_take_all_connections() -> None:
+    with LiveCluster(busy=False) as cluster:
+        app = create_app(cluster.service, cluster.views)
+        server = WebServer(app, port=0, connections=4, connections_per_client=1)
+        port = await server.start()
+        try:
+            async with connected(port) as first:
+                assert await status(*first) == b"200"
+                async with connected(port) as (reader, _), asyncio.timeout(PATIENCE):
+                    answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert b"127.0.0.1 has 1 connections" in answer
+            assert b"--max-connections-per-client" in answer
+        finally:
+            await server.stop()

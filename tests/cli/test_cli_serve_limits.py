@@ -1,0 +1,108 @@
+"""The bounds that options set: of connections to HTTP ports and of the scheduler (Q16)."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from quadriga.cli import kubernetes, serve
+from quadriga.cli.errors import CommandError
+from quadriga.cli.serving.admission import connections_of
+from quadriga.cli.serving.health import HealthServer
+from quadriga.cli.serving.process import options_of
+from quadriga.cli.serving.settings import Settings, settings_of
+from quadriga.core import Options
+from quadriga.core.driver.service import SchedulerService
+
+
+def read(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    serve.configure(commands)
+    kubernetes.configure(commands)
+    return parser.parse_args(words)
+
+
+def settings(*words: str) -> Settings:
+    return settings_of(read("serve", *words))
+
+
+def test_q16_the_defaults_of_the_options_are_those_of_the_scheduler() -> None:
+    assert Options(**options_of(settings())) == Options()
+
+
+def test_q16_every_bound_of_messages_has_an_option() -> None:
+    names = ("text", "tags", "tag-characters", "groups", "types", "known-types")
+    words = [word for name in names for word in (f"--max-{name}", "70")]
+    found = options_of(settings(*words, "--max-gang-members", "7", "--max-former-users", "0"))
+    assert set(asdict(found["bounds"]).values()) == {70}
+    assert (found["gang_members"], found["keep_users"]) == (7, 0)
+
+
+def test_q16_the_groups_of_users_have_options() -> None:
+    found = settings("--max-group-answers", "7", "--group-deadline", "1")
+    assert (found.max_group_answers, found.group_deadline) == (7, 1)
+    service = SchedulerService(group_answers=1)
+    try:
+        answers = service._lookups.answers
+        for user in ("a", "b"):
+            answers.put(user, (), 10**12)
+        assert list(answers.known) == ["b"]
+    finally:
+        service.stop()
+
+
+@pytest.mark.parametrize("limit", serve.LIMITS, ids=lambda limit: limit.option)
+def test_q16_a_limit_beyond_its_range_is_refused_by_name(limit: serve.Limit) -> None:
+    for value in (limit.low - 1, limit.high + 1):
+        with pytest.raises(CommandError, match=rf"{limit.option} is .*, not within"):
+            settings(limit.option, str(value))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--max-connections", "7", "--max-connections-per-client", "3"),
+        ("--max-connections", "7", "admission", "--max-connections-per-client", "3"),
+        ("admission", "--max-connections", "7", "--max-connections-per-client", "3"),
+    ],
+)
+def test_q16_the_webhook_has_the_bounds_of_connections(words: tuple[str, ...]) -> None:
+    assert connections_of(read("kubernetes", *words)) == (7, 3)
+    assert connections_of(read("kubernetes", "admission")) == (1000, 500)
+    with pytest.raises(CommandError, match="--max-connections is 0, not within"):
+        connections_of(read("kubernetes", "--max-connections", "0"))
+
+
+def test_q16_the_health_port_serves_while_one_address_holds_connections() -> None:
+    async def scraped() -> bytes:
+        return b""
+
+    def fine() -> str:
+        return ""
+
+    async def tried() -> tuple[bytes, bytes]:
+        server = HealthServer(alive=fine, ready=fine, metrics=scraped, connections=(40, 20))
+        port = await server.start("127.0.0.1", 0)
+        held: list[Any] = []
+        try:
+            for _ in range(3):  # of at most two
+                held.append(await asyncio.open_connection("127.0.0.1", port))
+            reader, writer = held[-1]
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            async with asyncio.timeout(20):
+                try:
+                    oldest = await held[0][0].read()
+                except ConnectionError:
+                    oldest = b""
+                return await reader.readline(), oldest
+        finally:
+            for _, writer in held:
+                writer.close()
+            await server.stop()
+
+    assert asyncio.run(tried()) == (b"HTTP/1.1 200 OK\r\n", b"")
