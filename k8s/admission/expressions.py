@@ -31,9 +31,13 @@ __all__ = [
 _MAX_LABEL: Final = 63
 _USER: Final = "request.userInfo.username"
 
-_TEXT: Final = r'"([^"\\]|\\.)*"'
+_TEXT: Final = r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
 _LIST: Final = rf"\[\s*({_TEXT}(\s*,\s*{_TEXT})*)?\s*\]"
 _MEMBER: Final = rf'\s*((?i:"user")\s*:\s*{_TEXT}|(?i:"groups")\s*:\s*({_LIST}|null))\s*'
+#: what JSON escapes in a name, a backslash first; the webhook writes it in the same way
+_ESCAPES: Final = tuple(
+    (each, json.dumps(each)[1:-1]) for each in ("\\", '"', "\t", "\n", "\r", "\b", "\f")
+)
 #: CEL cannot read JSON: this is an object with a user and groups, and nothing else
 USER_INFO_PATTERN: Final = rf"^\s*\{{({_MEMBER}(,{_MEMBER})*|\s*)\}}\s*$"
 
@@ -66,9 +70,14 @@ def chosen(key: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> str:
 
 
 def for_us(spec: str, settings: Settings) -> str:
-    """Whether a pod's spec names no scheduler, the default one, or one of ours."""
-    names = _list(("", DEFAULT_SCHEDULER, *settings.scheduler_names))
-    return f"!has({spec}.schedulerName) || {spec}.schedulerName in {names}"
+    """Whether a pod's spec names one of our schedulers; or none, or the default one, and nothing that only the
+    default one can serve (K207)."""
+    ours, default = _list(settings.scheduler_names), _list(("", DEFAULT_SCHEDULER))
+    return (
+        f"has({spec}.schedulerName) && {spec}.schedulerName in {ours} ||\n"
+        f"(!has({spec}.schedulerName) || {spec}.schedulerName in {default}) && !has({spec}.workloadRef) &&\n"
+        f"!(has({spec}.resourceClaims) && size({spec}.resourceClaims) > 0)"
+    )
 
 
 # -- applications (K54, K161) ----------------------------------------------------------------------
@@ -105,7 +114,9 @@ def user_info() -> str:
     """The annotation that names the user of the request."""
 
     def text(value: str) -> str:
-        escaped = f'{value}.replace("\\\\", "\\\\\\\\").replace("\\"", "\\\\\\"")'
+        escaped = value + "".join(
+            f".replace({quoted(found)}, {quoted(written)})" for found, written in _ESCAPES
+        )
         return f'"\\"" + {escaped} + "\\""'
 
     groups = f'request.userInfo.groups.map(g, {text("g")}).join(",")'

@@ -20,7 +20,7 @@ from typing import Any, Final
 import yaml
 
 from quadriga.k8s.admission import expressions as cel
-from quadriga.k8s.admission.rules import TEMPLATES
+from quadriga.k8s.admission.rules import WORKLOADS
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion.settings import Settings
 
@@ -129,9 +129,10 @@ class _Policies:
     def workloads(self) -> list[Document]:
         settings = self._settings
         named = cel.has_application_id("variables.labels", "variables.annotations")
+        key = cel.quoted(keys.USER_INFO)
         return self._mutating(
             _WORKLOADS,
-            self._workload_constraints(["CREATE"]),
+            self._workload_constraints(["CREATE", "UPDATE"]),
             [
                 (
                     "not-by-a-controller",
@@ -142,6 +143,7 @@ class _Policies:
             {
                 **self._namespace_variables(),
                 **_template_variables(),
+                "oldAnnotations": _old_annotations(),
                 "metadata": (
                     'request.resource.resource == "cronjobs" '
                     '? "/spec/jobTemplate/spec/template/metadata" : "/spec/template/metadata"'
@@ -149,7 +151,8 @@ class _Policies:
                 "chosen": (
                     "variables.ours && "
                     f"({cel.for_us('variables.template.spec', settings)}) &&\n"
-                    f"(variables.labelled || ({named}))"
+                    f'(request.operation == "UPDATE" ? {key} in variables.oldAnnotations '
+                    f": variables.labelled || ({named}))"
                 ),
             },
             _concatenated(
@@ -163,6 +166,7 @@ class _Policies:
                     "variables.annotations",
                     self._unless_named("variables.chosen"),
                     "!has(variables.template.metadata) || ",
+                    f'request.operation == "UPDATE" ? variables.oldAnnotations[{key}] : ',
                 ),
             ),
         )
@@ -201,7 +205,6 @@ class _Policies:
     def workload_users(self) -> list[Document]:
         settings = self._settings
         key = cel.quoted(keys.USER_INFO)
-        old = _template("oldObject")
         unchanged = (
             f'request.operation == "UPDATE" && {key} in variables.oldAnnotations && '
             f"variables.oldAnnotations[{key}] == variables.claimed"
@@ -213,10 +216,7 @@ class _Policies:
             {
                 **self._namespace_variables(),
                 **_template_variables(),
-                "oldAnnotations": (
-                    f'request.operation == "UPDATE" && has({old}.metadata) && '
-                    f"has({old}.metadata.annotations)\n? {old}.metadata.annotations : {{}}"
-                ),
+                "oldAnnotations": _old_annotations(),
                 "claimed": cel.claimed("variables.annotations"),
                 "own": cel.user_info(),
                 "controlled": (
@@ -273,9 +273,7 @@ class _Policies:
         }
 
     def _workload_constraints(self, operations: list[str]) -> Document:
-        of_batch = ("jobs", "cronjobs")
-        of_apps = tuple(each for each in TEMPLATES if each not in of_batch)
-        return self._constraints({"apps": of_apps, "batch": of_batch}, operations)
+        return self._constraints(WORKLOADS, operations)
 
     def _constraints(
         self, resources: Mapping[str, Iterable[str]], operations: list[str]
@@ -378,6 +376,14 @@ def _template_variables() -> dict[str, str]:
     }
 
 
+def _old_annotations() -> str:
+    old = _template("oldObject")
+    return (
+        f'request.operation == "UPDATE" && has({old}.metadata) && '
+        f"has({old}.metadata.annotations)\n? {old}.metadata.annotations : {{}}"
+    )
+
+
 def _or_empty(key: str) -> str:
     name = cel.quoted(key)
     return f'({name} in variables.labels ? variables.labels[{name}] : "")'
@@ -410,12 +416,12 @@ def _label(condition: str, key: str, value: str) -> str:
 
 
 def _user_added(
-    metadata: str, path: str, annotations: str, chosen: str, or_if: str = ""
+    metadata: str, path: str, annotations: str, chosen: str, or_if: str = "", else_of: str = ""
 ) -> tuple[str, str]:
     """The annotations are made where there are none, and the user is added to them."""
     missing = f"({or_if}!has({metadata}.annotations))"
     absent = f"!({cel.quoted(keys.USER_INFO)} in {annotations})"
-    value = f"({cel.user_info()})"
+    value = f"({else_of}{cel.user_info()})"
     return (
         _when(
             f"{chosen} && {missing}",

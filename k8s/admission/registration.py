@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from quadriga.k8s.admission import expressions as cel
-from quadriga.k8s.admission.rules import TEMPLATES
+from quadriga.k8s.admission.rules import WORKLOADS
 from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.api.requester import NoAnswer, Requester
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Settings
@@ -90,10 +90,10 @@ def configurations(
     mutating: Document = {
         **_webhook("mutate", "/mutate", target, bundle),
         "rules": [
-            _rule("", ["pods"]),
-            _rule("apps", [each for each in TEMPLATES if each not in ("jobs", "cronjobs")]),
+            _rule("", ["pods", *WORKLOADS[""]]),
+            _rule("apps", [*WORKLOADS["apps"]]),
             # CronJobs are a beta until 1.21
-            _rule("batch", ["jobs", "cronjobs"], ["v1", "v1beta1"]),
+            _rule("batch", [*WORKLOADS["batch"]], ["v1", "v1beta1"]),
         ],
     }
     claims: list[Document] = []

@@ -19,6 +19,7 @@ from quadriga.k8s.objects import Metadata, Namespace, Pod, PriorityClass
 __all__ = [
     "DEFAULT_SCHEDULER",
     "TEMPLATES",
+    "WORKLOADS",
     "Decision",
     "Request",
     "Surroundings",
@@ -30,8 +31,15 @@ __all__ = [
 
 #: what the API server writes into a pod that names no scheduler
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+#: the API groups of the workloads: every kind whose controller makes pods, and is trusted with their user (K208)
+WORKLOADS: Final[Mapping[str, tuple[str, ...]]] = {
+    "": ("replicationcontrollers",),
+    "apps": ("deployments", "replicasets", "statefulsets", "daemonsets"),
+    "batch": ("jobs", "cronjobs"),
+}
 #: where each kind of workload has its pod template
 TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "replicationcontrollers": ("spec", "template"),
     "deployments": ("spec", "template"),
     "replicasets": ("spec", "template"),
     "statefulsets": ("spec", "template"),
@@ -150,9 +158,14 @@ def _chosen(name: str, annotation: str, wanted: tuple[str, ...], unwanted: tuple
 
 
 def _is_for_us(pod: Object, settings: Settings) -> bool:
-    """Whether a pod or a template names no scheduler, the default one, or one of ours."""
-    name = _at(pod, ("spec",)).get("schedulerName") or DEFAULT_SCHEDULER
-    return name == DEFAULT_SCHEDULER or name in settings.scheduler_names
+    """Whether a pod or a template names one of our schedulers; or none, or the default one, and nothing that
+    only the default one can serve (K207)."""
+    spec = _at(pod, ("spec",))
+    name = spec.get("schedulerName") or DEFAULT_SCHEDULER
+    if name in settings.scheduler_names:
+        return True
+    unsupported = spec.get("resourceClaims") or spec.get("workloadRef") is not None
+    return name == DEFAULT_SCHEDULER and not unsupported
 
 
 # -- pods (K159, K161, K164) -----------------------------------------------------------------------
@@ -235,7 +248,10 @@ def _workload_created(request: Request, template: Object, around: Surroundings) 
     named = _has_application_id(labels, annotations)
     if not (named or is_labelled(request.namespace, around)):
         return _UNCHANGED
-    info = user_info(request.user, request.groups)
+    return _with_user(request, user_info(request.user, request.groups))
+
+
+def _with_user(request: Request, info: str) -> Decision:
     wanted: Object = {"metadata": {"annotations": {keys.USER_INFO: info}}}
     for name in reversed(TEMPLATES[request.resource]):
         wanted = {name: wanted}
@@ -243,11 +259,19 @@ def _workload_created(request: Request, template: Object, around: Surroundings) 
 
 
 def _workload_updated(request: Request, template: Object, around: Surroundings) -> Decision:
-    """Nothing is ever changed, but another claim than before is checked like a new one."""
+    """A user that is left out, as by a replace with the original file, is written again (K208); another claim
+    than before is checked like a new one."""
     old = _at(request.old or {}, TEMPLATES[request.resource])
     claimed = _texts(template, "annotations").get(keys.USER_INFO)
-    if claimed == _texts(old, "annotations").get(keys.USER_INFO):
+    before = _texts(old, "annotations").get(keys.USER_INFO)
+    if claimed == before:
         return _UNCHANGED
+    if (
+        claimed is None
+        and before is not None
+        and not _names_user(_texts(template, "labels"), around.settings)
+    ):
+        return _with_user(request, before)
     return Decision(denied=_denied(claimed, request, around.settings))
 
 

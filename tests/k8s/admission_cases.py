@@ -26,12 +26,20 @@ CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 #: group and kind of each resource
 KINDS = {
     "pods": ("", "Pod"),
+    "replicationcontrollers": ("", "ReplicationController"),
     "deployments": ("apps", "Deployment"),
     "replicasets": ("apps", "ReplicaSet"),
     "statefulsets": ("apps", "StatefulSet"),
     "daemonsets": ("apps", "DaemonSet"),
     "jobs": ("batch", "Job"),
     "cronjobs": ("batch", "CronJob"),
+}
+
+CLAIMS = [{"name": "gpu", "resourceClaimName": "one"}]
+#: what only the default scheduler serves
+UNSUPPORTED: dict[str, dict[str, Any]] = {
+    "claims": {"resourceClaims": CLAIMS},
+    "workload_references": {"workloadRef": {"name": "w", "podGroup": "g"}},
 }
 
 #: nothing is changed
@@ -50,6 +58,8 @@ class Case:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     scheduler: str = "default-scheduler"
+    #: more of the pod's spec
+    spec: Mapping[str, Any] = field(default_factory=dict)
     resource: str = "pods"
     operation: str = "CREATE"
     #: annotations before an UPDATE
@@ -73,7 +83,7 @@ class Case:
         if annotations:
             metadata["annotations"] = dict(annotations)
         container = {"name": "main", "image": "busybox", "resources": {}}
-        spec = {"containers": [container]}
+        spec = {"containers": [container], **self.spec}
         if self.scheduler:
             spec["schedulerName"] = self.scheduler
         group, kind = KINDS[self.resource]
@@ -183,6 +193,16 @@ PODS = [
     Case(
         "k159_the_first_of_our_names_is_set", settings=TWO_NAMES, changed=_made(scheduler="first")
     ),
+    *(
+        Case(f"k207_{name}_are_the_default_schedulers", spec=spec, scheduler=scheduler)
+        for name, spec in UNSUPPORTED.items()
+        for scheduler in ("", "default-scheduler")
+    ),
+    *(
+        Case(f"k207_{name}_of_a_pod_that_names_us", spec=spec, scheduler="yunikorn", changed=OURS)
+        for name, spec in UNSUPPORTED.items()
+    ),
+    Case("k207_no_claims_are_none", spec={"resourceClaims": []}, changed=_made()),
     Case("k159_the_schedulers_own_pods", labels={"app": "yunikorn"}, namespace="quadriga"),
     Case("k159_the_schedulers_own_label_elsewhere", labels={"app": "yunikorn"}, changed=_made()),
     Case("k159_another_app", labels={"app": "web"}, changed=_made()),
@@ -289,6 +309,10 @@ PODS = [
     ),
     _claim("k162_no_groups", groups=(), settings={"external_groups": (".*",)}, denied="user alice"),
     _claim("k162_allowed_but_no_json", "bob", user=CONTROLLER, denied=UNREADABLE),
+    _claim("k208_allowed_but_a_wrong_escape", '{"user":"\\q"}', user=CONTROLLER, denied=UNREADABLE),
+    _claim(
+        "k208_allowed_but_a_bare_newline", '{"user":"a\nb"}', user=CONTROLLER, denied=UNREADABLE
+    ),
     _claim("k162_allowed_but_empty", "", user=CONTROLLER, denied=UNREADABLE),
     _claim("k162_allowed_but_no_object", "[1]", user=CONTROLLER, denied=UNREADABLE),
     _claim(
@@ -328,6 +352,17 @@ PODS = [
         changed=_made(
             annotations={
                 USER_INFO: '{"user":"a\\"\\\\b","groups":["g\\"","h\\\\"]}',
+                PREEMPTION: "true",
+            }
+        ),
+    ),
+    Case(
+        "k208_white_space_in_names",
+        user="a\tb\nc\r",
+        groups=("g\f", "h\b"),
+        changed=_made(
+            annotations={
+                USER_INFO: r'{"user":"a\tb\nc\r","groups":["g\f","h\b"]}',
                 PREEMPTION: "true",
             }
         ),
@@ -386,7 +421,19 @@ _DEPLOYMENTS = [
     Case("k163_bypass_leaves_the_old_label_its_meaning", labels={OLD_USER: "bob"}, settings=BYPASS),
     _update("k163_update_changes_nothing", None, None),
     _update("k163_update_keeps_the_claim", BOB, BOB),
-    _update("k163_update_drops_the_claim", BOB, None),
+    _update("k208_update_drops_the_claim", BOB, None, changed={"annotations": {USER_INFO: BOB}}),
+    _update(
+        "k208_update_drops_the_claim_of_a_labelled_one",
+        BOB,
+        None,
+        labels={OLD_USER: "bob"},
+        settings=BYPASS,
+    ),
+    *(
+        Case(f"k207_{name}_are_the_default_schedulers", spec=spec, scheduler=scheduler)
+        for name, spec in UNSUPPORTED.items()
+        for scheduler in ("", "default-scheduler")
+    ),
     _update("k163_update_with_another_claim", ALICE, BOB, denied="user alice"),
     _update("k163_update_with_a_good_claim", None, BOB, user=CONTROLLER),
 ]

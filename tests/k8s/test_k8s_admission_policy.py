@@ -51,7 +51,9 @@ ASKED = [
     case
     for case in CASES
     if case.resource in ("pods", "deployments", "cronjobs")
-    or case.name.startswith(("k163_labelled_", "k163_a_claim_", "k163_jobs", "k163_replicasets"))
+    or case.name.startswith(
+        ("k163_labelled_", "k163_a_claim_", "k163_jobs", "k163_replicasets", "k207", "k208")
+    )
 ]
 
 

@@ -58,7 +58,7 @@ def test_k158_scope_and_failure_policy(version: Version) -> None:
     assert found == {
         (group, resource, operation)
         for group, names in {
-            "": ["pods"],
+            "": ["pods", "replicationcontrollers"],
             "apps": ["deployments", "replicasets", "statefulsets", "daemonsets"],
             "batch": ["jobs", "cronjobs"],
         }.items()
