@@ -242,6 +242,8 @@ def test_every_option_of_its_own_is_told_and_no_other() -> None:
         "--type",
         "--patch",
         "--force",
+        "--create-namespace",
+        "--set",
     }
     assert named <= own | options(parser(serve, "serve")) | others | below | kubectl
 

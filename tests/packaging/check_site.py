@@ -12,6 +12,7 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
+
 class Page(HTMLParser):
     """The links and the anchors of a page, and what it loads."""
 
