@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from quadriga.cli import serve
 from quadriga.cli.connecting import add_connection
 from quadriga.cli.errors import CommandError
+from quadriga.cli.limits import CORE_LIMITS, GRPC_LIMITS, HTTP_LIMITS
 from quadriga.cli.parsing import add_file
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def configure(commands: Commands) -> None:
     _add_where(parser)
     serve.add_trust(parser)
     serve.add_running(parser)
-    serve.add_limits(parser, serve.HTTP_LIMITS + serve.CORE_LIMITS)
-    limits = {each.name: each.default for each in serve.GRPC_LIMITS}
+    serve.add_limits(parser, HTTP_LIMITS + CORE_LIMITS)
+    limits = {each.name: each.default for each in GRPC_LIMITS}
     parser.set_defaults(
         run=run, config=None, demo=False, demo_speed=60.0, clock="real", grpc="off", **limits
     )
@@ -174,7 +175,7 @@ def _configure_admission(commands: Commands) -> None:
     parser.set_defaults(
         run=run_admission, listen=f"0.0.0.0:{WEBHOOK_PORT}", settings=None, policy=False
     )
-    serve.add_limits(parser, serve.HTTP_LIMITS)
+    serve.add_limits(parser, HTTP_LIMITS)
     serve.add_logs(parser.add_argument_group("operation"))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from quadriga.cli.limits import LIMITS, Limit
 from quadriga.cli.parsing import add_file
 
 if TYPE_CHECKING:
@@ -14,77 +15,9 @@ if TYPE_CHECKING:
 
     from quadriga.cli.parsing import Commands
 
-__all__ = [
-    "CORE_LIMITS",
-    "GRPC_LIMITS",
-    "HTTP_LIMITS",
-    "HTTP_PORT",
-    "LIMITS",
-    "Limit",
-    "add_limits",
-    "add_logs",
-    "add_running",
-    "add_trust",
-    "configure",
-]
+__all__ = ["HTTP_PORT", "add_limits", "add_logs", "add_running", "add_trust", "configure"]
 
 HTTP_PORT, GRPC_PORT = 9080, 9081
-
-
-class Limit(NamedTuple):
-    """An option that bounds something; docs/operations.md lists further limits."""
-
-    option: str
-    default: int
-    unit: str
-    what: str
-    low: int
-    high: int
-
-    @property
-    def name(self) -> str:
-        """Of its value among the settings."""
-        return self.option[2:].replace("-", "_")
-
-
-# fmt: off
-#: of gRPC
-GRPC_LIMITS = tuple(Limit(*row) for row in (
-    ("--max-resource-managers", 256, "N", "resource managers registered at a time", 1, 100_000),
-    ("--max-streams", 1024, "N", "open gRPC streams, at most 16 per resource manager", 1, 100_000),
-    ("--max-message-size", 4, "MIB", "size of one gRPC message", 1, 64),
-    ("--max-items", 10_000, "N", "items in one gRPC message: asks, nodes, applications, releases", 1, 100_000),
-    ("--max-rate", 20_000, "N", "average requests per second of one resource manager", 1, 10_000_000),
-    ("--max-item-rate", 100_000, "N", "average items per second of one resource manager", 1, 100_000_000),
-    ("--max-backlog", 64, "MIB", "messages waiting for one slow resource manager", 1, 4096),
-    ("--max-grpc-connections", 1000, "N", "open gRPC connections, if half of ulimit -n allows them", 1, 100_000),
-    ("--max-grpc-connections-per-client", 500, "N", "gRPC connections of one address", 1, 100_000),
-))
-#: of each port for HTTP
-HTTP_LIMITS = tuple(Limit(*row) for row in (
-    ("--max-connections", 1000, "N", "open HTTP connections, if half of ulimit -n allows them", 1, 100_000),
-    ("--max-connections-per-client", 500, "N", "HTTP connections of one address", 1, 100_000),
-))
-#: of the scheduler
-CORE_LIMITS = tuple(Limit(*row) for row in (
-    ("--max-ended", 20_000, "N", "ended applications kept per resource manager", 0, 10_000_000),
-    ("--max-ended-size", 32, "MIB", "total size of these", 1, 65_536),
-    ("--max-rejected", 5_000, "N", "rejected applications kept per resource manager", 0, 10_000_000),
-    ("--max-rejected-size", 8, "MIB", "total size of these", 1, 65_536),
-    ("--max-former-users", 1_000, "N", "users without an application listed per partition", 0, 1_000_000),
-    ("--max-gang-members", 10_000, "N", "waiting members of a gang by repeats of an ask", 1, 1_000_000),
-    ("--max-text", 2_048, "N", "characters of one text in an application, ask or node", 64, 1 << 20),
-    ("--max-tags", 1_024, "N", "tags of one of these", 1, 1 << 20),
-    ("--max-tag-characters", 1 << 20, "N", "characters of all tags of one of these", 64, 1 << 26),
-    ("--max-groups", 4_096, "N", "groups of one user", 0, 1 << 20),
-    ("--max-types", 256, "N", "resource types of one of these", 1, 65_536),
-    ("--max-known-types", 1_024, "N", "resource types of a partition; asks may name half of them", 2, 65_536),
-    ("--max-group-answers", 32_768, "N", "users whose groups are kept in memory", 1, 10_000_000),
-    ("--group-deadline", 5, "S", "time to look up the groups of a user", 1, 3600),
-))
-# fmt: on
-#: in the order of the help
-LIMITS = GRPC_LIMITS + HTTP_LIMITS + CORE_LIMITS
 
 _DESCRIPTION = """\
 Serve the scheduler: the scheduler interface over gRPC for resource managers, REST, metrics and pages

@@ -30,9 +30,7 @@ class OpenConnections:
         """Count a connection. Returns why it is one too many, and then does not count it; otherwise an
         empty text."""
         client = _host(transport)
-        if len(self._open.get(client, ())) >= self.most_of_client and (
-            len(self._left(client)) >= self.most_of_client
-        ):
+        if len(self._open.get(client, ())) >= self.most_of_client <= len(self._left(client)):
             why = f"{client} has {self.most_of_client} connections, more are not allowed"
             return self._report(f"{why} (--max-connections-per-client)")
         self._open.setdefault(client, {})[transport] = None
@@ -41,15 +39,19 @@ class OpenConnections:
     def add_newest(self, transport: asyncio.BaseTransport) -> None:
         """Count a connection. Beyond a bound the oldest one of the address goes, or of the address that
         has most."""
+        client = _host(transport)
         if self.add(transport):
-            client = _host(transport)
             self._drop_oldest(client)
-            self._open.setdefault(client, {})[transport] = None
-        elif sum(map(len, self._open.values())) > self.most:
-            found = max(list(self._open), key=lambda each: len(self._left(each)))
-            if sum(map(len, self._open.values())) > self.most:
+            self.add(transport)
+        elif self._count > self.most:
+            most = max([*self._open], key=lambda each: len(self._left(each)))
+            if self._count > self.most:
                 self._report(f"{self.most} connections are open (--max-connections)")
-                self._drop_oldest(found)
+                self._drop_oldest(most)
+
+    @property
+    def _count(self) -> int:
+        return sum(map(len, self._open.values()))
 
     def _drop_oldest(self, client: str) -> None:
         oldest = next(iter(self._open[client]))

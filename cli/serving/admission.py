@@ -11,12 +11,11 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
-from quadriga.cli.serve import HTTP_LIMITS
+from quadriga.cli.limits import HTTP_LIMITS, check_within
 from quadriga.cli.serving import logs
 from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.addresses import Address, address
 from quadriga.cli.serving.rights import logged_in
-from quadriga.cli.serving.settings import check_within
 from quadriga.k8s.admission.process import Plan
 from quadriga.k8s.admission.process import run as serve
 from quadriga.k8s.admission.validators import ask_core

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -94,6 +94,7 @@ def _thread_failed(failed: threading.ExceptHookArgs) -> None:
 
 def options_of(settings: Settings) -> dict[str, Any]:
     """The options of the scheduler that are limits."""
+    bounds = {field.name: getattr(settings, f"max_{field.name}") for field in fields(MessageBounds)}
     return {
         "keep_ended": settings.max_ended,
         "keep_ended_bytes": settings.max_ended_bytes,
@@ -101,14 +102,7 @@ def options_of(settings: Settings) -> dict[str, Any]:
         "keep_rejected_bytes": settings.max_rejected_bytes,
         "keep_users": settings.max_former_users,
         "gang_members": settings.max_gang_members,
-        "bounds": MessageBounds(
-            text=settings.max_text,
-            tags=settings.max_tags,
-            tag_characters=settings.max_tag_characters,
-            groups=settings.max_groups,
-            types=settings.max_types,
-            known_types=settings.max_known_types,
-        ),
+        "bounds": MessageBounds(**bounds),
     }
 
 
@@ -170,13 +164,12 @@ class _Process:
         options = replace(options, **options_of(self._settings))
         # the client's time begins at 0, whatever the local clock says
         clock = (lambda: 0) if self._settings.client_clock else None
-        answers, deadline = self._settings.max_group_answers, float(self._settings.group_deadline)
         return SchedulerService(
             options,
             manual=self._settings.client_clock,
             clock=clock,
-            group_answers=answers,
-            group_deadline_s=deadline,
+            group_answers=self._settings.max_group_answers,
+            group_deadline_s=self._settings.group_deadline,
         )
 
     async def _start(self) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quadriga.cli.errors import CommandError, about
-from quadriga.cli.serve import LIMITS
+from quadriga.cli.limits import LIMITS, check_within
 from quadriga.cli.serving.addresses import OFF, Address, address
 
 if TYPE_CHECKING:
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
 
-__all__ = ["Address", "Settings", "TlsFiles", "check_within", "settings_of"]
+__all__ = ["Address", "Settings", "TlsFiles", "settings_of"]
 
 _MIB: Final = 1 << 20
 
@@ -121,12 +121,6 @@ def _limits(arguments: Namespace) -> dict[str, int]:
         else:
             found[limit.name] = value
     return found
-
-
-def check_within(option: str, low: float, high: float, value: float) -> None:
-    """Raises `CommandError`, also for NaN."""
-    if not low <= value <= high:
-        raise _wrong(f"{option} is {value:g}, not within {low:g} and {high:g}")
 
 
 def _check(settings: Settings) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from quadriga.cli import kubernetes, serve
 from quadriga.cli.errors import CommandError
+from quadriga.cli.limits import LIMITS, Limit
 from quadriga.cli.serving.admission import connections_of
 from quadriga.cli.serving.health import HealthServer
 from quadriga.cli.serving.process import options_of
@@ -56,8 +57,8 @@ def test_q16_the_groups_of_users_have_options() -> None:
         service.stop()
 
 
-@pytest.mark.parametrize("limit", serve.LIMITS, ids=lambda limit: limit.option)
-def test_q16_a_limit_beyond_its_range_is_refused_by_name(limit: serve.Limit) -> None:
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.option)
+def test_q16_a_limit_beyond_its_range_is_refused_by_name(limit: Limit) -> None:
     for value in (limit.low - 1, limit.high + 1):
         with pytest.raises(CommandError, match=rf"{limit.option} is .*, not within"):
             settings(limit.option, str(value))

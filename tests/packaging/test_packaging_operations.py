@@ -51,6 +51,7 @@ def test_every_flag_is_told_and_no_other(operations: str) -> None:
 
 
 def test_defaults_of_limits_are_those_that_are_told(operations: str) -> None:
+    from quadriga.cli.limits import LIMITS
     from quadriga.cli.serving.grpc_part import limits_of
     from quadriga.cli.serving.settings import settings_of
     from quadriga.si.server import Limits
@@ -59,7 +60,7 @@ def test_defaults_of_limits_are_those_that_are_told(operations: str) -> None:
         cells[0].strip("`").split()[0]: int(cells[1].replace(",", ""))
         for cells in rows(operations, "### Limits")
     }
-    assert told == {name: default for name, default, _, _ in serve.LIMITS}
+    assert told == {limit.option: limit.default for limit in LIMITS}
     parser = argparse.ArgumentParser()
     serve.configure(parser.add_subparsers())
     assert limits_of(settings_of(parser.parse_args(["serve"]))) == Limits()
