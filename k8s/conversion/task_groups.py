@@ -435,17 +435,18 @@ def _tolerated(tolerations: Sequence[Toleration]) -> frozenset[tuple[str, str, s
     return frozenset(found - _DEFAULT_TOLERATIONS)
 
 
-def differences(pod: Pod, group: TaskGroup) -> Problem | None:
-    """What a real pod needs otherwise than its group says: then it may not replace a placeholder (K70)."""
+def differences(pod: Pod, group: TaskGroup, placeholder: Pod) -> Problem | None:
+    """What a real pod needs otherwise than a placeholder of its group, which it then may not replace (K70).
+
+    The amounts are those of the placeholder that the server made: it may have added the defaults of a LimitRange,
+    as it did to the pod (K203).
+    """
     found: list[str] = []
-    own = of_pod(pod)
-    own.pop(PODS)
-    declared = group.resources
-    if own != declared:
-        for kind in sorted({*own, *declared}):
-            has, says = own.get(kind, 0), declared.get(kind, 0)
-            if has != says:
-                found.append(f"{kind} is {has}, the group has {says}")
+    own, made = of_pod(pod), of_pod(placeholder)
+    for kind in sorted({*own, *made}):
+        has, says = own.get(kind, 0), made.get(kind, 0)
+        if has != says:
+            found.append(f"{kind} is {has}, that of the placeholder {says}")
     if pod.spec.node_selector != group.node_selector:
         found.append(
             f"the nodeSelector is {_json(pod.spec.node_selector)}, "

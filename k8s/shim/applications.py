@@ -26,7 +26,7 @@ from quadriga.k8s.lifecycles.effects import (
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups
 from quadriga.k8s.shim.kernel import Kernel, executes
-from quadriga.k8s.shim.model import Application, Task, ref_of
+from quadriga.k8s.shim.model import Application, Group, Task, ref_of
 from quadriga.k8s.shim.tasks import allocated, consider, record_about, report
 
 __all__ = [
@@ -117,7 +117,9 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
     else:
         app.later[task.key] = task
     kernel.enter_node(task.key, task.node)
-    if not is_placeholder:
+    if is_placeholder:
+        _take_sample(kernel, app, task)
+    else:
         _tell_differences(kernel, app, task)
     if app.later and not app.real:
         settle(kernel, app)
@@ -192,8 +194,27 @@ def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
         if group is None:
             _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
         else:
-            _tell(kernel, pod, task_groups.differences(pod, group.spec))
+            _compare(kernel, group, task)
             _tell(kernel, pod, overruled(pod))
+
+
+def _compare(kernel: Kernel, group: Group, task: Task) -> None:
+    """With a placeholder as the server made it, when there is one (K203)."""
+    if group.sample is None:
+        group.early.append(task)
+    else:
+        _tell(kernel, task.pod, task_groups.differences(task.pod, group.spec, group.sample))
+
+
+def _take_sample(kernel: Kernel, app: Application, placeholder: Task) -> None:
+    group = app.groups.get(placeholder.group)
+    if group is None or group.sample is not None:
+        return
+    group.sample = placeholder.pod
+    early, group.early = group.early, []
+    for task in early:
+        if kernel.tasks.get(task.key) is task and not task.pod.spec.node_name:
+            _compare(kernel, group, task)
 
 
 def _tell_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:

@@ -108,7 +108,7 @@ class Task:
 class Group:
     """A task group of a gang, and how full it is (K74)."""
 
-    __slots__ = ("bound", "coming", "created", "live", "lost", "owed", "spec")
+    __slots__ = ("bound", "coming", "created", "early", "live", "lost", "owed", "sample", "spec")
 
     def __init__(self, spec: TaskGroup) -> None:
         self.spec = spec
@@ -120,6 +120,9 @@ class Group:
         self.owed = 0
         #: how many were ever to be created, for the keys of their lifecycles
         self.created = 0
+        #: a placeholder as the server made it, and the real pods that came before it (K203)
+        self.sample: Pod | None = None
+        self.early: list[Task] = []
         #: when placeholders were created again, in ns: those of the last minute (K80)
         self.lost: list[int] = []
 

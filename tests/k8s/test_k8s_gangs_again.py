@@ -8,6 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_world import World, cluster, gang
+from msgspec.structs import replace
+
+from quadriga.k8s import objects
+from quadriga.k8s.shim.actions import Create
+from quadriga.k8s.shim.inputs import Changed
 
 HARD = "gangSchedulingStyle=Hard"
 MEMBERS = 4
@@ -145,3 +150,34 @@ def test_k200_no_part_of_a_run_starts_before_the_whole(steps: list[str], cores: 
             whole |= {at} if on_nodes == MEMBERS else set()
             assert on_nodes == 0 or at in whole, (steps, world.describe())
     world.check()
+
+
+# -- like their placeholders -----------------------------------------------------------------------
+
+
+def test_k203_defaults_that_the_server_adds_to_both_are_no_difference() -> None:
+    """A LimitRange gives memory to each container that asks for none."""
+    world = cluster()
+    world.start()
+
+    def with_default(create: Create) -> None:
+        (pause,) = create.manifest["spec"]["containers"]
+        pause["resources"]["requests"]["memory"] = "64Mi"
+
+    world.answer(Create, with_default)
+    member = world.add_pod("driver", "spark", group="w", groups=[gang("w", 1)])
+    requests = objects.ResourceRequirements({"cpu": "1", "memory": "64Mi"})
+    spec = replace(member.spec, containers=(objects.Container("main", requests),))
+    world.pods[member.uid] = replace(member, spec=spec)
+    world.inputs[-1] = Changed("ADDED", world.pods[member.uid])
+    world.run(5)
+    assert world.phases("driver") == {"Running": 1}
+    assert "GangScheduling/TaskGroupsError" not in world.reasons(member.uid)
+
+
+def test_k203_a_pod_that_differs_from_its_placeholder_is_told_so() -> None:
+    world = cluster()
+    world.start()
+    member = world.add_pod("driver", "spark", cpu="2", group="w", groups=[gang("w", 1)])
+    world.run(5)
+    assert "GangScheduling/TaskGroupsError" in world.reasons(member.uid)

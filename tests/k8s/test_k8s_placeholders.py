@@ -267,7 +267,7 @@ def test_k70_a_placeholder_is_like_its_group() -> None:
     of_group = {"nodeSelector": {"a": "b"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
     placeholder = seen(made(of_group))
     (group,) = declared(placeholder).groups
-    assert task_groups.differences(placeholder, group) is None
+    assert task_groups.differences(placeholder, group, placeholder) is None
 
 
 def test_k71_the_originator_is_found_by_the_owner() -> None:

@@ -374,7 +374,8 @@ def difference(fields: dict[str, Any], **spec: Any) -> str | None:
     """What K70 says of a pod with cpu 500m and memory 1Gi, unless the spec says otherwise."""
     (one,) = declared([group(**fields)]).groups
     spec.setdefault("containers", [container(cpu="0.5", memory="1024Mi")])
-    problem = differences(pod(spec=spec), one)
+    requests = {kind: str(text) for kind, text in one.min_resource.items()}
+    problem = differences(pod(spec=spec), one, pod(spec={"containers": [container(**requests)]}))
     if problem is None:
         return None
     assert (problem.reason, problem.action) == ("GangScheduling", "TaskGroupsError")
@@ -405,10 +406,10 @@ def test_k70_a_pod_like_its_group() -> None:
 def test_k70_other_resources() -> None:
     more = [container(cpu="1", memory="1Gi", **{"nvidia.com/gpu": "1"})]
     assert difference({}, containers=more) == (
-        "nvidia.com/gpu is 1, the group has 0; vcore is 1000, the group has 500"
+        "nvidia.com/gpu is 1, that of the placeholder 0; vcore is 1000, that of the placeholder 500"
     )
     assert difference({}, overhead={"memory": "1Mi"}) == (
-        f"memory is {(1 << 30) + (1 << 20)}, the group has {1 << 30}"
+        f"memory is {(1 << 30) + (1 << 20)}, that of the placeholder {1 << 30}"
     )
 
 

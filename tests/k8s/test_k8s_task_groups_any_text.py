@@ -74,7 +74,7 @@ def test_what_a_pod_says_never_raises(definition: str, parameters: str, user: st
         assert group.name
         assert group.min_member > 0
         json.dumps(placeholders.manifest(found, group, one, "a1b2c3d4e5", Settings()))
-        task_groups.differences(one, group)
+        task_groups.differences(one, group, one)
 
 
 @given(st.dictionaries(st.sampled_from(["cpu", "memory", "gpu"]), quantities), texts, texts)
