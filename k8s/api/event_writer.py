@@ -51,6 +51,8 @@ _NOTE, _WORD, _NAME = 1024, 128, 236
 _DEFAULT_NAMESPACE: Final = "default"
 _SYSTEM_NAMESPACE: Final = "kube-system"
 _CLUSTER_SCOPED: Final = frozenset({"Node", "Namespace"})
+#: what the API server says of a namespace that is being deleted
+_ENDING: Final = "because it is being terminated"
 
 _WARNING: Final = "Warning"
 
@@ -259,7 +261,9 @@ class EventWriter:
             self._paused_until = self._clock() + backoff_ns(self._failures)
             self._again(event)
         else:
-            self._give_up(event, str(refusal_of(status, reply)))
+            refusal = refusal_of(status, reply)
+            # Nobody misses an event about what goes with its namespace.
+            self._give_up(event, str(refusal), quiet=_ENDING in refusal.message)
 
     def _again(self, event: _Event) -> None:
         event.tries += 1
@@ -268,12 +272,12 @@ class EventWriter:
             return
         self._queue(event, self._clock())
 
-    def _give_up(self, event: _Event, why: str) -> None:
+    def _give_up(self, event: _Event, why: str, *, quiet: bool = False) -> None:
         self.counts["failed"] += 1
         if self._known.get(event.key) is event:
             del self._known[event.key]
         kind = (event.record.reason, why[:3])
-        if kind not in self._complained:
+        if kind not in self._complained and not quiet:
             self._complained.add(kind)
             about = f"{event.record.reason} about {event.record.name}"
             _log.warning("event %s could not be written: %s", about, why)

@@ -101,7 +101,7 @@ class ScriptedServer:
         status = self.answers.pop(0) if self.answers else (201 if method == "POST" else 200)
         if status is None:
             raise NoAnswer("connection reset")
-        return status, self.refusal if status == 422 else b"{}"
+        return status, self.refusal if status in (403, 422) else b"{}"
 
     @property
     def times(self) -> list[float]:

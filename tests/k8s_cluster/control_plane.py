@@ -18,7 +18,10 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-VERSION = "1.20.2"
+from tests.k8s_cluster.server_version import insecure_port, node_controllers, version_of
+
+#: what .ci/cluster builds
+BUILT = "1.20.2"
 
 #: Token → user name and groups. ``admin`` may everything; ``quadriga`` what its roles say; ``nobody`` nothing.
 USERS = {
@@ -51,10 +54,13 @@ class Missing(Exception):
 def programs() -> Path:
     """The folder with the programs. Raises ``Missing`` with what to do."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    default = cache / "quadriga" / f"kubernetes-{VERSION}"
+    default = cache / "quadriga" / f"kubernetes-{BUILT}"
     folder = Path(os.environ.get("QUADRIGA_CLUSTER") or default)
-    if not (folder / "etcd").is_file():
-        raise Missing(f"no control plane in {folder}: .ci/cluster builds one")
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+        if not (folder / name).is_file():
+            raise Missing(
+                f"no control plane in {folder}, which has no {name}: .ci/cluster builds one"
+            )
     if shutil.which("openssl") is None:
         raise Missing("no openssl, which makes the control plane's keys")
     return folder
@@ -128,6 +134,7 @@ class ControlPlane:
         self.folder = folder
         self._controllers = controllers
         self._programs = programs()
+        self.version = version_of(self._programs)
         self._port = port
         self._processes: dict[str, Process] = {}
         self.authority = folder / "certificates" / "apiserver.crt"
@@ -200,7 +207,7 @@ class ControlPlane:
             f"--controllers={','.join(CONTROLLERS)}",
             f"--service-account-private-key-file={key}",
             "--leader-elect=false",
-            "--port=0",
+            *insecure_port(self.version),
             "--secure-port=0",
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
@@ -215,7 +222,7 @@ class ControlPlane:
             "kube-scheduler",
             f"--kubeconfig={self.kubeconfig('admin')}",
             "--leader-elect=false",
-            "--port=0",
+            *insecure_port(self.version),
             "--secure-port=0",
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
@@ -233,9 +240,9 @@ class ControlPlane:
         self._run(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig('admin')}",
-            "--controllers=nodelifecycle",
+            f"--controllers={node_controllers(self.version)}",
             "--leader-elect=false",
-            "--port=0",
+            *insecure_port(self.version),
             "--secure-port=0",
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=8s",

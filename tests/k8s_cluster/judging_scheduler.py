@@ -19,6 +19,7 @@ from typing import Any
 
 from control_plane import ControlPlane, Process, free_ports, programs
 from plain_client import History, Object
+from server_version import scheduler_configuration
 
 NAME = "judge"
 
@@ -27,13 +28,19 @@ TEXTS = {
     "were unschedulable": "NodeUnschedulable",
     "didn't match the requested hostname": "NodeName",
     "had taint": "TaintToleration",
+    "had untolerated taint": "TaintToleration",
     "didn't match node selector": "NodeAffinity",
     "didn't match Pod's node affinity": "NodeAffinity",
     "didn't have free ports": "NodePorts",
     "didn't match pod topology spread": "PodTopologySpread",
+    "didn't satisfy plugin(s) [NodeAffinity]": "NodeAffinity",
     "didn't match pod affinity/anti-affinity": "InterPodAffinity",
+    "didn't match pod affinity rules": "InterPodAffinity",
+    "didn't match pod anti-affinity rules": "InterPodAffinity",
+    "didn't satisfy existing pods anti-affinity rules": "InterPodAffinity",
 }
-#: the more exact one of two texts about one node
+#: 1.20 has two texts about one node, the second of which is more exact; later ones have that alone
+BOTH = "didn't match pod affinity/anti-affinity"
 MORE = ("pod affinity rules", "pod anti-affinity rules", "existing pods anti-affinity rules")
 
 
@@ -63,18 +70,14 @@ class Judge:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Extender)
         self._thread = threading.Thread(target=self._server.serve_forever, name="extender")
         self._thread.start()
-        (health,) = free_ports(1)
         configuration = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1beta1",
-            "kind": "KubeSchedulerConfiguration",
+            **scheduler_configuration(plane.version, *free_ports(1)),
             "clientConnection": {
                 "kubeconfig": str(plane.kubeconfig("admin")),
                 "qps": 1000,
                 "burst": 2000,
             },
             "leaderElection": {"leaderElect": False},
-            "healthzBindAddress": f"127.0.0.1:{health}",
-            "metricsBindAddress": f"127.0.0.1:{health}",
             "profiles": [
                 {
                     "schedulerName": NAME,
@@ -142,7 +145,7 @@ def refusals(message: str) -> Counter[str]:
     """``0/3 nodes are available: 1 node(s) had ..., 2 node(s) didn't ...``, counted by filter."""
     found: Counter[str] = Counter()
     for number, text in re.findall(r"(\d+) node\(s\) (.*?)(?=, \d+ node\(s\)|\.?$)", message):
-        if text.endswith(MORE):
+        if BOTH in message and text.endswith(MORE):
             continue
         names = {name for part, name in TEXTS.items() if part in text}
         assert len(names) == 1, (text, message)

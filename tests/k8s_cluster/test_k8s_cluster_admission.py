@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 from control_plane import ControlPlane, free_ports
 from plain_client import APIError, Object, PlainClient, path_of
+from server_version import cron_jobs, labels_namespaces
 
 from quadriga.k8s.admission.process import Plan, run
 from quadriga.k8s.admission.registration import unregister
@@ -57,6 +58,7 @@ class Running:
     def __init__(self, plane: ControlPlane, own_namespace: str) -> None:
         self._plane = plane
         self.own_namespace = own_namespace
+        self.cron = cron_jobs(plane.version)
         self.port = free_ports(1)[0]
         self._ready = threading.Event()
 
@@ -187,11 +189,15 @@ def pod(name: str, **annotations: str) -> Object:
 # -- the table -------------------------------------------------------------------------------------
 
 #: rows with the settings as they are by default, of objects that are new
-ROWS = [each for each in CASES if not each.settings and each.operation == "CREATE"]
+#: without those about fields that old servers drop
+ROWS = [
+    each for each in CASES if not each.settings and each.operation == "CREATE" and not each.spec
+]
 
 
-def complete(case: Case) -> Object:
-    """The object of a row with all that the API server wants of such an object."""
+def complete(case: Case, cron: str) -> Object:
+    """The object of a row with all that the API server wants of such an object. ``cron``: the API
+    of CronJobs."""
     found = case.object()
     found["metadata"]["name"] = case.name.replace("_", "-")
     if case.resource == "pods":
@@ -200,13 +206,16 @@ def complete(case: Case) -> Object:
         return found
     spec = found["spec"]
     if case.resource == "cronjobs":
-        found["apiVersion"] = "batch/v1beta1"
+        found["apiVersion"] = cron
         spec["schedule"] = "0 0 * * *"
         template = spec["jobTemplate"]["spec"]["template"]
     else:
         template = spec["template"]
     if case.resource in ("jobs", "cronjobs"):
         template["spec"]["restartPolicy"] = "Never"
+    elif case.resource == "replicationcontrollers":
+        template.setdefault("metadata", {}).setdefault("labels", {})["x"] = "y"
+        spec["selector"] = {"x": "y"}
     else:
         template.setdefault("metadata", {}).setdefault("labels", {})["x"] = "y"
         spec["selector"] = {"matchLabels": {"x": "y"}}
@@ -215,10 +224,10 @@ def complete(case: Case) -> Object:
     return found
 
 
-def path_for(case: Case, namespace: str) -> str:
-    if case.resource == "cronjobs":
-        return f"/apis/batch/v1beta1/namespaces/{namespace}/cronjobs"
-    group = {"pods": "/api/v1", "jobs": "/apis/batch/v1"}.get(case.resource, "/apis/apps/v1")
+def path_for(case: Case, namespace: str, cron: str) -> str:
+    old = dict.fromkeys(("pods", "replicationcontrollers"), "/api/v1")
+    groups = {**old, "jobs": "/apis/batch/v1", "cronjobs": f"/apis/{cron}"}
+    group = groups.get(case.resource, "/apis/apps/v1")
     return f"{group}/namespaces/{namespace}/{case.resource}"
 
 
@@ -244,8 +253,8 @@ def test_t19_every_row_of_the_table(webhook: Running, admin: PlainClient, write:
                 namespaces[key] = webhook.own_namespace
             make_namespace(admin, namespaces[key], case.namespace_annotations)
         namespace = namespaces[key]
-        found = complete(case)
-        path = path_for(case, namespace) + "?dryRun=All"
+        found = complete(case, webhook.cron)
+        path = path_for(case, namespace, webhook.cron) + "?dryRun=All"
         status, answer = write("POST", path, found, case.user, (*case.groups, "system:masters"))
         if case.denied:
             assert status == 403, (case.name, answer)
@@ -420,12 +429,14 @@ def test_k169_a_webhook_that_hangs_is_passed_by_after_two_seconds(
     webhook.start()
 
 
-def test_t19_the_registration_fits_the_server(webhook: Running, admin: PlainClient) -> None:
-    """1.20 has neither conditions nor the label with a namespace's name."""
+def test_t19_the_registration_fits_the_server(
+    webhook: Running, admin: PlainClient, control_plane: ControlPlane
+) -> None:
     (found,) = admin.request("GET", MUTATING)["webhooks"]
     assert found["timeoutSeconds"] == 2
     assert found["failurePolicy"] == "Ignore"
-    assert found["namespaceSelector"] == {}
+    labelled = "kubernetes.io/metadata.name" in json.dumps(found["namespaceSelector"])
+    assert labelled == labels_namespaces(control_plane.version)
     bundle = base64.b64decode(found["clientConfig"]["caBundle"]).decode()
     assert bundle.count("BEGIN CERTIFICATE") == 2
     context = ssl.create_default_context(cadata=bundle)

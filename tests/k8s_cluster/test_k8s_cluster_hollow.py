@@ -27,6 +27,8 @@ def hollow_nodes(
 ) -> Iterator[None]:
     """Nodes of one core each. They begin one after another: every kubelet makes the socket of its runtime
     at the same path, and must have found it before the next one does."""
+    if not (programs() / "kubemark").is_file():
+        pytest.skip("this control plane has no kubemark")
     nodes = history("Node")
     ports = free_ports(2 * COUNT)
     kubelets = [

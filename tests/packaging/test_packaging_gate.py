@@ -281,3 +281,19 @@ def test_the_gate_insists_on_a_control_plane_that_is_there(
     assert "the tests on one ARE SKIPPED" in done.stderr
     assert (tmp_path / "nowhere.failed.log").exists()
     assert not list(tmp_path.glob("nowhere.building.*"))
+
+
+def test_k211_a_folder_of_somebody_elses_is_not_replaced_by_a_control_plane(
+    repository: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "kube-apiserver").write_text("theirs")
+    done = subprocess.run(
+        [repository / ".ci" / "cluster"],
+        env={**os.environ, "QUADRIGA_CLUSTER": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"{tmp_path} has no etcd, and is not ours to replace" in done.stderr
+    assert (tmp_path / "kube-apiserver").read_text() == "theirs"
