@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.intake.fires import AdditionFires, RemovalFires
 from quadriga.core.intake.routes import Answers
-from quadriga.core.intake.tags import SECONDS, expected_runtime
+from quadriga.core.intake.tags import SECONDS, expected_runtime, has_no_placeholders
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import shortened
-from quadriga.core.model.gang import whole_seconds
+from quadriga.core.model.gang import PLACEHOLDERS, whole_seconds
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.refusal import Refused
@@ -96,8 +96,10 @@ def _add(
     app.gang.size = whole
     app.gang.announced = whole is not None
     app.gang.hard = _is_hard(kernel, request)
-    app.gang.timeout = _placeholder_timeout(kernel, app, request)
-    if whole is None and request.executionTimeoutMilliSeconds > 0:
+    bare = whole is not None and has_no_placeholders(app.tags)
+    app.gang.without_placeholders = app.gang.over = bare
+    app.gang.timeout = 0 if bare else _placeholder_timeout(kernel, app, request)
+    if (whole is None or bare) and request.executionTimeoutMilliSeconds > 0:
         app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
     app.first_number = partition.serials.first(app_id, kernel.now)
     partition.applications[app_id] = app
@@ -154,6 +156,13 @@ def _new(
                 f"tag {name} of application {app.app_id} is ignored: "
                 f"{app.tags[name]!r} is no whole number of seconds above 0 ({rule})"
             )
+    if PLACEHOLDERS in app.tags and not (
+        has_no_placeholders(app.tags) and request.placeholderAsk.resources
+    ):
+        kernel.note(
+            f"tag {PLACEHOLDERS} of application {app.app_id} is ignored: it says "
+            f"{app.tags[PLACEHOLDERS]!r}, not 'none', or there is no placeholderAsk (K204)"
+        )
     app.history.append((kernel.now, app.state))
     return app
 
@@ -204,7 +213,8 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
         raise Refused(f"placeholderAsk of application {app_id} has a negative quantity")
     if not any(whole):
         return None
-    if leaf.fair:  # G7
+    bare = has_no_placeholders(request.tags)
+    if leaf.fair and not bare:  # G7
         raise Refused(
             f"queue {leaf.path} cannot run application {app_id} with task group request: "
             "unsupported sort type",
@@ -217,8 +227,8 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
             text = partition.registry.text
             limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]
             raise Refused(
-                f"queue {queue.path} cannot fit application {app_id}: task group request "
-                f"{text(whole)} larger than max queue allocation {limits}",
+                f"queue {queue.path} cannot fit application {app_id}: {'gang' if bare else 'task group'} "
+                f"request {text(whole)} larger than max queue allocation {limits}",
                 "gang",
             )
     return whole

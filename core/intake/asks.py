@@ -12,6 +12,7 @@ from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime, tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
+from quadriga.core.model.gang import PLACEHOLDERS
 from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resources import Vector
 from quadriga.core.runtime.kernel import Kernel
@@ -131,6 +132,12 @@ def add_ask(
         raise Refused(
             f"queue {app.queue.path} cannot run application {app_id} with task group request: "
             f"unsupported sort type (placeholder ask {key})",
+            "gang",
+        )
+    if app.gang.without_placeholders and message.placeholder and message.taskGroupName:
+        raise Refused(
+            f"application {app_id} was added with the tag {PLACEHOLDERS}=none and takes no placeholder "
+            f"asks: {key} (K204)",
             "gang",
         )
     if message.maxAllocations > 1 and (app.is_gang or message.placeholder):
@@ -320,6 +327,8 @@ def _change(
     accounting.add_pending(ask, ask.pending - in_flight)
     ask.hinted = False
     partition.hints.asks[ask] = None
+    if app.gang.over:
+        gang_admission.retry(app)
     if not in_flight:
         reservation.enqueue(kernel, ask)
         if ask.group is not None:

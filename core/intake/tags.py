@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from quadriga.core.model.gang import WAIT_LIMIT, whole_seconds
+from quadriga.core.model.gang import PLACEHOLDERS, WAIT_LIMIT, whole_seconds
 from quadriga.fsm.table import SECOND
 from quadriga.si.constants import CREATION_TIME, TAG_CREATION_TIME
 
-__all__ = ["EXPECTED_RUNTIME", "SECONDS", "created", "expected_runtime", "tag"]
+__all__ = [
+    "EXPECTED_RUNTIME",
+    "SECONDS",
+    "created",
+    "expected_runtime",
+    "has_no_placeholders",
+    "tag",
+]
 
 #: tag of an application or an ask: its allocations are expected to end after this many seconds (Q7)
 EXPECTED_RUNTIME: Final = "expected.runtime"
@@ -38,3 +45,8 @@ def expected_runtime(tags: Mapping[str, str]) -> int:
     a whole number of seconds above 0. It is 0 if the tag is missing or unreadable.
     """
     return whole_seconds(tags.get(EXPECTED_RUNTIME, ""))
+
+
+def has_no_placeholders(tags: Mapping[str, str]) -> bool:
+    """Return True if the gang of an application with these tags has no placeholders (K204)."""
+    return tags.get(PLACEHOLDERS, "").lower() == "none"

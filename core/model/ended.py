@@ -173,7 +173,7 @@ def remains_of(app: Application) -> dict[str, Any]:
     if app.gang.size is not None:
         remains["gang"] = {
             "whole": app.started or app.has_its_gang,
-            "style": "Hard" if app.gang.hard else "Soft",
+            "style": app.gang.style,
             "timeout": app.gang.timeout,
             "ask": named(app.gang.size),
         }

@@ -23,6 +23,8 @@ __all__ = [
     "ELASTIC",
     "LIMIT",
     "NODES",
+    "NO_PLACEHOLDERS",
+    "PLACEHOLDERS",
     "PREDICATES",
     "QUOTA",
     "WAIT_LIMIT",
@@ -40,6 +42,10 @@ PREDICATES: Final = "predicates"
 
 #: the tag of an application that can use fewer members than its gang has (Q5)
 ELASTIC: Final = "gang.elastic"
+#: the tag of an application with a placeholderAsk whose gang has no placeholders if it is ``none``: its
+#: members are its real asks (K204)
+PLACEHOLDERS: Final = "gang.placeholders"
+NO_PLACEHOLDERS: Final = "no placeholders"
 #: the tag of an application that bounds its wait for a first placeholder, as ``gang.wait.limit`` of its
 #: queue does: a whole number of seconds above 0
 WAIT_LIMIT: Final = "gang.wait.limit"
@@ -80,6 +86,7 @@ class Gang:
         "timers",
         "victims",
         "waiting_since",
+        "without_placeholders",
     )
 
     def __init__(self, app: Application) -> None:
@@ -101,6 +108,8 @@ class Gang:
         self.announced = False
         #: the style is Hard, not Soft
         self.hard = False
+        #: it never has placeholders: its real asks are its members until they are placed (K204)
+        self.without_placeholders = False
         #: time (ns) after which placeholders expire; 0: never
         self.timeout = 0
         self.timer: Timer | None = None
@@ -110,7 +119,8 @@ class Gang:
         self.task_groups: dict[str, TaskGroup] = {}
         #: the first placeholder has been allocated; headroom is reserved for the rest (X16)
         self.started = False
-        #: the placeholders timed out softly, and the application is an ordinary one since (X9)
+        #: its members are real asks: the placeholders timed out softly, and the application is an
+        #: ordinary one since (X9), or it never has placeholders
         self.over = False
         #: amounts of placeholders that the resource manager stopped (S5)
         self.lost: Vector = ()
@@ -136,6 +146,13 @@ class Gang:
         self.given_up = 0
         #: what it lacks as its last event record says; empty: there is none since it last waited
         self.last_event: tuple[object, ...] = ()
+
+    @property
+    def style(self) -> str:
+        """What follows when its placeholders time out, in the words of the pages."""
+        if self.without_placeholders:
+            return NO_PLACEHOLDERS
+        return "Hard" if self.hard else "Soft"
 
     @property
     def application(self) -> Application:
@@ -167,7 +184,10 @@ class Gang:
 
     @property
     def admission(self) -> str:
-        """How gangs of its queue start: ``atomic``, ``whole`` or ``incremental`` (Q1)."""
+        """How it starts, ``atomic``, ``whole`` or ``incremental``: as gangs of its queue do (Q1), but always
+        ``atomic`` without placeholders."""
+        if self.without_placeholders:
+            return "atomic"
         return self.application.queue.properties.gang_admission or self.partition.gang_admission
 
     @property
@@ -177,9 +197,9 @@ class Gang:
     @property
     def wait_limit(self) -> int:
         """The time (ns) that it may wait for its first placeholder: the shorter one of the queue's and of
-        its own. 0 if there is none, or if it is no gang."""
+        its own. 0 if there is none, if it is no gang, or if it has no placeholders."""
         app = self.application
-        if not app.is_gang:
+        if not app.is_gang or self.without_placeholders:
             return 0
         own = whole_seconds(app.tags.get(WAIT_LIMIT, ""))
         limits = (own, app.queue.properties.gang_wait_limit or 0)
@@ -189,11 +209,13 @@ class Gang:
         """Whether the asks of this group are placed together with all others of the gang, or not at all.
 
         After a Soft timeout these are the application's ordinary asks, except its originator, until the
-        first of them runs (Q5).
+        first of them runs (Q5). A gang without placeholders has no originator (K204).
         """
         if self.state not in gang_fsm.WAITS or self.admission != "atomic":
             return False
         app = self.application
+        if self.without_placeholders:
+            return app.state in application_fsm.SERVED
         if self.over:
             if app.state not in application_fsm.GATHERS or self.elastic:
                 return False
@@ -211,7 +233,7 @@ class Gang:
             for group in self.application.groups.values()
             if group.asks
             and group.kind.placeholder is not self.over
-            and not (self.over and group.head.terms.originator)
+            and not (self.over and not self.without_placeholders and group.head.terms.originator)
         ]
 
     @property

@@ -95,7 +95,8 @@ def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Itera
         return
     held = [*app.allocations.values(), *app.placeholders.values()]
     strict = app.queue.properties.preemption_optout == "strict"
-    if app.gang.size is None or app.gang.over:
+    own = app.gang
+    if own.size is None or (own.over and not own.without_placeholders):
         for allocation in held:
             if _may_evict(allocation, strict):
                 yield Candidate(allocation, leaf, _NO_GANG)
@@ -121,7 +122,8 @@ def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
     """The gang members among these allocations: placeholders, and allocations that replaced one.
 
     After a restart it is unknown which allocations replaced a placeholder; then the oldest allocations
-    of the task groups count as members until the gang is complete.
+    of the task groups count as members until the gang is complete. Of a gang without placeholders the
+    oldest allocations count.
     """
     whole = app.gang.size
     assert whole is not None
@@ -129,7 +131,8 @@ def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
     have: tuple[int, ...] = ()
     for member in members:
         have = plus(have, member.vector)
-    others = [a for a in held if a.ask.task_group and a not in members]
+    any_group = app.gang.without_placeholders
+    others = [a for a in held if (a.ask.task_group or any_group) and a not in members]
     for other in sorted(others, key=lambda a: (a.created, a.ask.seq)):
         if covers(have, whole):
             break

@@ -72,6 +72,8 @@ def reject_ask(kernel: Kernel, ask: Ask, trigger: ask_fsm.Trigger, *, timed_out:
         else:
             gang.count_pending(ask, -ask.pending)
         app.partition.waiting.offer_replacements(app)
+    elif app.gang.over:  # the others may have room, or no longer be all
+        gang_admission.retry(app)
 
 
 def end_allocation(

@@ -257,7 +257,7 @@ def start_idle_timer(kernel: Kernel, app: Application, least: int = 0) -> None:
     patience = app.gang.timeout
     if app.gang.over:
         patience = patience or kernel.options.placeholder_timeout
-    if app.is_gang and patience:
+    if app.is_gang and patience and not app.gang.without_placeholders:
         others = []
         for each in app.timers:
             if each.name == IDLE_TIMER:

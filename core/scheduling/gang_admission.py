@@ -64,6 +64,7 @@ _MAY_NOT_START: Final = "its application may not start at present"
 _NO_QUOTA: Final = "queue %s has no quota for its members at present"
 _NO_LIMIT: Final = "a limit has no room for its members at present"
 _TIMED_OUT: Final = "its placeholders have timed out"
+_NO_ASKS: Final = "some of its asks have been removed"
 _OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
 
 
@@ -94,6 +95,8 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     members = app.gang.members
     if not app.gang.has_all_asks:
         _wait_for(kernel, app, ASKS)
+        if app.gang.without_placeholders and app.gang.state in gang_fsm.KEEPS_NODES:
+            kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_NO_ASKS)
         return False
     demand = _demand_of(members)
     if _short_of_quota(kernel, app, demand):
@@ -255,6 +258,11 @@ def state_changed(kernel: Kernel, app: Application) -> None:
     if app.state in application_fsm.GANG_OVER:
         if GANG.allows(own.state, gang_fsm.END):
             kernel.fire(GANG, own, gang_fsm.END)
+    elif (
+        own.without_placeholders and not app.allocations
+    ):  # all asks were removed, and may come again
+        if own.state in gang_fsm.KEEPS_NODES:
+            kernel.fire(GANG, own, gang_fsm.REQUEUE, reason=_NO_ASKS)
     elif own.state in gang_fsm.WAITS and app.state in application_fsm.SERVED:
         kernel.fire(GANG, own, gang_fsm.PLACE)
 

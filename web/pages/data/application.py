@@ -68,7 +68,7 @@ def application(
         "tags": dict(sorted(app.tags.items())),
         "released": app.released,
         "backoffUntil": app.backoff_until,
-        "style": ("Hard" if app.gang.hard else "Soft") if app.is_gang else "",
+        "style": app.gang.style if app.is_gang else "",
         "placeholderTimeout": app.gang.timeout if app.is_gang else 0,
         "placeholderAsk": amounts(app.partition, app.gang.size or ()),
         "taskGroups": [

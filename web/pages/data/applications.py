@@ -206,13 +206,15 @@ def row(app: Known, now: int) -> dict[str, Any]:
         "message": "",
     }
     if app.is_gang:
-        groups = app.gang.task_groups.values()
+        groups, real, waiting = app.gang.task_groups.values(), 0, 0
+        if app.gang.without_placeholders:
+            real, waiting = len(app.allocations), sum(ask.pending for ask in app.asks.values())
         found["gang"] = {
             "groups": len(groups),
-            "count": sum(group.count for group in groups),
-            "pending": sum(group.pending for group in groups),
+            "count": sum(group.count for group in groups) + real + waiting,
+            "pending": sum(group.pending for group in groups) + waiting,
             "placed": sum(group.allocated for group in groups),
-            "replaced": sum(group.replaced for group in groups),
+            "replaced": sum(group.replaced for group in groups) + real,
             "given up": sum(group.timed_out for group in groups),
             "whole": app.started or app.has_its_gang,
         }

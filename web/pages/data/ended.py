@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.model.gang import NO_PLACEHOLDERS
 from quadriga.core.views.quantities import sorted_amounts
 
 if TYPE_CHECKING:
@@ -61,12 +62,13 @@ def ended_row(app: EndedApplication) -> dict[str, Any]:
     }
     if gang := kept.get("gang"):
         groups = kept.get("taskGroups", ())
+        real = kept.get("released", 0) if gang["style"] == NO_PLACEHOLDERS else 0
         found["gang"] = {
             "groups": len(groups),
-            "count": sum(count for _, count, *_ in groups),
+            "count": sum(count for _, count, *_ in groups) + real,
             "pending": 0,
             "placed": 0,
-            "replaced": sum(replaced for _, _, replaced, *_ in groups),
+            "replaced": sum(replaced for _, _, replaced, *_ in groups) + real,
             "given up": sum(timed_out for _, _, _, timed_out, _ in groups),
             "whole": gang["whole"],
         }

@@ -56,7 +56,7 @@ const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("comp
   facts([["Style", app.style], ["Needs in total", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"]]),
   app.taskGroups.length ? h("ul", { class: "groups" }, app.taskGroups.map((group) => h("li", { key: group.name },
     h("div", {}, h("b", {}, group.name), h("small", {}, ` ${number(group.count)} × ${amounts(group.resource)}`)), gang(group, true))))
-    : empty("No placeholder has been asked for yet."),
+    : gang(app.row.gang, true),
   h("p", { class: "key" }, h("span", { class: "swatch p0" }), "real ", h("span", { class: "swatch p1" }), "placeholder placed ", h("span", { class: "swatch p2" }), "pending ", h("span", { class: "swatch p3" }), "given up"));
 
 const limitsPart = (app) => panel("Limits", {}, app.limits.length ? app.limits.map((limit) => h("div", { key: `${limit.kind} ${limit.queue}` },

@@ -101,11 +101,11 @@ export const bars = (used, max, more = {}) =>
     h("div", { class: "named", key: type }, h("span", { class: "name" }, type),
       bar({ type, used: used[type] || 0, max: max[type], wide: true, calm: more.calm, pending: more.pending?.[type], guaranteed: more.guaranteed?.[type] }))));
 
-/** The placeholders of a gang, or of one of its task groups, as a bar. */
+/** The members of a gang, or of one of its task groups, as a bar. */
 export function gang(group, wide = false) {
   const parts = [["replaced", "real"], ["placed", "placed"], ["pending", "pending"], ["given up", "given up"]];
   const said = parts.filter(([name]) => group[name]).map(([name, text]) => `${group[name]} ${text}`).join(", ");
-  const text = group.count ? `${said} of ${group.count}` : "no placeholders asked for yet";
+  const text = group.count ? `${said} of ${group.count}` : "nothing asked for yet";
   return h("div", { class: `usage gang ${wide ? "wide" : ""}`, title: text },
     h("div", { class: "bar", role: "img", "aria-label": `gang: ${text}` },
       parts.map(([name], index) => group[name]
