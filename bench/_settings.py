@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from quadriga.core.config import parse_properties
+from quadriga.core.config.tree import NODE_SORT_POLICIES
 from quadriga.sim import Report, Simulation, SimulationOptions, queue_configuration
-from quadriga.sim.options import NODE_SORTS
 from quadriga.sim.simulation import Progress
 from quadriga.sim.workload import Workload
 
@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     @property
     def unknown(self) -> str:
         """What of it this version does not have; empty if it has everything."""
-        if self.options.get("node_sort", "fair") not in NODE_SORTS:
+        if self.options.get("node_sort", "fair") not in NODE_SORT_POLICIES:
             return f"no node order is named {self.options['node_sort']}"
         _, refused = parse_properties(self.properties)
         return "; ".join(f"{name}: {reason}" for name, reason in refused.items())

@@ -11,14 +11,12 @@ __all__ = [
     "ADMISSIONS",
     "ASK_FORMS",
     "MESSAGE_ORDERS",
-    "NODE_SORTS",
     "POLICIES",
     "STYLES",
     "SimulationOptions",
 ]
 
 POLICIES = ("fifo", "fair", "stateaware")
-NODE_SORTS = NODE_SORT_POLICIES
 ADMISSIONS = ("atomic", "whole", "incremental")
 STYLES = ("Soft", "Hard")
 MESSAGE_ORDERS = ("design", "k8shim")
@@ -71,7 +69,7 @@ class SimulationOptions:
     def __post_init__(self) -> None:
         for name, value, known in (
             ("policy", self.policy, POLICIES),
-            ("node_sort", self.node_sort, NODE_SORTS),
+            ("node_sort", self.node_sort, NODE_SORT_POLICIES),
             ("gang_admission", self.gang_admission, ADMISSIONS),
             ("gang_style", self.gang_style, STYLES),
             ("message_order", self.message_order, MESSAGE_ORDERS),

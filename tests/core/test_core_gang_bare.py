@@ -1,4 +1,4 @@
-"""Gangs without placeholders: the real asks are the members, and are placed whole or not at all (K204)."""
+"""Gangs without placeholders: the real asks are the members, and are placed whole or not at all (D300)."""
 
 from __future__ import annotations
 

@@ -418,7 +418,7 @@ class Reference:
         else:
             used = fsum(w * (1 - free[n] / node.capacity[n]) for n, w in weights.items())
             used /= fsum(weights.values())
-        return 1 - used if self.policy == "binpacking" else used
+        return {"fair": used, "binpacking": 1 - used}[self.policy]
 
 
 def more(left: Resources, right: Resources) -> bool:

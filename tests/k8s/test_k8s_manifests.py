@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -48,8 +51,70 @@ def the(kind: str, folder: Path = FOLDER) -> Object:
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION, DISRUPTION])
 def test_every_file_of_the_folder_is_applied(folder: Path) -> None:
     applied = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
-    files = {each.name for each in folder.glob("*.yaml")}
+    files = {each.name for each in folder.glob("*.yaml")} - {"Chart.yaml", "values.yaml"}
     assert files == {*applied["resources"], "kustomization.yaml"}
+
+
+# -- the chart of Helm, which is the same folder ---------------------------------------------------
+
+
+def rendered(namespace: str, **values: Any) -> list[Object]:
+    """What the chart makes: its template is lists of the manifests' files and texts to be replaced in them.
+    Where the program helm is installed, it renders too and must agree."""
+    values = {**yaml.safe_load((FOLDER / "values.yaml").read_text(encoding="utf-8")), **values}
+    template = (FOLDER / "templates" / "objects.yaml").read_text(encoding="utf-8")
+    names = re.findall(r'"([^"]+)"', template.splitlines()[0])
+    for value, added in re.findall(r"if \.Values\.(\w+) \}\}(.*?)\{\{ end", template):
+        names += re.findall(r'"([^"]+)"', added) if values[value] else []
+    found: list[Object] = []
+    for name in names:
+        text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+        for old, new, where in re.findall(
+            r'replace "(.+?)" \(printf "(.+?)" \$\.(?:Values|Release)\.(\w+)\)', template
+        ):
+            put = namespace if where == "Namespace" else str(values[where])
+            text = text.replace(
+                old.replace("\\n", "\n"), re.sub("%[sv]", put, new).replace("\\n", "\n")
+            )
+        found += yaml.safe_load_all(text)
+    if helm := shutil.which("helm"):
+        options = [f"--set={name}={json.dumps(value)}" for name, value in values.items()]
+        words = [helm, "template", "quadriga", FOLDER, "--namespace", namespace, *options]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert sorted(map(str, filter(None, yaml.safe_load_all(done.stdout)))) == sorted(
+            map(str, found)
+        )
+    return found
+
+
+def keyed(found: list[Object]) -> dict[tuple[str, str], Object]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+
+
+def test_the_chart_has_the_objects_of_the_manifests() -> None:
+    plain = [each for each in objects() if each["kind"] != "Namespace"]
+    assert keyed(rendered("quadriga")) == keyed(plain)
+    whole = rendered("quadriga", admission=True, disruption=True)
+    assert keyed(whole) == keyed(plain + objects(ADMISSION) + objects(DISRUPTION))
+
+
+def test_the_values_of_the_chart_reach_its_objects() -> None:
+    found = rendered("apart", image="r/q:2", replicas=2, configuration=False, admission=True)
+    namespaces = {each["metadata"].get("namespace", "apart") for each in found}
+    assert namespaces == {"apart"}
+    subjects = [each for binding in found for each in binding.get("subjects", ())]
+    assert {each["namespace"] for each in subjects} == {"apart"}
+    images = re.findall(r"'image': '(.+?)'", str(found))
+    assert set(images) == {"r/q:2"}
+    deployments = keyed(found)
+    assert deployments["Deployment", "quadriga"]["spec"]["replicas"] == 2
+    assert ("ConfigMap", "yunikorn-configs") not in deployments
+
+
+def test_the_chart_has_the_version_of_the_image() -> None:
+    chart = yaml.safe_load((FOLDER / "Chart.yaml").read_text(encoding="utf-8"))
+    (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"quadriga:{chart['version']}" == f"quadriga:{chart['appVersion']}"
 
 
 @pytest.mark.parametrize(("folder", "name"), [(FOLDER, "quadriga"), (ADMISSION, ADMISSION_NAME)])

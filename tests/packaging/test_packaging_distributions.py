@@ -151,8 +151,16 @@ def metadata(wheel: Path) -> Message:
 
 @pytest.fixture(scope="session")
 def clean(engine: Path, wheel: Path, once: Once) -> Path:
-    """The commands of an environment with a release and the base dependencies only."""
-    return once("clean", lambda folder: environment(folder, engine, wheel)) / "bin"
+    """The commands of an environment with a release and the base dependencies only, installed by its name
+    from a folder, as a machine without network does it."""
+
+    def make(folder: Path) -> None:
+        dist = folder / "dist"
+        words = ("-m", "pip", "download", "--quiet", "--dest", dist, engine, wheel)
+        run(sys.executable, *words, cwd=folder)
+        environment(folder / "venv", "--no-index", "--find-links", dist, "quadriga")
+
+    return once("clean", make) / "venv" / "bin"
 
 
 @pytest.fixture(scope="session")
@@ -191,6 +199,23 @@ def test_wheel_has_the_modules_types_protocol_and_pages(copy: Path, inside: Sequ
     assert pages
     wanted |= {f"quadriga/web/pages/static/{name}" for name in pages}
     assert wanted | {"quadriga/web/pages/data/layouts.json"} <= set(inside)
+
+
+def test_the_index_would_take_them(distributions: Path, engine: Path, wheel: Path) -> None:
+    """What an index and readers of wheels look at: metadata, the page, names, files that do not belong."""
+    run(
+        *(sys.executable, "-m", "twine", "check", "--strict", *sorted(distributions.iterdir())),
+        cwd=distributions,
+    )
+    for path in (engine, wheel):
+        run(sys.executable, "-m", "check_wheel_contents", "--no-config", path, cwd=distributions)
+
+
+def test_no_address_leads_nowhere(engine: Path, metadata: Message) -> None:
+    """Neither distribution has a home or an author with an address yet, so they name none."""
+    for said in (said_of(engine), metadata):
+        named = ("Home-page", "Author-email", "Maintainer-email", "Project-URL", "Download-URL")
+        assert [name for name in named if said[name]] == []
 
 
 def test_wheels_have_their_licence(engine: Path, wheel: Path) -> None:

@@ -171,7 +171,7 @@ INSTALL = "apt-get install --yes --no-install-recommends"
 
 
 def test_missing_packages_are_installed(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get")
+    done = packages(tmp_path, "apt-get", wanted=("pictures",))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "apt-get update",
@@ -181,17 +181,23 @@ def test_missing_packages_are_installed(tmp_path: Path) -> None:
     ]
 
 
+def test_where_venv_works_nothing_is_installed_unless_it_is_asked_for(tmp_path: Path) -> None:
+    done = packages(tmp_path, "apt-get", "sudo", venv=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_packages_that_are_there_are_left_alone(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", "dot", "fc-list", "sudo")
+    done = packages(tmp_path, "apt-get", "dot", "fc-list", "sudo", wanted=("pictures",))
     assert done.stdout.splitlines() == [
         "as root: apt-get update",
         f"as root: {INSTALL} python3-venv",
     ]
-    assert packages(tmp_path, "apt-get", "dot", "fc-list", venv=True).stdout == ""
+    present = ("apt-get", "dot", "fc-list")
+    assert packages(tmp_path, *present, wanted=("pictures",), venv=True).stdout == ""
 
 
 def test_without_apt_the_packages_are_named(tmp_path: Path) -> None:
-    done = packages(tmp_path)
+    done = packages(tmp_path, wanted=("pictures",))
     assert done.returncode == 1
     assert "Please install: python3-venv graphviz fonts-liberation" in done.stderr
 
@@ -200,7 +206,7 @@ def test_without_apt_the_packages_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("root", [(), ("sudo",)])
 def test_what_can_wait_fails_nothing(tmp_path: Path, refuses: str, root: tuple[str, ...]) -> None:
     """Where sudo refuses, or apt fails, and only pictures lack something."""
-    done = packages(tmp_path, "apt-get", *root, venv=True, refuses=refuses)
+    done = packages(tmp_path, "apt-get", *root, wanted=("pictures",), venv=True, refuses=refuses)
     assert done.returncode == 0, done.stderr
     assert "Please install: graphviz fonts-liberation" in done.stderr
     done = packages(tmp_path, "apt-get", *root, refuses=refuses)
@@ -209,7 +215,7 @@ def test_what_can_wait_fails_nothing(tmp_path: Path, refuses: str, root: tuple[s
 
 
 def test_a_package_that_cannot_be_had_keeps_no_other_away(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", refuses="graphviz")
+    done = packages(tmp_path, "apt-get", wanted=("pictures",), refuses="graphviz")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"{INSTALL} fonts-liberation"
     assert "Please install: graphviz\n" in done.stderr

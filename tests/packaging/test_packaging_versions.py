@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 from pathlib import Path
 
@@ -134,6 +135,15 @@ def test_every_entry_has_hashes(repository: Path, name: str) -> None:
     assert [each.name for each, hashes in found if not hashes] == []
     seen = [(each.name, str(each.marker)) for each, _ in found]
     assert len(seen) == len(set(seen))
+
+
+def test_the_bill_of_materials_lists_what_is_locked(
+    repository: Path, locked: list[tuple[Requirement, int]]
+) -> None:
+    bill = json.loads(text_of(repository / "deploy" / "sbom.cdx.json"))
+    assert bill["bomFormat"] == "CycloneDX"
+    listed = {(each["name"], each["version"]) for each in bill["components"]}
+    assert listed == {(each.name, str(version_of(each))) for each, _ in locked}
 
 
 def test_the_build_lock_fits_the_build_backend(repository: Path) -> None:

@@ -66,7 +66,9 @@ def test_python_in_documents_runs(name: str, tmp_path: Path) -> None:
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
     languages = re.findall(r"^```(\w*)$", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert {language for language in languages if language} == {"sh", "python"}
-    assert list(blocks("sh")) == ["the main job", "the tests", "more", "the service"]
+    assert list(blocks("sh")) == [
+        *("the main job", "the tests", "a log", "rights", "the service", "a table")
+    ]
 
 
 def test_both_set_ups_begin_alike() -> None:
@@ -102,12 +104,25 @@ def test_the_simulation_of_the_main_job_runs() -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize("words", steps("more"), ids=" ".join)
-def test_further_commands_run(words: list[str]) -> None:
-    assert words[0] == ".venv/bin/quadriga"
-    done = quadriga(words[1:])
+@pytest.mark.parametrize("name", ["a log", "a table"])
+def test_the_first_command_of_a_door_runs(name: str) -> None:
+    ((program, *words),) = steps(name)
+    assert program == ".venv/bin/quadriga"
+    done = quadriga(words)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_check_of_rights_asks_for_a_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says where there is one is tested in tests/k8s/test_k8s_command.py."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    ((program, *words),) = steps("rights")
+    assert program == ".venv/bin/quadriga"
+    done = quadriga(words)
+    assert done.returncode == 2
+    assert "none not found" in done.stderr
 
 
 def test_the_service_runs(tmp_path: Path) -> None:

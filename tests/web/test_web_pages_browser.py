@@ -19,6 +19,7 @@ from on_a_port import serving
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
+from quadriga.fsm import LIFECYCLES
 from quadriga.si import NodeInfo
 from quadriga.si.access import Access
 from tests.web.pages_scene import NASTY, NASTY_NODE, NASTY_USER, Scene, wide_config
@@ -255,7 +256,7 @@ svg => {
 def test_words_of_the_pictures_fit_where_they_stand(still: str, visit: Visit) -> None:
     page = visit.go(f"{still}lifecycles")
     pictures = page.locator(".picture svg")
-    assert pictures.count() == 6
+    assert pictures.count() == page.locator("h2").count() == len(LIFECYCLES) == 7
     for picture in pictures.all():
         assert picture.evaluate(CROWDED) == []
 

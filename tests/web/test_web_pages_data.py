@@ -381,7 +381,7 @@ async def test_lists_have_the_reason_and_the_time_in_state(get: Get) -> None:
 async def test_gangs_show_how_far_they_are(get: Get) -> None:
     rows = {row["id"]: row for row in (await get("applications"))["rows"]}
     assert rows["train-resnet"]["gang"] == {
-        "groups": 2, "count": 5, "pending": 0, "placed": 3, "replaced": 2, "given up": 0,
+        "groups": 2, "count": 5, "pending": 0, "placed": 3, "replaced": 2, "givenUp": 0,
         "whole": True,
     }  # fmt: skip
     bert = rows["train-bert"]["gang"]

@@ -78,7 +78,7 @@ def application(
                 "pending": group.pending,
                 "placed": group.allocated,
                 "replaced": group.replaced,
-                "given up": group.timed_out,
+                "givenUp": group.timed_out,
                 "resource": amounts(app.partition, group.min_resource),
             }
             for name, group in islice(sorted(app.gang.task_groups.items()), _KINDS)

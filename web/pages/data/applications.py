@@ -215,7 +215,7 @@ def row(app: Known, now: int) -> dict[str, Any]:
             "pending": sum(group.pending for group in groups) + waiting,
             "placed": sum(group.allocated for group in groups),
             "replaced": sum(group.replaced for group in groups) + real,
-            "given up": sum(group.timed_out for group in groups),
+            "givenUp": sum(group.timed_out for group in groups),
             "whole": app.started or app.has_its_gang,
         }
     return found

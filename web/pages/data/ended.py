@@ -69,7 +69,7 @@ def ended_row(app: EndedApplication) -> dict[str, Any]:
             "pending": 0,
             "placed": 0,
             "replaced": sum(replaced for _, _, replaced, *_ in groups) + real,
-            "given up": sum(timed_out for _, _, _, timed_out, _ in groups),
+            "givenUp": sum(timed_out for _, _, _, timed_out, _ in groups),
             "whole": gang["whole"],
         }
     return found
@@ -100,7 +100,7 @@ def ended_application(app: EndedApplication) -> dict[str, Any]:
                 "pending": 0,
                 "placed": 0,
                 "replaced": replaced,
-                "given up": timed_out,
+                "givenUp": timed_out,
                 "resource": sorted_amounts(resource),
             }
             for name, count, replaced, timed_out, resource in islice(

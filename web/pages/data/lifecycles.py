@@ -47,7 +47,6 @@ def lifecycles(scheduler: Scheduler) -> LifecycleSnapshot:
         states[APPLICATION.name].update(app.state for app in each.ended)
         states[NODE.name].update(node.state for node in each.nodes.values())
         states[QUEUE.name].update(queue.state for queue in each.queues())
-        states[QUEUE.name][each.state] += 1
     states[GANG.name].update(app.gang.state for app in apps if app.is_gang)
     asks = [ask for app in apps for ask in app.asks.values()]
     states[ASK.name].update(ask.state for ask in asks)

@@ -1,11 +1,9 @@
-// The seven lifecycles: how many objects are in each state, and how often each transition was taken.
+// The lifecycles of the scheduler, in the order of the data: how many objects are in each state, and how often each transition was taken.
 
 import { h } from "./dom.js";
 import { at, panel, table } from "./parts.js";
 import { picture } from "./picture.js";
 import { number } from "./units.js";
-
-const ORDER = ["application", "allocation", "ask", "node", "queue", "resource_manager"];
 
 export const lifecycles = {
   title: () => "Lifecycles",
@@ -15,11 +13,11 @@ export const lifecycles = {
     h("h1", { class: "quiet" }, "Lifecycles"),
     h("p", { class: "lead" }, "A box is a state, with the number of objects in it now, in all partitions; objects that have ended and are forgotten are not counted. ",
       "The numbers at the arrows count the transitions among the latest ", number(lives.remembered), lives.since !== null ? [", since ", at(lives.since)] : null, "."),
-    h("div", { class: "gallery" }, ORDER.map((name) => life(name, pictures[name], lives.lifecycles[name]))),
+    h("div", { class: "gallery" }, Object.entries(lives.lifecycles).map(([name, life]) => panelOf(name, pictures[name], life))),
   ],
 };
 
-function life(name, drawing, data) {
+function panelOf(name, drawing, data) {
   const title = name.replaceAll("_", " ").replace(/^./, (first) => first.toUpperCase());
   const states = new Map(Object.entries(data.states).map(([state, count]) => [state, { tone: "been", note: number(count) }]));
   const edges = new Map();

@@ -103,7 +103,7 @@ export const bars = (used, max, more = {}) =>
 
 /** The members of a gang, or of one of its task groups, as a bar. */
 export function gang(group, wide = false) {
-  const parts = [["replaced", "real"], ["placed", "placed"], ["pending", "pending"], ["given up", "given up"]];
+  const parts = [["replaced", "real"], ["placed", "placed"], ["pending", "pending"], ["givenUp", "given up"]];
   const said = parts.filter(([name]) => group[name]).map(([name, text]) => `${group[name]} ${text}`).join(", ");
   const text = group.count ? `${said} of ${group.count}` : "nothing asked for yet";
   return h("div", { class: `usage gang ${wide ? "wide" : ""}`, title: text },
