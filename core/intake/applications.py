@@ -161,7 +161,7 @@ def _new(
     ):
         kernel.note(
             f"tag {PLACEHOLDERS} of application {app.app_id} is ignored: it says "
-            f"{app.tags[PLACEHOLDERS]!r}, not 'none', or there is no placeholderAsk (K204)"
+            f"{app.tags[PLACEHOLDERS]!r}, not 'none', or there is no placeholderAsk (D300)"
         )
     app.history.append((kernel.now, app.state))
     return app

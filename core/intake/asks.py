@@ -137,7 +137,7 @@ def add_ask(
     if app.gang.without_placeholders and message.placeholder and message.taskGroupName:
         raise Refused(
             f"application {app_id} was added with the tag {PLACEHOLDERS}=none and takes no placeholder "
-            f"asks: {key} (K204)",
+            f"asks: {key} (D300)",
             "gang",
         )
     if message.maxAllocations > 1 and (app.is_gang or message.placeholder):

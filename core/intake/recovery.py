@@ -186,7 +186,7 @@ def _problem(partition: Partition, message: AllocationMessage, fires: RecoveryFi
     if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
         return "has the UUID of a replacement in flight"
     if app.gang.without_placeholders and _role(message)[0]:
-        return "is a placeholder of an application that has none (K204)"
+        return "is a placeholder of an application that has none (D300)"
     ask = app.asks.get(message.allocationKey)
     if ask is not None and _known(partition, message) is None:
         if ask.planned is not None:
