@@ -171,7 +171,7 @@ class _LimitedProtocol(H11Protocol):
     ``clients`` allows. Also passes the client's certificate to the application."""
 
     most = CONNECTIONS + OVERFLOW_CONNECTIONS
-    clients = OpenConnections("HTTP", CONNECTIONS, CLIENT_CONNECTIONS)
+    clients: OpenConnections
     _timer: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
     _taken = False

@@ -275,8 +275,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
             yield f"G29 ask {ask.key} is {ask.state} with planned {ask.planned}"
         if ask.reservations > ask.pending:
             yield f"V3 ask {ask.key} has {ask.reservations} reservations for {ask.pending}"
-    own = app.gang
-    waits = own.timeout or (own.over and not own.without_placeholders)
+    waits = app.gang.timeout or app.gang.timed_out
     if app.state in application_fsm.GATHERS and app.is_gang and waits:
         if not any(timer.name == IDLE_TIMER and not timer.dead for timer in app.timers):
             yield f"V7 gang {app.app_id} is {app.state}, and has no timer"

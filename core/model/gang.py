@@ -148,6 +148,11 @@ class Gang:
         self.last_event: tuple[object, ...] = ()
 
     @property
+    def timed_out(self) -> bool:
+        """Whether its placeholders timed out softly (X9)."""
+        return self.over and not self.without_placeholders
+
+    @property
     def style(self) -> str:
         """What follows when its placeholders time out, in the words of the pages."""
         if self.without_placeholders:
@@ -233,7 +238,7 @@ class Gang:
             for group in self.application.groups.values()
             if group.asks
             and group.kind.placeholder is not self.over
-            and not (self.over and not self.without_placeholders and group.head.terms.originator)
+            and not (self.timed_out and group.head.terms.originator)
         ]
 
     @property

@@ -95,8 +95,7 @@ def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Itera
         return
     held = [*app.allocations.values(), *app.placeholders.values()]
     strict = app.queue.properties.preemption_optout == "strict"
-    own = app.gang
-    if own.size is None or (own.over and not own.without_placeholders):
+    if app.gang.size is None or app.gang.timed_out:
         for allocation in held:
             if _may_evict(allocation, strict):
                 yield Candidate(allocation, leaf, _NO_GANG)

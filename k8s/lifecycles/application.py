@@ -228,14 +228,9 @@ def none_left(app: ApplicationFacts, info: Info) -> bool:
 
 
 def ends_at_once(app: ApplicationFacts, info: Info) -> bool:
-    """The core would wait for its first ask for ever (K178), or the next members of a PodGroup are a gang again
-    (K204)."""
-    return not app.core_has_pods or app.places_whole
-
-
-def followed(app: ApplicationFacts, info: Info) -> bool:
-    """K200: the next run of the gang does not wait until the core has completed this one."""
-    return app.has_followers
+    """The core would wait for its first ask for ever (K178), or the next members are a gang again and do not
+    wait until the core has completed this one (K200, K204)."""
+    return not app.core_has_pods or app.has_followers or app.places_whole
 
 
 def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
@@ -437,7 +432,6 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(IDLE,                 (NEW, HELD),                    REMOVED,    emit=delete_placeholders),
         row(IDLE,                 (SUBMITTED, PLACING, RESERVING, RESUMING), REMOVED,    emit=remove),
         row(IDLE,                 RUNNING,                        REMOVED,    when=ends_at_once, emit=remove),
-        row(IDLE,                 RUNNING,                        REMOVED,    when=followed,    emit=remove),
         row(IDLE,                 (RUNNING, FAILING),             STAYS,      emit=delete_placeholders),
         ignored(IDLE,             ENDED,                          why="it is forgotten with its last pod"),
         row(COMPLETE,             (PLACING, RESERVING, RESUMING, RUNNING), COMPLETED,  emit=delete_placeholders),

@@ -81,10 +81,15 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
         record_about(
             kernel, app.originator, "GangScheduling", "CreatingPlaceholders", note, warning=False
         )
+    _gather(kernel, app)
+    _fill(kernel)
+
+
+def _gather(kernel: Kernel, app: Application) -> None:
+    """All that is missing may be created, slice by slice."""
     for group in app.groups.values():
         group.owed = max(0, app.missing(group))
     kernel.gathering[app] = None
-    _fill(kernel)
 
 
 def _fill(kernel: Kernel) -> None:
@@ -164,11 +169,9 @@ def _go_on(kernel: Kernel, creation: Creation) -> None:
     if creation.key != app.probe or creation.state not in placeholder_fsm.ALLOWED:
         return
     app.refused, app.probe = 0, ""
-    for group in app.groups.values():
-        group.owed = max(0, app.missing(group))
+    _gather(kernel, app)
     if creation.state in placeholder_fsm.OVER:  # its pod is seen, and counted next
         app.groups[creation.group].owed -= 1
-    kernel.gathering[app] = None
 
 
 def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
@@ -212,8 +215,7 @@ def _no_placeholders(kernel: Kernel, creation: Creation, effect: NoPlaceholders)
     if app.state in application_fsm.ASKS_PLACEHOLDERS and not app.refused:
         where = f"application {app.key}: a placeholder could not be created"
         kernel.actions.append(actions.LogWarning(f"{where}: {effect.reason}"))
-    if app.metadata.created is not None and app.timeout_s > 0:
-        app.timeout_over = kernel.now >= (app.metadata.created + app.timeout_s) * SECOND
+    app.timeout_over = app.timeout_over or app.is_overdue(kernel.now)
     info = {"reason": effect.reason, "group": effect.group}
     kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, **info)
 

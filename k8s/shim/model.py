@@ -5,6 +5,7 @@ Nothing here decides anything. The state of each changes through its lifecycle o
 
 from __future__ import annotations
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import identity
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.resources import Amounts
@@ -265,6 +266,11 @@ class Application:
     def timeout_s(self) -> int:
         """The placeholder timeout in seconds; below 0: none."""
         return self.metadata.policy.timeout_seconds or DEFAULT_PLACEHOLDER_TIMEOUT_S
+
+    def is_overdue(self, now: int) -> bool:
+        """Whether the gang is older than its placeholder timeout (K77, K202)."""
+        created, limit = self.metadata.created, self.timeout_s
+        return created is not None and limit > 0 and now >= (created + limit) * SECOND
 
     @property
     def has_started(self) -> bool:

@@ -137,9 +137,7 @@ def _create(kernel: Kernel, members: list[Pod], held: list[Pod]) -> None:
         source = _with_groups_of(originator, _declarer(members, held), held)
     app = create_application(kernel, source)
     app.originator = originator
-    created = app.metadata.created
-    if app.is_gang and created is not None and app.timeout_s > 0:
-        app.timeout_over = kernel.now // 1_000_000_000 - created >= app.timeout_s
+    app.timeout_over = app.is_gang and app.is_overdue(kernel.now)
 
 
 def _declarer(members: list[Pod], held: list[Pod]) -> Pod | None:

@@ -100,7 +100,6 @@ AGREES: dict[str, dict[str, Any]] = {
     "has_no_pods": {"has_pods": False},
     "ends_at_once": {"core_has_pods": False},
     "places_whole": {"places_whole": True},
-    "followed": {"has_followers": True},
     "is_hard": {"hard": True},
     "obstructed": {"info": {"obstacle": "claim data is missing"}},
     "refused": {"info": {"refusal": "port 80 is taken"}},

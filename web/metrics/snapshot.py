@@ -179,9 +179,8 @@ def _phase(app: Application) -> str:
     """The phase of the gang; empty if it has ended, or its members are placed one by one after its
     placeholders timed out."""
     own = app.gang
-    one_by_one = own.over and not own.without_placeholders
     if app.state not in application_fsm.BEFORE_RUNNING:
-        return "started" if app.state in application_fsm.COUNTED and not one_by_one else ""
+        return "started" if app.state in application_fsm.COUNTED and not own.timed_out else ""
     if own.gated:
         return "gated"
     if own.state in gang_fsm.KEEPS_NODES:
