@@ -184,6 +184,7 @@ def _claims(metadata: str, settings: Settings, *, of_pod: bool = False) -> str:
     same = f"{there('oldObject')} && {text('oldObject')} == {text('object')}"
     claims = f"{there('object')} && {text('object')} != ({user_info()}) && !({may_claim(settings)})"
     if not of_pod:
-        return f'{claims} && !(request.operation == "UPDATE" && {same})'
+        ours = for_us(f"oldObject.{metadata.removesuffix('.metadata')}.spec", settings)
+        return f'{claims} && !(request.operation == "UPDATE" && ({ours}) && {same})'
     unchanged = f"{there('object')} ? {same} : !{there('oldObject')}"
     return f'request.operation == "UPDATE" ? !({unchanged}) : {claims}'

@@ -136,14 +136,14 @@ class _Policies:
             [
                 (
                     "not-by-a-controller",
-                    'request.resource.resource != "replicasets" || '
+                    'request.operation != "CREATE" || request.resource.resource != "replicasets" || '
                     f"!({cel.is_system_user(settings)})",
                 )
             ],
             {
                 **self._namespace_variables(),
                 **_template_variables(),
-                "oldAnnotations": _old_annotations(),
+                **_old_template(settings),
                 "metadata": (
                     'request.resource.resource == "cronjobs" '
                     '? "/spec/jobTemplate/spec/template/metadata" : "/spec/template/metadata"'
@@ -151,7 +151,7 @@ class _Policies:
                 "chosen": (
                     "variables.ours && "
                     f"({cel.for_us('variables.template.spec', settings)}) &&\n"
-                    f'(request.operation == "UPDATE" ? {key} in variables.oldAnnotations '
+                    f"(variables.known ? {key} in variables.oldAnnotations "
                     f": variables.labelled || ({named}))"
                 ),
             },
@@ -166,7 +166,7 @@ class _Policies:
                     "variables.annotations",
                     self._unless_named("variables.chosen"),
                     "!has(variables.template.metadata) || ",
-                    f'request.operation == "UPDATE" ? variables.oldAnnotations[{key}] : ',
+                    f"variables.known ? variables.oldAnnotations[{key}] : ",
                 ),
             ),
         )
@@ -205,10 +205,7 @@ class _Policies:
     def workload_users(self) -> list[Document]:
         settings = self._settings
         key = cel.quoted(keys.USER_INFO)
-        unchanged = (
-            f'request.operation == "UPDATE" && {key} in variables.oldAnnotations && '
-            f"variables.oldAnnotations[{key}] == variables.claimed"
-        )
+        unchanged = f"{key} in variables.oldAnnotations && variables.oldAnnotations[{key}] == variables.claimed"
         return self._validating(
             _WORKLOAD_USERS,
             self._workload_constraints(["CREATE", "UPDATE"]),
@@ -216,7 +213,7 @@ class _Policies:
             {
                 **self._namespace_variables(),
                 **_template_variables(),
-                "oldAnnotations": _old_annotations(),
+                **_old_template(settings),
                 "claimed": cel.claimed("variables.annotations"),
                 "own": cel.user_info(),
                 "controlled": (
@@ -376,12 +373,17 @@ def _template_variables() -> dict[str, str]:
     }
 
 
-def _old_annotations() -> str:
-    old = _template("oldObject")
-    return (
-        f'request.operation == "UPDATE" && has({old}.metadata) && '
-        f"has({old}.metadata.annotations)\n? {old}.metadata.annotations : {{}}"
-    )
+def _old_template(settings: Settings) -> dict[str, str]:
+    """The template before an UPDATE. It counts where it was for us."""
+    old = "variables.oldTemplate"
+    return {
+        "oldTemplate": f'request.operation == "UPDATE" ? {_template("oldObject")} : variables.template',
+        "known": f'request.operation == "UPDATE" && ({cel.for_us(old + ".spec", settings)})',
+        "oldAnnotations": (
+            f"variables.known && has({old}.metadata) && "
+            f"has({old}.metadata.annotations)\n? {old}.metadata.annotations : {{}}"
+        ),
+    }
 
 
 def _or_empty(key: str) -> str:

@@ -234,7 +234,8 @@ def _pod_updated(request: Request) -> Decision:
 
 def _workload_created(request: Request, template: Object, around: Surroundings) -> Decision:
     settings = around.settings
-    if request.resource == "replicasets" and _is_system_user(request, settings):
+    made = request.operation == "CREATE" and _is_system_user(request, settings)
+    if made and request.resource == "replicasets":
         # The Deployment controller would see another template than its own, and create one again.
         return _UNCHANGED
     annotations = _texts(template, "annotations")
@@ -260,8 +261,10 @@ def _with_user(request: Request, info: str) -> Decision:
 
 def _workload_updated(request: Request, template: Object, around: Surroundings) -> Decision:
     """A user that is left out, as by a replace with the original file, is written again (K208); another claim
-    than before is checked like a new one."""
+    than before is checked like a new one. A template that was another scheduler's says nothing."""
     old = _at(request.old or {}, TEMPLATES[request.resource])
+    if not _is_for_us(old, around.settings):
+        return _workload_created(request, template, around)
     claimed = _texts(template, "annotations").get(keys.USER_INFO)
     before = _texts(old, "annotations").get(keys.USER_INFO)
     if claimed == before:

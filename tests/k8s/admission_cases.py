@@ -42,6 +42,10 @@ UNSUPPORTED: dict[str, dict[str, Any]] = {
     "workload_references": {"workloadRef": {"name": "w", "podGroup": "g"}},
 }
 
+#: what makes a pod another scheduler's before an update
+ANOTHERS: dict[str, dict[str, Any]] = {"volcano": {"schedulerName": "volcano"}, **UNSUPPORTED}
+NAMED_ALICE = {"annotations": {USER_INFO: ALICE}}
+
 #: nothing is changed
 SAME: Mapping[str, Any] = {}
 
@@ -62,8 +66,9 @@ class Case:
     spec: Mapping[str, Any] = field(default_factory=dict)
     resource: str = "pods"
     operation: str = "CREATE"
-    #: annotations before an UPDATE
+    #: annotations before an UPDATE, and what of the spec was otherwise
     before: Mapping[str, str] | None = None
+    spec_before: Mapping[str, Any] = field(default_factory=dict)
     user: str = "alice"
     groups: tuple[str, ...] = ("dev", "system:authenticated")
     namespace: str = "team"
@@ -96,7 +101,11 @@ class Case:
         return {**head, "metadata": {"name": "one"}, **inner}
 
     def old(self) -> dict[str, Any] | None:
-        return None if self.before is None else self.object(self.before)
+        if self.before is None:
+            return None
+        old = self.object(self.before)
+        pod_of(old, self.resource)["spec"].update(self.spec_before)
+        return old
 
     def request(self) -> Request:
         return Request(
@@ -436,6 +445,14 @@ _DEPLOYMENTS = [
     ),
     _update("k163_update_with_another_claim", ALICE, BOB, denied="user alice"),
     _update("k163_update_with_a_good_claim", None, BOB, user=CONTROLLER),
+    *(
+        _update(f"k208_{kept}_of_{name}_vouches_for_nobody", BOB, new, spec_before=spec, **more)
+        for name, spec in ANOTHERS.items()
+        for kept, new, more in (
+            ("a_claim_that_is_kept", BOB, {"denied": "user alice"}),
+            ("one_that_is_left_out", None, {"labels": {APP_ID: "a"}, "changed": NAMED_ALICE}),
+        )
+    ),
 ]
 WORKLOADS = [
     replace(case, resource=resource, name=f"{case.name}_{resource}")
