@@ -73,12 +73,11 @@ class Connections:
         """Close the connections beyond the bounds; returns their number. May run in any thread, one at
         a time."""
         found = self._look()
-        if len(found) <= min(self.most_of_client, self._kept):
-            self._known = found
-            return 0
-        calling = {_parsed(peer) for peer in busy}
         # in the order in which they were first seen
         self._known = {peer: found[peer] for peer in self._known if peer in found} | found
+        if len(found) <= min(self.most_of_client, self._kept):
+            return 0
+        calling = {_parsed(peer) for peer in busy}
         idle = [peer for peer in self._known if peer not in calling]
         surplus = self._surplus(idle, [peer for peer in self._known if peer in calling])
         closed = sum(_shut(self._known[peer], peer) for peer in surplus)

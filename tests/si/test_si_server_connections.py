@@ -150,7 +150,8 @@ async def test_q16_a_resource_manager_registers_while_idle_connections_fill_the_
     async with house(limits=limits) as place:
         target = ("127.0.0.1", place.server.port)
         pairs = [await asyncio.open_connection(*target) for _ in range(20)]
-        await until(lambda: place.server.connections.closed >= 4, "the surplus")
+        ends = [asyncio.ensure_future(reader.read()) for reader, _ in pairs]
+        await until(lambda: sum(each.done() for each in ends) >= 16, "the surplus")
         rm = await place.rm().begin()
         closed = place.server.connections.closed
         more = [await asyncio.open_connection(*target) for _ in range(5)]
@@ -158,3 +159,4 @@ async def test_q16_a_resource_manager_registers_while_idle_connections_fill_the_
         await rm.has_node()  # a connection with streams is none of the surplus
         for _, writer in (*pairs, *more):
             writer.close()
+        await asyncio.gather(*ends, return_exceptions=True)
