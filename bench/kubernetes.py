@@ -20,7 +20,15 @@ from bench import Figure
 from bench._kubernetes import moments
 from bench._kubernetes.deciding import Deciding
 from bench._kubernetes.plane import Pods
-from bench._kubernetes.runs import Bound, bound_by_stock, bound_by_us, bound_raw, percentile
+from bench._kubernetes.runs import (
+    Bound,
+    bound_by_stock,
+    bound_by_us,
+    bound_raw,
+    new_plane,
+    percentile,
+)
+from bench._kubernetes.shapes import APART, SHAPES, add_nodes, rates, spread
 from quadriga.cli.memory import look_less_often
 
 __all__ = ["PARTS", "Sizes", "main"]
@@ -30,9 +38,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of the binds: nodes and pods. ``restart_nodes``, ``restart_pods``: of the restart. ``seconds``: of
-    steady rates and of rest."""
+    """Of the binds: nodes and pods. ``shape_nodes``: of the shapes. ``restart_nodes``, ``restart_pods``:
+    of the restart. ``seconds``: of steady rates and of rest."""
 
+    shape_nodes: int = 500
     nodes: int = 200
     pods: int = 2_000
     gang: int = 100
@@ -42,7 +51,24 @@ class Sizes:
     seconds: float = 5.0
 
 
-FULL = Sizes(1_000, 10_000, 500, 5_000, 50_000, 25_000, 15.0)
+FULL = Sizes(5_000, 1_000, 10_000, 500, 5_000, 50_000, 25_000, 15.0)
+
+
+def shapes(sizes: Sizes) -> list[Figure]:
+    """What the Kubernetes project measures of its own scheduler (scheduler_perf), for both schedulers."""
+    figures = []
+    with new_plane() as plane:
+        add_nodes(plane, sizes.shape_nodes)
+        for turn, shape in enumerate(SHAPES):
+            found = rates(plane, shape, sizes.shape_nodes, turn)
+            figures += [
+                Figure(f"{shape.name}: kube-scheduler, pods a second", found.stock, "/s"),
+                Figure(f"{shape.name}: ours, pods a second", found.ours, "/s"),
+                Figure(
+                    f"{shape.name}: ours to kube-scheduler's rate", found.ours / found.stock, "x"
+                ),
+            ]
+    return figures
 
 
 def binds(sizes: Sizes) -> list[Figure]:
@@ -109,10 +135,10 @@ def deciding(sizes: Sizes) -> list[Figure]:
     look_less_often(serving=True)
     for name, spec, share in (
         ("equal pods", {}, 1.0),
-        ("spread over 10 zones", _SPREAD, 1.0),
-        ("no two on a node", _APART, 0.5),
+        ("spread over 10 zones", spread(1), 1.0),
+        ("no two on a node", APART, 0.5),
     ):
-        count = min(sizes.pods, int(sizes.nodes * share)) if spec == _APART else sizes.pods
+        count = min(sizes.pods, int(sizes.nodes * share)) if spec is APART else sizes.pods
         found = Deciding(sizes.nodes)
         try:
             bound = found.place(Pods(count, spec=spec))
@@ -129,34 +155,12 @@ def deciding(sizes: Sizes) -> list[Figure]:
     return figures
 
 
-_LABELS = {"matchLabels": {"role": "worker"}}
-_SPREAD = {
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 1,
-            "topologyKey": "topology.kubernetes.io/zone",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": _LABELS,
-        }
-    ]
-}
-_APART = {
-    "affinity": {
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {"topologyKey": "kubernetes.io/hostname", "labelSelector": _LABELS}
-            ]
-        }
-    }
-}
-
-
 def constraints(sizes: Sizes) -> list[Figure]:
     """K194: pods with constraints, beside the stock scheduler."""
     figures = []
     for name, spec, count in (
-        ("spread over 10 zones", _SPREAD, sizes.pods // 2),
-        ("no two on a node", _APART, min(sizes.pods // 2, sizes.nodes // 2)),
+        ("spread over 10 zones", spread(1), sizes.pods // 2),
+        ("no two on a node", APART, min(sizes.pods // 2, sizes.nodes // 2)),
     ):
         pods = Pods(count, spec=spec)
         ours = bound_by_us(sizes.nodes, pods)
@@ -230,7 +234,7 @@ def saturated(sizes: Sizes) -> list[Figure]:
 PARTS: dict[str, Callable[[Sizes], list[Figure]]] = {
     each.__name__: each
     for each in (
-        binds, costs, deciding, constraints, latency, gang, restart, watch, saturated,
+        shapes, binds, costs, deciding, constraints, latency, gang, restart, watch, saturated,
     )
 }  # fmt: skip
 

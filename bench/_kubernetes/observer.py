@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -63,6 +64,8 @@ class Observer:
         self._version = 0
         self.failure: BaseException | None = None
         self.pods: dict[str, Seen] = {}
+        #: how many were ever bound, by what stands in their names before the number
+        self.bound: Counter[str] = Counter()
         self.events = 0
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
         self._connect()
@@ -152,5 +155,6 @@ class Observer:
             seen = self.pods[pod.metadata.uid] = Seen(pod.metadata.name, now)
         if pod.spec.node_name and not seen.node:
             seen.node, seen.bound = pod.spec.node_name, now
+            self.bound[seen.name.rpartition("-")[0]] += 1
         if event.type == "DELETED":
             seen.gone = now

@@ -48,6 +48,8 @@ class Pods:
     first: int = 0
     scheduler: str = OURS
     cpu: str = "1"
+    memory: str = "1Gi"
+    role: str = "worker"
     spec: Object = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
@@ -95,8 +97,10 @@ class Plane:
 
     # -- objects
 
-    def add_nodes(self, count: int, *, cpu: str = "64", zones: int = 10) -> None:
-        template = self._template(f"/registry/minions/{_NODE}", _node(cpu))
+    def add_nodes(
+        self, count: int, *, cpu: str = "64", memory: str = "256Gi", zones: int = 10
+    ) -> None:
+        template = self._template(f"/registry/minions/{_NODE}", _node(cpu, memory))
         own = template.uid
         self.etcd.put(
             template.copy([(_NODE, node_name(at)), (_ZONE, zone(at % zones)), (own, uid(at))])
@@ -105,6 +109,13 @@ class Plane:
 
     def add_pods(self, pods: Pods) -> None:
         self.etcd.put(self.stored_pods(pods))
+
+    def remove_pods(self) -> None:
+        """All of the namespace, with no scheduler there to see it."""
+        self.etcd.delete(f"/registry/pods/{NAMESPACE}/")
+        self.observer.until(
+            lambda pods: all(each.gone for each in pods.values()), "the pods are gone", 60
+        )
 
     def stored_pods(self, pods: Pods) -> Iterator[tuple[bytes, bytes]]:
         """Key and value of each."""
@@ -153,8 +164,8 @@ def pod_object(pods: Pods, number: int) -> Object:
     return made
 
 
-def _node(cpu: str) -> Object:
-    size = {"cpu": cpu, "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+def _node(cpu: str, memory: str = "256Gi") -> Object:
+    size = {"cpu": cpu, "memory": memory, "ephemeral-storage": "1Ti", "pods": "110"}
     labels = {
         "kubernetes.io/hostname": _NODE,
         "kubernetes.io/os": "linux",
@@ -179,13 +190,13 @@ def _pod(pods: Pods) -> Object:
         "name": "executor",
         "image": "registry.example.org/bench/executor:1.0",
         "command": ["/opt/executor/bin/start", "--driver", "driver.bench.svc:7078"],
-        "resources": {"requests": {"cpu": pods.cpu, "memory": "1Gi"}},
+        "resources": {"requests": {"cpu": pods.cpu, "memory": pods.memory}},
         "env": [
             {"name": "APPLICATION", "value": _APPLICATION},
-            {"name": "ROLE", "value": "worker"},
+            {"name": "ROLE", "value": pods.role},
         ],
     }
-    labels = {"yunikorn.apache.org/app-id": _APPLICATION, "queue": "root.bench", "role": "worker"}
+    labels = {"yunikorn.apache.org/app-id": _APPLICATION, "queue": "root.bench", "role": pods.role}
     made: Object = {
         "apiVersion": "v1",
         "kind": "Pod",

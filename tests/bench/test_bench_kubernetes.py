@@ -9,6 +9,7 @@ from bench import kubernetes
 from bench._kubernetes.deciding import Deciding
 from bench._kubernetes.plane import OURS, Pods, node_object, pod_object
 from bench._kubernetes.runs import percentile
+from bench._kubernetes.shapes import APART
 from bench._kubernetes.stored import Template, application, node_name, pod_name, uid
 from quadriga.k8s.conversion.identity import application_id, is_ours
 from quadriga.k8s.conversion.settings import Settings
@@ -73,7 +74,7 @@ def test_all_pods_are_placed_and_each_predicate_is_counted() -> None:
 def test_no_two_of_the_pods_that_keep_apart_share_a_node() -> None:
     deciding = Deciding(20)
     try:
-        assert deciding.place(Pods(30, spec=kubernetes._APART)) == 20
+        assert deciding.place(Pods(30, spec=APART)) == 20
     finally:
         deciding.close()
 

@@ -9,7 +9,8 @@ from control_plane import Missing, programs
 
 from bench._kubernetes import moments
 from bench._kubernetes.plane import Pods
-from bench._kubernetes.runs import bound_by_stock, bound_by_us, bound_raw
+from bench._kubernetes.runs import bound_by_stock, bound_by_us, bound_raw, new_plane
+from bench._kubernetes.shapes import SHAPES, add_nodes, rates
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,20 @@ def test_the_raw_loop_and_both_schedulers_bind_all_pods() -> None:
         assert min(found.busy, found.server) > 0
     # The watch may tell of a bind before its answer does.
     assert 0 < found.answers["POST binding 201"] <= 40
+
+
+def test_both_schedulers_bind_the_pods_of_each_shape_one_after_the_other() -> None:
+    nodes = 50
+    with new_plane() as plane:
+        add_nodes(plane, nodes)
+        for turn, shape in enumerate(SHAPES):
+            found = rates(plane, shape, nodes, turn)
+            assert min(found.stock, found.ours) > 0
+            ours, stock = (plane.observer.bound[f"c{2 * turn + at}"] for at in (1, 0))
+            assert ours == stock > 0
+        # Nothing that fits on no node is bound.
+        unschedulable = next(turn for turn, each in enumerate(SHAPES) if not each.fits_before)
+        assert not plane.observer.bound[f"b{2 * unschedulable + 1}"]
 
 
 def test_k196_a_gang_is_bound_whole() -> None:

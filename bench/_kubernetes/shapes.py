@@ -1,0 +1,176 @@
+"""The shapes of the Kubernetes project's own scheduler benchmark, scheduler_perf, each for the stock scheduler
+and for ours, one after the other on one API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench._kubernetes.plane import OURS, STOCK, Plane, Pods
+from bench._kubernetes.runs import PATIENCE, shim
+
+__all__ = ["APART", "SHAPES", "Rates", "Shape", "add_nodes", "rates", "spread"]
+
+#: The numbers of pods below are for so many; with fewer nodes they are in proportion.
+_NODES = 5_000
+_CPU, _MEMORY = "100m", "500Mi"
+_LABELS = {"matchLabels": {"role": "worker"}}
+
+#: in a pod's spec: no two workers on a node
+APART = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": _LABELS}
+            ]
+        }
+    }
+}
+
+
+def spread(skew: int) -> dict[str, Any]:
+    """In a pod's spec: workers evenly over the zones."""
+    constraint = {
+        "maxSkew": skew,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": _LABELS,
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``before``: pods that are there before the counted ones come, bound unless they fit on no node."""
+
+    name: str
+    before: int
+    counted: int
+    #: pods a second that scheduler_perf asks of a scheduler
+    threshold: float
+    spec: dict[str, Any] = field(default_factory=dict)
+    #: The pods before have the same spec, and are counted by its selectors.
+    alike: bool = False
+    cpu_before: str = _CPU
+    #: pods of a gang; the stock scheduler of this version has no gangs and gets single pods
+    gang: int = 0
+
+    @property
+    def fits_before(self) -> bool:
+        return self.cpu_before == _CPU
+
+    def pods(self, nodes: int, turn: int, scheduler: str) -> tuple[Pods, Pods]:
+        """Before, and counted. In each turn they have other names and UIDs."""
+        before, counted = self.before * nodes // _NODES, self.counted * nodes // _NODES
+        gangs = counted // self.gang if self.gang else 1
+        first = turn * 100_000
+        return (
+            Pods(
+                before,
+                prefix=f"b{turn}",
+                first=first,
+                scheduler=scheduler,
+                cpu=self.cpu_before,
+                memory=_MEMORY,
+                role="worker" if self.alike else "before",
+                spec=self.spec if self.alike else {},
+            ),
+            Pods(
+                gangs * self.gang or counted,
+                gangs,
+                prefix=f"c{turn}",
+                first=first + before,
+                scheduler=scheduler,
+                cpu=_CPU,
+                memory=_MEMORY,
+                spec=self.spec,
+                annotations=_gang(self.gang) if self.gang and scheduler == OURS else {},
+            ),
+        )
+
+
+def _gang(members: int) -> dict[str, str]:
+    group = {
+        "name": "workers",
+        "minMember": members,
+        "minResource": {"cpu": _CPU, "memory": _MEMORY},
+    }
+    return {
+        "yunikorn.apache.org/task-group-name": "workers",
+        "yunikorn.apache.org/task-groups": json.dumps([group]),
+    }
+
+
+SHAPES = (
+    Shape("SchedulingBasic", 1_000, 10_000, 680),
+    Shape("TopologySpreading", 5_000, 5_000, 460, spread(5)),
+    Shape("SchedulingPodAntiAffinity", 1_000, 2_000, 60, APART, alike=True),
+    Shape("Unschedulable", 20_000, 10_000, 600, cpu_before="9"),
+    Shape("gangs of 3", 0, 3_000, 375, gang=3),
+)
+
+
+def add_nodes(plane: Plane, count: int) -> None:
+    """As scheduler_perf has them."""
+    plane.add_nodes(count, cpu="4", memory="32Gi", zones=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Pods a second, from the creation of the first counted pod until the last one is bound."""
+
+    stock: float
+    ours: float
+
+
+def rates(plane: Plane, shape: Shape, nodes: int, turn: int) -> Rates:
+    """Both schedulers, one after the other. ``turn``: the number of shapes measured on this plane before."""
+    stock = _rate(plane, shape, shape.pods(nodes, 2 * turn, STOCK), _stock)
+    ours = _rate(plane, shape, shape.pods(nodes, 2 * turn + 1, OURS), shim)
+    return Rates(stock, ours)
+
+
+def _rate(
+    plane: Plane,
+    shape: Shape,
+    pods: tuple[Pods, Pods],
+    scheduler: Callable[[Plane], AbstractContextManager[Any]],
+) -> float:
+    before, counted = pods
+    for each in pods:
+        plane.prepare(each)
+    with scheduler(plane):
+        plane.etcd.put(plane.stored_pods(before), together=1)
+        if shape.fits_before:
+            _until_bound(plane, before)
+        plane.etcd.put(plane.stored_pods(counted), together=1)
+        _until_bound(plane, counted)
+    names = f"{counted.prefix}-"
+    mine = [pod for pod in plane.observer.pods.values() if pod.bound and pod.name.startswith(names)]
+    plane.remove_pods()
+    return len(mine) / (max(pod.bound for pod in mine) - min(pod.added for pod in mine))
+
+
+def _until_bound(plane: Plane, pods: Pods) -> None:
+    """Raises TimeoutError if hardly any is bound for a long time."""
+    bound, wanted = plane.observer.bound, 0
+
+    def reached(_: object) -> bool:
+        return bound[pods.prefix] >= wanted
+
+    while wanted < pods.count:
+        wanted = min(wanted + 100, pods.count)
+        plane.observer.until(reached, f"{wanted} of {pods.count} pods are bound", PATIENCE)
+
+
+@contextmanager
+def _stock(plane: Plane) -> Iterator[None]:
+    """The stock scheduler of the same build; its client limits do not hold it back."""
+    plane.control.start_scheduler("--kube-api-qps=10000", "--kube-api-burst=10000")
+    try:
+        yield
+    finally:
+        plane.control.process("kube-scheduler").kill()
