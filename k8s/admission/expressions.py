@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER
+from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER, READABLE
 from quadriga.k8s.conversion import identity, keys
+from quadriga.k8s.conversion.bounds import USER_INFO
 from quadriga.k8s.conversion.settings import Settings
 
 __all__ = [
@@ -31,15 +32,10 @@ __all__ = [
 _MAX_LABEL: Final = 63
 _USER: Final = "request.userInfo.username"
 
-_TEXT: Final = r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
-_LIST: Final = rf"\[\s*({_TEXT}(\s*,\s*{_TEXT})*)?\s*\]"
-_MEMBER: Final = rf'\s*((?i:"user")\s*:\s*{_TEXT}|(?i:"groups")\s*:\s*({_LIST}|null))\s*'
 #: what JSON escapes in a name, a backslash first; the webhook writes it in the same way
 _ESCAPES: Final = tuple(
-    (each, json.dumps(each)[1:-1]) for each in ("\\", '"', "\t", "\n", "\r", "\b", "\f")
+    (each, json.dumps(each)[1:-1]) for each in ("\\", '"', *map(chr, range(0x20)))
 )
-#: CEL cannot read JSON: this is an object with a user and groups, and nothing else
-USER_INFO_PATTERN: Final = rf"^\s*\{{({_MEMBER}(,{_MEMBER})*|\s*)\}}\s*$"
 
 
 def quoted(text: str) -> str:
@@ -113,16 +109,11 @@ def has_application_id(labels: str, annotations: str) -> str:
 def user_info() -> str:
     """The annotation that names the user of the request."""
 
-    def text(value: str) -> str:
-        escaped = value + "".join(
-            f".replace({quoted(found)}, {quoted(written)})" for found, written in _ESCAPES
-        )
-        return f'"\\"" + {escaped} + "\\""'
-
-    groups = f'request.userInfo.groups.map(g, {text("g")}).join(",")'
+    escapes = "".join(f".replace({quoted(each)}, {quoted(written)})" for each, written in _ESCAPES)
     return (
-        f'"{{\\"user\\":" + {text(_USER)} + ",\\"groups\\":[" +\n'
-        f'(has(request.userInfo.groups) ? {groups} : "") + "]}}"'
+        f'"{{\\"user\\":" + [[{_USER}], has(request.userInfo.groups) ? request.userInfo.groups : []]\n'
+        f'.map(names, names.map(name, "\\"" + name{escapes} + "\\"").join(","))'
+        '.join(",\\"groups\\":[") + "]}"'
     )
 
 
@@ -132,8 +123,8 @@ def claimed(annotations: str) -> str:
     return f'{key} in {annotations} ? {annotations}[{key}] : ""'
 
 
-def readable_user_info(text: str) -> str:
-    return f"{text}.matches({quoted(USER_INFO_PATTERN)})"
+def readable_user_info(text: str, settings: Settings) -> str:
+    return f"size({text}) <= {settings.bounds[USER_INFO]} && {text}.matches({quoted(READABLE)})"
 
 
 def is_system_user(settings: Settings) -> str:
