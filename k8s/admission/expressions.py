@@ -13,6 +13,7 @@ from typing import Final
 from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER, READABLE
 from quadriga.k8s.conversion import identity, keys
 from quadriga.k8s.conversion.bounds import USER_INFO
+from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 
 __all__ = [
@@ -72,7 +73,19 @@ def for_us(spec: str, settings: Settings) -> str:
     return (
         f"has({spec}.schedulerName) && {spec}.schedulerName in {ours} ||\n"
         f"(!has({spec}.schedulerName) || {spec}.schedulerName in {default}) && !has({spec}.workloadRef) &&\n"
-        f"!(has({spec}.resourceClaims) && size({spec}.resourceClaims) > 0)"
+        f"!(has({spec}.resourceClaims) && size({spec}.resourceClaims) > 0) &&\n"
+        f"!({_asks_for_devices(spec)})"
+    )
+
+
+def _asks_for_devices(spec: str) -> str:
+    devices = " || ".join(
+        f"has(c.resources.{part}) && c.resources.{part}.exists(r, r.startsWith({quoted(DEVICE_CLASS)}))"
+        for part in ("requests", "limits")
+    )
+    return " ||\n".join(
+        f"has({spec}.{kind}) && {spec}.{kind}.exists(c, has(c.resources) && ({devices}))"
+        for kind in ("containers", "initContainers")
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from quadriga.k8s.conversion import identity, keys, patterns
 from quadriga.k8s.conversion.bounds import USER_INFO
+from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Namespace, PriorityClass
 
@@ -182,7 +183,18 @@ def _is_for_us(pod: Object, settings: Settings) -> bool:
     if name in settings.scheduler_names:
         return True
     unsupported = spec.get("resourceClaims") or spec.get("workloadRef") is not None
-    return name == DEFAULT_SCHEDULER and not unsupported
+    return name == DEFAULT_SCHEDULER and not unsupported and not _asks_for_devices(spec)
+
+
+def _asks_for_devices(spec: Object) -> bool:
+    """Whether a container asks for devices of a DeviceClass, by the class's name."""
+    return any(
+        resource.startswith(DEVICE_CLASS)
+        for kind in ("containers", "initContainers")
+        for container in spec.get(kind) or ()
+        for part in ("requests", "limits")
+        for resource in _at(container, ("resources", part))
+    )
 
 
 # -- pods (K159, K161, K164) -----------------------------------------------------------------------

@@ -45,10 +45,17 @@ KINDS = {
 }
 
 CLAIMS = [{"name": "gpu", "resourceClaimName": "one"}]
+DEVICES = {"cpu": "1", "deviceclass.resource.kubernetes.io/gpu.example.com": "1"}
 #: what only the default scheduler serves
 UNSUPPORTED: dict[str, dict[str, Any]] = {
     "claims": {"resourceClaims": CLAIMS},
     "workload_references": {"workloadRef": {"name": "w", "podGroup": "g"}},
+    "device_classes": {
+        "containers": [{"name": "x"}, {"name": "y", "resources": {"requests": DEVICES}}]
+    },
+    "device_classes_of_init_containers": {
+        "initContainers": [{"name": "x", "resources": {"limits": DEVICES}}]
+    },
 }
 
 #: what makes a pod another scheduler's before an update
