@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER
+from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER, READABLE
 from quadriga.k8s.conversion import identity, keys
+from quadriga.k8s.conversion.bounds import USER_INFO
+from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 
 __all__ = [
@@ -31,15 +33,10 @@ __all__ = [
 _MAX_LABEL: Final = 63
 _USER: Final = "request.userInfo.username"
 
-_TEXT: Final = r'"([^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
-_LIST: Final = rf"\[\s*({_TEXT}(\s*,\s*{_TEXT})*)?\s*\]"
-_MEMBER: Final = rf'\s*((?i:"user")\s*:\s*{_TEXT}|(?i:"groups")\s*:\s*({_LIST}|null))\s*'
 #: what JSON escapes in a name, a backslash first; the webhook writes it in the same way
 _ESCAPES: Final = tuple(
-    (each, json.dumps(each)[1:-1]) for each in ("\\", '"', "\t", "\n", "\r", "\b", "\f")
+    (each, json.dumps(each)[1:-1]) for each in ("\\", '"', *map(chr, range(0x20)))
 )
-#: CEL cannot read JSON: this is an object with a user and groups, and nothing else
-USER_INFO_PATTERN: Final = rf"^\s*\{{({_MEMBER}(,{_MEMBER})*|\s*)\}}\s*$"
 
 
 def quoted(text: str) -> str:
@@ -76,7 +73,19 @@ def for_us(spec: str, settings: Settings) -> str:
     return (
         f"has({spec}.schedulerName) && {spec}.schedulerName in {ours} ||\n"
         f"(!has({spec}.schedulerName) || {spec}.schedulerName in {default}) && !has({spec}.workloadRef) &&\n"
-        f"!(has({spec}.resourceClaims) && size({spec}.resourceClaims) > 0)"
+        f"!(has({spec}.resourceClaims) && size({spec}.resourceClaims) > 0) &&\n"
+        f"!({_asks_for_devices(spec)})"
+    )
+
+
+def _asks_for_devices(spec: str) -> str:
+    devices = " || ".join(
+        f"has(c.resources.{part}) && c.resources.{part}.exists(r, r.startsWith({quoted(DEVICE_CLASS)}))"
+        for part in ("requests", "limits")
+    )
+    return " ||\n".join(
+        f"has({spec}.{kind}) && {spec}.{kind}.exists(c, has(c.resources) && ({devices}))"
+        for kind in ("containers", "initContainers")
     )
 
 
@@ -113,16 +122,11 @@ def has_application_id(labels: str, annotations: str) -> str:
 def user_info() -> str:
     """The annotation that names the user of the request."""
 
-    def text(value: str) -> str:
-        escaped = value + "".join(
-            f".replace({quoted(found)}, {quoted(written)})" for found, written in _ESCAPES
-        )
-        return f'"\\"" + {escaped} + "\\""'
-
-    groups = f'request.userInfo.groups.map(g, {text("g")}).join(",")'
+    escapes = "".join(f".replace({quoted(each)}, {quoted(written)})" for each, written in _ESCAPES)
     return (
-        f'"{{\\"user\\":" + {text(_USER)} + ",\\"groups\\":[" +\n'
-        f'(has(request.userInfo.groups) ? {groups} : "") + "]}}"'
+        f'"{{\\"user\\":" + [[{_USER}], has(request.userInfo.groups) ? request.userInfo.groups : []]\n'
+        f'.map(names, names.map(name, "\\"" + name{escapes} + "\\"").join(","))'
+        '.join(",\\"groups\\":[") + "]}"'
     )
 
 
@@ -132,8 +136,8 @@ def claimed(annotations: str) -> str:
     return f'{key} in {annotations} ? {annotations}[{key}] : ""'
 
 
-def readable_user_info(text: str) -> str:
-    return f"{text}.matches({quoted(USER_INFO_PATTERN)})"
+def readable_user_info(text: str, settings: Settings) -> str:
+    return f"size({text}) <= {settings.bounds[USER_INFO]} && {text}.matches({quoted(READABLE)})"
 
 
 def is_system_user(settings: Settings) -> str:

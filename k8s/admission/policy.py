@@ -1,12 +1,7 @@
 """Admission as policies in CEL: the API server decides by itself, without a process or a certificate (K167).
 
-They decide what `rules` decides, with these differences, which all lie in what CEL can see:
-
-- The annotation about preemption is not added. CEL sees no PriorityClass; without the annotation the
-  scheduler looks at the class itself.
-- A user may write the annotation of the user with exactly what would have been written. The check runs
-  after the change, so it cannot tell them apart.
-- A claimed user is read by a regular expression: user and groups, and no other field.
+They decide what `rules` decides, but that they do not add the annotation about preemption: CEL sees no
+PriorityClass, and without the annotation the scheduler looks at the class itself.
 
 Changes are JSON patches only, one for each policy: it is applied whole or not at all, and does not touch a
 list in which names are repeated.
@@ -20,7 +15,7 @@ from typing import Any, Final
 import yaml
 
 from quadriga.k8s.admission import expressions as cel
-from quadriga.k8s.admission.rules import WORKLOADS
+from quadriga.k8s.admission.rules import WORKLOADS, unreadable
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion.settings import Settings
 
@@ -198,6 +193,7 @@ class _Policies:
                         f": !({key} in variables.annotations))"
                     ),
                     "message": f"the annotation {keys.USER_INFO} of a pod cannot be changed",
+                    "reason": "Forbidden",
                 },
             ],
         )
@@ -246,8 +242,9 @@ class _Policies:
                 "reason": "Forbidden",
             },
             {
-                "expression": f"{start} ||\n{cel.readable_user_info('variables.claimed')}",
-                "message": f"the annotation {keys.USER_INFO} is not JSON with a user and groups",
+                "expression": f"{start} ||\n{cel.readable_user_info('variables.claimed', self._settings)}",
+                "message": unreadable(self._settings),
+                "reason": "Forbidden",
             },
         ]
 

@@ -125,8 +125,10 @@ def sharing(pod: Pod, application: ApplicationMetadata) -> Problem | None:
     found = []
     namespace = pod.metadata.namespace or "default"
     if namespace != application.namespace:
+        gang = keys.TASK_GROUP_NAME in pod.metadata.annotations
+        alone = ", and its gang gets no placeholders of its own" if gang else ""
         found.append(
-            f"it was created in namespace {application.namespace!r}, the pod in {namespace!r}; "
+            f"it was created in namespace {application.namespace!r}, the pod in {namespace!r}{alone}; "
             "service.applicationIdsPerNamespace keeps the application IDs of namespaces apart"
         )
     user = identity.user_of(pod).user

@@ -13,12 +13,23 @@ from quadriga.k8s.conversion.problems import Problem
 from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, amount
 from quadriga.k8s.objects import Container, ContainerStatus, Node, Pod, Quantities
 
-__all__ = ["PODS", "Amounts", "converted", "may_differ", "of_node", "of_pod", "problem_of"]
+__all__ = [
+    "DEVICE_CLASS",
+    "PODS",
+    "Amounts",
+    "converted",
+    "may_differ",
+    "of_node",
+    "of_pod",
+    "problem_of",
+]
 
 Amounts = dict[str, int]
 
 #: a pod needs one of them, a node says how many it takes
 PODS: Final = "pods"
+#: what a pod asks for has the name of a DeviceClass after it: DRA serves it, no node offers it
+DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 
 _SIDECAR: Final = "Always"
 #: the resources that a pod as a whole can ask for (K84)

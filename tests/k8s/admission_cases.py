@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import itertools
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quadriga.k8s.admission.rules import TEMPLATES, Request, Surroundings, user_info
+from quadriga.k8s.conversion.bounds import BOUNDS
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Metadata, Namespace, PriorityClass
 
@@ -21,6 +24,12 @@ GENERATE = "yunikorn.apache.org/namespace.generateAppId"
 
 ALICE = '{"user":"alice","groups":["dev","system:authenticated"]}'
 BOB = '{"user":"bob"}'
+#: a user and groups with all of them, as JSON writes them
+CONTROL_CHARACTERS = (
+    r'{"user":"\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\b\t\n\u000b\f\r\u000e\u000f",'
+    r'"groups":["\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c\u001d\u001e\u001f",'
+    '"\x7f"]}'
+)
 CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 
 #: group and kind of each resource
@@ -36,10 +45,17 @@ KINDS = {
 }
 
 CLAIMS = [{"name": "gpu", "resourceClaimName": "one"}]
+DEVICES = {"cpu": "1", "deviceclass.resource.kubernetes.io/gpu.example.com": "1"}
 #: what only the default scheduler serves
 UNSUPPORTED: dict[str, dict[str, Any]] = {
     "claims": {"resourceClaims": CLAIMS},
     "workload_references": {"workloadRef": {"name": "w", "podGroup": "g"}},
+    "device_classes": {
+        "containers": [{"name": "x"}, {"name": "y", "resources": {"requests": DEVICES}}]
+    },
+    "device_classes_of_init_containers": {
+        "initContainers": [{"name": "x", "resources": {"limits": DEVICES}}]
+    },
 }
 
 #: what makes a pod another scheduler's before an update
@@ -77,8 +93,6 @@ class Case:
     priority_class: Mapping[str, str] | None = None
     changed: Mapping[str, Any] = field(default_factory=dict)
     denied: str = ""
-    #: what the policy makes of it, where it differs from the rules
-    by_policy: Mapping[str, Any] | None = None
 
     def object(self, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
         metadata: dict[str, Any] = {}
@@ -322,6 +336,25 @@ PODS = [
     _claim(
         "k208_allowed_but_a_bare_newline", '{"user":"a\nb"}', user=CONTROLLER, denied=UNREADABLE
     ),
+    _claim(
+        "k208_allowed_but_a_further_field",
+        '{"user":"bob","uid":"1"}',
+        user=CONTROLLER,
+        denied=UNREADABLE,
+    ),
+    _claim(
+        "k208_allowed_but_too_long",
+        json.dumps({"user": "b" * 16_384}),
+        user=CONTROLLER,
+        denied="of at most 16384 characters",
+    ),
+    _claim(
+        "k208_the_bound_of_a_claim_is_that_of_the_shim",
+        BOB,
+        user=CONTROLLER,
+        settings={"bounds": {**BOUNDS, "podUser": 13}},
+        denied="of at most 13 characters",
+    ),
     _claim("k162_allowed_but_empty", "", user=CONTROLLER, denied=UNREADABLE),
     _claim("k162_allowed_but_no_object", "[1]", user=CONTROLLER, denied=UNREADABLE),
     _claim(
@@ -366,12 +399,12 @@ PODS = [
         ),
     ),
     Case(
-        "k208_white_space_in_names",
-        user="a\tb\nc\r",
-        groups=("g\f", "h\b"),
+        "k208_control_characters_in_names",
+        user="".join(map(chr, range(0x10))),
+        groups=("".join(map(chr, range(0x10, 0x20))), "\x7f"),
         changed=_made(
             annotations={
-                USER_INFO: r'{"user":"a\tb\nc\r","groups":["g\f","h\b"]}',
+                USER_INFO: CONTROL_CHARACTERS,
                 PREEMPTION: "true",
             }
         ),
@@ -381,7 +414,7 @@ PODS = [
         groups=(),
         changed=_made(annotations={USER_INFO: '{"user":"alice","groups":[]}', PREEMPTION: "true"}),
     ),
-    _claim("k162_the_truth_is_a_claim_too", ALICE, denied="user alice", by_policy=KEPT),
+    _claim("k208_the_truth_may_be_claimed", ALICE, changed=KEPT),
     # updates
     _update("k164_nothing_changes", BOB, BOB),
     Case(
@@ -445,6 +478,8 @@ _DEPLOYMENTS = [
     ),
     _update("k163_update_with_another_claim", ALICE, BOB, denied="user alice"),
     _update("k163_update_with_a_good_claim", None, BOB, user=CONTROLLER),
+    _update("k208_update_of_a_second_user_with_the_truth", BOB, ALICE),
+    _update("k208_update_of_a_second_user_with_the_first_ones_claim", BOB, BOB, user="carol"),
     *(
         _update(f"k208_{kept}_of_{name}_vouches_for_nobody", BOB, new, spec_before=spec, **more)
         for name, spec in ANOTHERS.items()
@@ -477,3 +512,50 @@ WORKLOADS = [
 ]
 
 CASES = [*PODS, *WORKLOADS]
+
+
+# -- one reading of a claim in both ways (K208) ----------------------------------------------------
+
+#: claims, before and after an UPDATE
+TEXTS = {
+    "none": None,
+    "the_truth": ALICE,
+    "bobs": BOB,
+    "a_wrong_escape": r'{"user":"\q"}',
+    "a_further_field": '{"user":"bob","uid":"7"}',
+    "a_long_one": json.dumps({"user": "bob", "groups": ["g" * 20_000]}),
+}
+USERS = {"alice": "alice", "a_second_user": "carol", "a_controller": CONTROLLER}
+#: labels, and the settings with which they mean something; a row has the next one
+MARKS: list[dict[str, Any]] = [
+    {},
+    {"labels": {APP_ID: "a", QUEUE: "root.x"}},
+    {"labels": {APP_ID: "a"}, "namespace_annotations": UNLABELLED},
+    {"labels": {OLD_USER: "bob"}, "settings": BYPASS},
+    {"labels": {OLD_USER: "bob"}, "scheduler": "yunikorn"},
+    {"spec": {"resourceClaims": CLAIMS}},
+    {"namespace_annotations": UNLABELLED},
+]
+
+
+def _rows() -> Iterator[Case]:
+    """Kinds, operations, claims and users in all combinations."""
+    marks = itertools.cycle(MARKS)
+    befores = {"create": None, "update_of_none": {}, "update_of_bobs": {USER_INFO: BOB}}
+    for parts in itertools.product(
+        ("pods", "replicasets", "jobs", "cronjobs"), befores, TEXTS, USERS
+    ):
+        resource, operation, text, user = parts
+        claim, before = TEXTS[text], befores[operation]
+        yield Case(
+            "_".join(parts),
+            annotations={} if claim is None else {USER_INFO: claim},
+            resource=resource,
+            operation="CREATE" if before is None else "UPDATE",
+            before=before,
+            user=USERS[user],
+            **next(marks),
+        )
+
+
+ROWS = list(_rows())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +11,25 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quadriga.k8s.admission.policy import documents, render
+from quadriga.k8s.admission.rules import READABLE, decide, user_info
+from quadriga.k8s.conversion import patterns
+from quadriga.k8s.conversion.identity import user_of
 from quadriga.k8s.conversion.settings import Settings
-from tests.k8s.admission_cases import CASES, KINDS, PREEMPTION, USER_INFO, Case, difference
+from quadriga.k8s.objects import Metadata, Pod
+from tests.k8s.admission_cases import (
+    CASES,
+    KINDS,
+    PREEMPTION,
+    ROWS,
+    USER_INFO,
+    Case,
+    difference,
+)
+from tests.k8s.test_k8s_admission_rules import applied
 
 cel_policies = pytest.importorskip("tests.k8s.cel_policies", exc_type=ImportError)
 
@@ -36,9 +53,9 @@ def admitted(case: Case) -> Any:
     )
 
 
-def expected(case: Case) -> dict[str, Any]:
+def without_preemption(found: Mapping[str, Any]) -> dict[str, Any]:
     """What the rules make, without the annotation that CEL cannot know."""
-    changed = dict(case.changed if case.by_policy is None else case.by_policy)
+    changed = dict(found)
     if "annotations" in changed:
         annotations: Mapping[str, str] = changed.pop("annotations")
         if rest := {key: value for key, value in annotations.items() if key != PREEMPTION}:
@@ -60,9 +77,42 @@ ASKED = [
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.name)
 def test_k167_the_policies_decide_as_the_rules(case: Case) -> None:
     outcome = admitted(case)
-    assert bool(outcome.denied) == (case.denied != "" and case.by_policy is None)
+    assert bool(outcome.denied) == (case.denied != "")
     if not outcome.denied:
-        assert difference(case.object(), outcome.object, case.resource) == expected(case)
+        changed = difference(case.object(), outcome.object, case.resource)
+        assert changed == without_preemption(case.changed)
+
+
+@pytest.mark.parametrize("case", ROWS, ids=lambda case: case.name)
+def test_k208_both_ways_decide_each_row_alike(case: Case) -> None:
+    found, decision, outcome = case.object(), decide(case.request(), case.around()), admitted(case)
+    assert bool(outcome.denied) == bool(decision.denied), (outcome.denied, decision.denied)
+    by_rules = difference(found, applied(found, decision.patch), case.resource)
+    if not decision.denied:
+        by_policies = difference(found, outcome.object, case.resource)
+        assert by_policies == without_preemption(by_rules)
+
+
+def test_k208_the_rows_have_each_outcome() -> None:
+    """Of each kind: unchanged, changed, and denied for another user, or for a claim that is not readable."""
+    outcomes = set()
+    for case in ROWS:
+        decision = decide(case.request(), case.around())
+        denied = decision.denied
+        outcomes.add(
+            (case.resource, denied.split(" is ")[-1][:11] if denied else bool(decision.patch))
+        )
+    kinds = {case.resource for case in ROWS}
+    assert outcomes >= set(itertools.product(kinds, (True, False, "set from th", "not JSON wi")))
+
+
+def test_k208_every_denial_is_forbidden() -> None:
+    validations = [
+        each
+        for policy in documents(Settings(), "own")
+        for each in policy["spec"].get("validations", [])
+    ]
+    assert [each["reason"] for each in validations] == ["Forbidden"] * 5
 
 
 def test_k162_a_denial_names_the_user() -> None:
@@ -77,6 +127,7 @@ def test_k162_a_denial_names_the_user() -> None:
         ('{"user":"x"}', True),
         (' {"Groups" : [ ] , "USER" : "" } ', True),
         ('{"user":"x","groups":null}', True),
+        ('{"user":null,"groups":["\\ud83d\\ude00"]}', True),
         ('{"user":"a\\\\","groups":["b"]}', True),
         ("", False),
         ("null", False),
@@ -88,12 +139,31 @@ def test_k162_a_denial_names_the_user() -> None:
         ('{"user":"x","groups":["a",]}', False),
         ('{"user":"a"b"}', False),
         ('{"user":1}', False),
+        ('{"user":"\\ud83d"}', False),
+        ('{"u\u017fer":"x"}', False),
+        ('{"user":"x"}\v', False),
         ('{"user":"x","more":"y"}', False),
     ],
 )
 def test_k162_what_a_claim_may_look_like(text: str, readable: bool) -> None:
     case = replace(CASES[0], annotations={USER_INFO: text}, settings={"external_users": ("alice",)})
     assert (admitted(case).denied == []) is readable
+    assert (decide(case.request(), case.around()).denied == "") is readable
+
+
+@given(
+    st.lists(st.sampled_from([*'\\"/bq \n\x1f\x7f', r"\ud83d", r"\ude00", r"\u00e9"])).map("".join)
+)
+def test_k208_the_scheduler_reads_every_claim_that_admission_lets_pass(text: str) -> None:
+    claim = f'{{"user":"{text}"}}'
+    problem = user_of(Pod(metadata=Metadata(annotations={USER_INFO: claim}))).problem
+    assert patterns.any_matches((READABLE,), claim) is (problem is None)
+
+
+@given(st.text(), st.lists(st.text(), max_size=3))
+def test_k208_every_user_may_be_claimed(name: str, groups: list[str]) -> None:
+    for claim in (user_info(name, groups), json.dumps({"groups": groups, "user": name})):
+        assert patterns.any_matches((READABLE,), claim)
 
 
 @pytest.mark.parametrize("text", ['"quoted"', "back\\slash", "new\nline", "ünï", "\U0001f600"])

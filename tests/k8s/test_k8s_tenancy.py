@@ -114,6 +114,23 @@ def test_k58_a_pod_of_nobody_in_the_application_of_a_user_is_warned() -> None:
     assert "is of 'nobody'" in note
 
 
+def test_k58_a_second_gang_of_another_namespace_is_told_that_it_gets_no_placeholders() -> None:
+    world = cluster()
+    world.add_node("n1", cpu="1")
+    guests = []
+    for namespace, members in (("team-b", 2), ("team-a", 3)):
+        groups = [gang("w", members)]
+        guests = [
+            world.add_pod(f"{namespace}-{n}", "etl", namespace=namespace, group="w", groups=groups)
+            for n in range(members)
+        ]
+        world.run(2)
+    assert [each.metadata.namespace for each in world.placeholders] == ["team-b"] * 2
+    for guest in guests:
+        (note,) = shared(world, guest.uid)
+        assert "'team-a', and its gang gets no placeholders of its own; service." in note
+
+
 # -- a webhook that does not answer ----------------------------------------------------------------
 
 
@@ -162,7 +179,7 @@ SERVED = [
 @pytest.mark.parametrize("case", SERVED, ids=lambda case: case.name)
 def test_k169_an_unfounded_claim_is_one_that_the_webhook_would_deny(case: Case) -> None:
     denied = case.denied.startswith("user ") or "cannot be changed" in case.denied
-    assert is_unfounded(case) is (denied and case.by_policy is None)
+    assert is_unfounded(case) is denied
 
 
 def test_the_installed_settings_keep_namespaces_apart_and_fail_closed() -> None:
