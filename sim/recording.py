@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-__all__ = ["FIELDS", "Gap", "JournalError", "Line", "read_journal", "write_journal"]
+__all__ = ["FIELDS", "Gap", "JournalError", "Line", "is_cut_off", "read_journal", "write_journal"]
 
 FIELDS = ("seq", "time", "key", "trigger", "source", "target", "cause")
 #: the first bytes of a record; no text of a record can contain them, as its quotes are escaped
@@ -93,7 +93,7 @@ def read_journal(
     if (
         skipped is not None
         and read < end
-        and not (read >= begin and _unfinished(raw[read - begin :]))
+        and not (read >= begin and is_cut_off(raw[read - begin :]))
     ):
         skipped(Gap(read, end - read, before, None))
 
@@ -140,6 +140,12 @@ def _typed(line: Line) -> bool:
     return isinstance(line.time, int) and isinstance(line.key, str)
 
 
-def _unfinished(tail: bytes) -> bool:
+def is_cut_off(tail: bytes) -> bool:
     """Whether the end of a file is the start of a record that was not written to its end."""
-    return not tail.endswith(b"\n") and tail[: len(_BEGIN)] == _BEGIN[: len(tail)]
+    if tail.endswith(b"\n") or tail[: len(_BEGIN)] != _BEGIN[: len(tail)] or any(_whole(tail)):
+        return False
+    try:
+        json.loads(tail)
+    except _WRONG:
+        return True
+    return False

@@ -22,14 +22,13 @@ __all__ = ["JournalFile"]
 
 _log = logging.getLogger("quadriga.serve")
 
+#: no record has as many bytes
 _BLOCK: Final = 64 * 1024
-#: the first bytes of every journal
-_BEGIN: Final = b'{"seq":'
 
 
 class JournalFile:
-    """Appends to ``path``. Raises ``OSError`` if the file cannot be opened, ``ValueError`` if it is
-    not a journal. Later problems, such as a full disk, are logged; records that could not be
+    """Appends to ``path``. Raises ``OSError`` if the file cannot be opened, ``ValueError`` if no record can be
+    read from it. Later problems, such as a full disk, are logged; records that could not be
     written are counted as lost."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
@@ -56,10 +55,11 @@ class JournalFile:
         lines = list(map(_line, new))
         try:
             self._append("".join(lines).encode("utf-8", "backslashreplace"))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self.lost += len(lines)
             if not self._failing:
-                _log.error("the journal cannot be written: %s", error.strerror, extra=self._where)
+                reason = getattr(error, "strerror", None) or error
+                _log.error("the journal cannot be written: %s", reason, extra=self._where)
             self._failing = True
             return
         if self._failing:
@@ -105,28 +105,44 @@ def _line(record: Record) -> str:
 
 
 def _opened(path: Path) -> FileIO:
-    """Open for appending, after removing an incomplete last line that a crash may have left."""
+    """Open for appending, after removing an incomplete last record that a crash may have left. Any other
+    damage stays, as a reader finds the records around it."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a file")
     stream = FileIO(path, "a+")
     try:
-        stream.seek(0)
-        if stream.read(len(_BEGIN)) not in (_BEGIN, b""):
-            raise ValueError(f"{path} exists and is not a journal")
-        end = whole = stream.seek(0, os.SEEK_END)
-        while whole:
-            begin = max(0, whole - _BLOCK)
-            stream.seek(begin)
-            block = stream.read(whole - begin)
-            found = block.rfind(b"\n")
-            if found >= 0:
-                whole = begin + found + 1
-                break
-            whole = begin
-        if whole != end:
-            stream.truncate(whole)
+        if size := stream.seek(0, os.SEEK_END):
+            _mend_end(path, stream, size)
         stream.seek(0, os.SEEK_END)
     except BaseException:
         stream.close()
         raise
     return stream
+
+
+def _mend_end(path: Path, stream: FileIO, size: int) -> None:
+    """Have the next record begin on a line of its own. Raises ``ValueError`` for a file without any record,
+    which is not changed."""
+    from quadriga.sim.recording import Gap, JournalError, is_cut_off, read_journal
+
+    stream.seek(max(0, size - _BLOCK))
+    block = stream.read(_BLOCK)
+    tail = block[block.rfind(b"\n") + 1 :]
+    whole = size - len(tail) if len(tail) < _BLOCK and is_cut_off(tail) else size
+    gaps: list[Gap] = []
+    if whole:
+        try:
+            next(read_journal(path, gaps.append), None)
+        except JournalError as error:
+            raise ValueError(
+                f"{path} exists and is not a journal: it has no record ({error})"
+            ) from None
+    damage = [f"no record in {gap.size} bytes at offset {gap.offset}" for gap in gaps]
+    if whole < size:
+        stream.truncate(whole)
+    elif tail:
+        damage.append(f"no end of line after offset {size - len(tail)}")
+        stream.write(b"\n")
+    if damage:
+        text = "the journal %s is damaged: %s; new records follow at its end"
+        _log.warning(text, path, ", ".join(damage))

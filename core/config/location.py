@@ -123,7 +123,7 @@ class Location:
         self._findings.problem(self.path, reason, self._line)
 
     def warning(self, reason: str) -> None:
-        """Record that the value has no effect."""
+        """Record that the value has no effect, or one that is seldom meant."""
         self._findings.warning(self.path, reason, self._line)
 
     def at(self, key: str) -> Location:

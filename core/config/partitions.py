@@ -6,7 +6,7 @@ from typing import Final
 
 from quadriga.core.config.limits import read_limits
 from quadriga.core.config.location import Location
-from quadriga.core.config.placement import check_fixed_path, read_rule
+from quadriga.core.config.placement import check_fixed_path, check_own_queues, read_rule
 from quadriga.core.config.queues import read_root
 from quadriga.core.config.tree import NODE_SORT_POLICIES, PartitionConfig
 
@@ -53,10 +53,12 @@ def _read_partition(location: Location, node_sort_policy: str) -> PartitionConfi
 
     root = read_root(fields["queues"], fields["limits"])
     rules = []
-    for entry in fields["placementrules"].items():
+    entries = fields["placementrules"].items()
+    for entry in entries:
         rule = read_rule(entry)
         check_fixed_path(entry, rule, root)
         rules.append(rule)
+    check_own_queues(entries, rules, root)
     preemption = fields["preemption"].fields("enabled", "quotapreemptionenabled")
     sorting = fields["nodesortpolicy"].fields("type", "resourceweights")
     resolver = fields["usergroupresolver"].fields("type")

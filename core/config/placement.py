@@ -11,7 +11,7 @@ from quadriga.core.config.location import Location
 from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
-__all__ = ["as_pattern", "check_fixed_path", "read_rule"]
+__all__ = ["as_pattern", "check_fixed_path", "check_own_queues", "read_rule"]
 
 _RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 _SPECIAL: Final = re.compile(r"[\^$*+?()\[{}|]")
@@ -110,6 +110,48 @@ def check_fixed_path(location: Location, rule: PlacementRule, root: QueueConfig)
     if reason := _unusable(root, names, create=rule.create, needs_parent=needs_parent):
         rules = "->".join(link.name for link in chain)
         location.problem(f"placement rule ({rules}) {reason}")
+
+
+def check_own_queues(
+    entries: list[Location], rules: list[PlacementRule], root: QueueConfig
+) -> None:
+    """Warn of a rule by which everyone may name the queue that another rule gives to one namespace or
+    user (D283)."""
+    for own, rule in enumerate(rules):
+        chain = [rule]
+        while (parent := chain[-1].parent) is not None:
+            chain.append(parent)
+        if rule.name == "provided" or not any(each.name in ("tag", "user") for each in chain):
+            continue
+        above = chain[-1].value.lower() if chain[-1].name == "fixed" else "root"
+        above = above if _qualified(above) else f"root.{above}"
+        submits = _open_queue(root, above)
+        if submits is None:
+            continue
+        for at, (entry, named) in enumerate(zip(entries, rules, strict=True)):
+            # behind a rule that gives everyone a queue, the one in the request does not count
+            reached = at < own or not (rule.create and _is_open(rule))
+            if named.name == "provided" and _is_open(named) and reached:
+                title = f"{rule.name} {rule.value}".strip()
+                entry.warning(
+                    f"everyone may name the queue that rule {own + 1} ({title}) gives to another, and run"
+                    f" at its cost, since submitacl of {submits.path} is '*': give this rule a filter, or"
+                    " put it after a rule that makes the queues"
+                )
+
+
+def _is_open(rule: PlacementRule) -> bool:
+    """Whether the rule's filter passes everyone, or everyone but some."""
+    return rule.filter.allow != bool(rule.filter.users or rule.filter.groups)
+
+
+def _open_queue(queue: QueueConfig, path: str) -> QueueConfig | None:
+    """The first queue to which everyone may submit, of those on the path and below it."""
+    if not f"{path}.".startswith(f"{queue.path}.") and not queue.path.startswith(f"{path}."):
+        return None
+    if queue.submit_acl.everyone or queue.admin_acl.everyone:
+        return queue
+    return next(filter(None, (_open_queue(child, path) for child in queue.children)), None)
 
 
 def _qualified(value: str) -> bool:

@@ -136,7 +136,7 @@ class Configuration:
     checksum: str
     """Upper case hexadecimal SHA-256 of the text without any checksum line."""
     warnings: tuple[Problem, ...] = ()
-    """Accepted values that have no effect, such as an invalid property."""
+    """Accepted values that have no effect, such as an invalid property, or one that is seldom meant."""
     extra: dict[str, str] = field(default_factory=dict)
     """Settings of a resource manager, if the text is the output of a running configuration."""
 

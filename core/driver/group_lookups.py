@@ -86,8 +86,7 @@ class GroupLookups:
         self._pace = LogPace(monotonic)
 
     def __call__(self, user: str) -> tuple[str, ...]:
-        """The groups of a user. Only a request that the scheduler's own thread sends, from a callback,
-        has to wait for them here."""
+        """The groups of a user. Only a scheduler without a thread waits for them here."""
         if self.answering is not None and (groups := self.answering.answers.get(user)) is not None:
             return groups
         arrived = threading.Event()

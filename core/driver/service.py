@@ -7,9 +7,11 @@ reach the resource manager through its callback, on that thread, in order (``cal
 happens inside that call.
 
 A request that the core refuses as a whole raises ``RequestError`` at the caller, so requests wait until
-the owner has applied them. An exception in a callback is logged and does not stop the service. An
-illegal trigger of our own is a bug: that one message is refused, the entity's story is logged and
-counted, and the service goes on.
+the owner has applied them. One that a callback sends is applied at once, except while groups are looked up
+for it or for an earlier one of its resource manager: then it waits in the queue, and an error is logged.
+
+An exception in a callback is logged and does not stop the service. An illegal trigger of our own is a
+bug: that one message is refused, the entity's story is logged and counted, and the service goes on.
 """
 
 from __future__ import annotations
@@ -177,28 +179,33 @@ class SchedulerService:
         return outputs
 
     def _log_node_order(self, whose: str, text: str) -> None:
-        """Log the node order, which a configuration need not name."""
+        """Log the node order, which a configuration need not name, and the first of its warnings. Who
+        gives the default queues has read those."""
         if text.strip():
             found = self.read_configuration("Configuration", text)
             _log.info("%s: nodes are ordered by %s", whose, found.node_order)
+            if found.warnings and text != self._queues.text:
+                more = len(found.warnings) - 1
+                _log.warning(
+                    "%s: %s%s", whose, found.warnings[0], f" (and {more} more)" * bool(more)
+                )
 
     def _send(self, request: Request) -> None:
         done: Future[None] = Future()
-        if self._work_queue.put(self._work_item(request, done), at_once=True):
-            done.result()
-        else:
-            self._do_now(partial(self._apply, request))
+        lookup = self._look_up_groups(request)
+        work = self._with(lookup, partial(self._apply, request))
+        self._do_item(self._work_item(request, done, lookup), done, work)
 
-    def _work_item(self, request: Request, outcome: Outcome) -> WorkItem:
+    def _work_item(self, request: Request, outcome: Outcome, lookup: Lookup | None) -> WorkItem:
         """The work of a request, in chunks if it is large and a thread serves other callers too."""
         size = max(1, count(request))
-        lookup = self._look_up_groups(request)
+        waits_for = None if lookup is None or lookup.done else lookup
         if size <= self._slice or self._thread is None:
             work = self._with(lookup, partial(self._apply, request))
-            return WorkItem(work, outcome, request.rmID, size, lookup=lookup)
+            return WorkItem(work, outcome, request.rmID, size, lookup=waits_for)
         chunks = ChunkedRequest(request, self._slice)
         work = self._with(lookup, partial(self._apply_chunk, chunks))
-        return WorkItem(work, outcome, request.rmID, chunks.next_size, chunks, lookup)
+        return WorkItem(work, outcome, request.rmID, chunks.next_size, chunks, waits_for)
 
     def _look_up_groups(self, request: Request) -> Lookup | None:
         """Begin to look up the groups that the request needs and does not name."""
@@ -270,7 +277,7 @@ class SchedulerService:
 
     def post(self, request: Request, outcome: Outcome) -> None:
         """As ``submit``, for callers with many requests: the outcome is set in the owner's thread."""
-        self._hand_over(self._work_item(request, outcome))
+        self._hand_over(self._work_item(request, outcome, self._look_up_groups(request)))
 
     def begin(self, work: Work) -> Future[None]:
         """Have the owner do the work before any request, without waiting for it, and deliver the
@@ -558,15 +565,20 @@ class SchedulerService:
     def _do(self, work: Work, rm_id: str = "") -> None:
         """Have the owner do the work, and wait. Raises what the core raises."""
         done: Future[None] = Future()
-        if self._work_queue.put(WorkItem(work, done, rm_id), at_once=True):
-            done.result()
-        else:
-            self._do_now(work)
+        self._do_item(WorkItem(work, done, rm_id), done, work)
 
-    def _do_now(self, work: Work) -> None:
-        if self._callbacks.asking:
+    def _do_item(self, item: WorkItem, done: Future[None], work: Work) -> None:
+        """Have the owner do the item, and wait. The owner itself does the ``work`` now, unless it has to
+        wait for groups: then it is done later, and an error is logged."""
+        owner = self._thread is None or self._thread is threading.current_thread()
+        if owner and self._callbacks.asking:
             raise RuntimeError("the scheduler is deciding: a predicate cannot send requests")
-        self._callbacks.deliver(self._work(work))
+        if not self._work_queue.put(item, at_once=True):
+            self._callbacks.deliver(self._work(work))
+        elif owner:
+            done.add_done_callback(partial(_log_error, item.rm_id))
+        else:
+            done.result()
 
     def _schedule(self, now: int, limit: int | None = None) -> list[Output]:
         return self._watch.schedule(self.scheduler, partial(self.scheduler.schedule, now, limit))
@@ -677,6 +689,11 @@ class SchedulerService:
                 outputs += chunks.rejected()  # of a request that an error ended early
             item.outcome.set_result(None)
         self._callbacks.deliver(outputs)
+
+
+def _log_error(rm_id: str, done: Future[None]) -> None:
+    if (error := done.exception()) is not None:
+        _log.error("a request that a callback of %s sent was refused: %s", rm_id, error)
 
 
 def _running_future() -> Future[None]:

@@ -49,7 +49,7 @@ class WorkItem(NamedTuple):
     """Work, and the receiver of its outcome. ``size`` is what it costs of a turn, in request items.
 
     A large request is done in ``chunks``: the item stands for its next chunk, and the outcome is set
-    after the last one. It is not done before its ``lookup``.
+    after the last one. It is not done before its ``lookup``, if it has to wait for one.
     """
 
     work: Work
@@ -68,13 +68,15 @@ class _Backlog:
     """The work items of one RM. ``credit`` is the number of request items left of its present turn.
 
     ``arrived`` has the time (ns) at which each item came, and ``taken`` that of the one taken last.
+    ``lookups`` is the number of items that had to wait for groups.
     """
 
-    __slots__ = ("arrived", "credit", "items", "rm_id", "taken")
+    __slots__ = ("arrived", "credit", "items", "lookups", "rm_id", "taken")
 
     def __init__(self, rm_id: str, credit: int) -> None:
         self.rm_id = rm_id
         self.credit = credit
+        self.lookups = 0
         self.items: deque[WorkItem] = deque()
         self.arrived: deque[int] = deque()
         self.taken: int | None = None
@@ -126,17 +128,23 @@ class WorkQueue:
 
     def put(self, item: WorkItem, *, at_once: bool = False) -> bool:
         """Add an item for the owner. Return False if the caller has to do the work itself: there is no
-        owner, or the caller is the owner and wants it done ``at_once``.
+        owner, or the caller is the owner and wants it done ``at_once``, unless it has to wait for groups or
+        comes after an item that had to.
 
         Raises ``RuntimeError`` once the queue is closed.
         """
         with self._changed:
             if self._closed:
                 raise _stopped()
-            if self._owner is None or (at_once and threading.current_thread() is self._owner):
+            if self._owner is None:
                 return False
+            if at_once and threading.current_thread() is self._owner and item.lookup is None:
+                before = self._backlogs.get(item.rm_id)
+                if before is None or not before.lookups:
+                    return False
             if item.rm_id:
                 backlog = self._backlog(item.rm_id)
+                backlog.lookups += item.lookup is not None
                 backlog.items.append(item)
                 backlog.arrived.append(self._clock())
             else:
@@ -149,6 +157,7 @@ class WorkQueue:
         """One chunk of the item's request is done; the next one is first in the RM's backlog."""
         with self._changed:
             backlog = self._backlog(item.rm_id)
+            backlog.lookups += item.lookup is not None
             backlog.items.appendleft(item)
             # the whole request is applied when its last chunk is
             backlog.arrived.appendleft(self._clock() if backlog.taken is None else backlog.taken)
@@ -223,6 +232,7 @@ class WorkQueue:
                 self._busy.append(backlog)
             else:
                 item = backlog.items.popleft()
+                backlog.lookups -= item.lookup is not None
                 backlog.taken = backlog.arrived.popleft()
                 self.taken += 1
                 self.waited += max(0, self._clock() - backlog.taken)

@@ -104,11 +104,66 @@ def test_a_new_process_goes_on_behind_the_last_whole_line(path: Path) -> None:
     assert numbers(path) == [0, 0]
 
 
-def test_what_is_no_journal_is_not_touched(path: Path, tmp_path: Path) -> None:
-    path.write_bytes(b"partitions:\n  - name: default")
-    with pytest.raises(ValueError, match="is not a journal"):
+FIRST = b'{"seq":0,"time":7,"key":"node/a","trigger":"t","source":"s","target":"s","cause":"c"}'
+SECOND = FIRST.replace(b'"seq":0', b'"seq":1')
+THIRD = FIRST.replace(b'"seq":0', b'"seq":2')
+
+
+@pytest.mark.parametrize(
+    ("before", "kept", "read", "told"),
+    [
+        # damaged first bytes, a damaged first record, a block of zeros
+        (b"\xff" + FIRST[1:] + b"\n" + SECOND + b"\n", None, [1], "86 bytes at offset 0"),
+        (
+            FIRST[:20] + b"\xff" + FIRST[21:] + b"\n" + SECOND + b"\n",
+            None,
+            [1],
+            "86 bytes at offset 0",
+        ),
+        (bytes(500) + SECOND + b"\n", None, [1], "500 bytes at offset 0"),
+        # damaged ends of lines: the records before them are whole
+        (FIRST + b"\n" + SECOND + b"x", None, [0, 1], "no end of line after offset 86"),
+        (FIRST + b"\n" + SECOND, None, [0, 1], "no end of line after offset 86"),
+        (FIRST + b"\n" + SECOND + bytes(100_000), None, [0, 1], "no end of line after offset"),
+        (FIRST + b"x" + SECOND[:30], None, [0], "no end of line after offset 0"),
+        # a record that was not written to its end
+        (FIRST + b"\n" + SECOND[:30], FIRST + b"\n", [0], ""),
+        (SECOND[:30], b"", [], ""),
+        (SECOND[:3], b"", [], ""),
+    ],
+)
+def test_a_new_process_goes_on_in_a_damaged_journal_and_nothing_is_lost(
+    path: Path, before: bytes, kept: bytes | None, read: list[int], told: str, caplog: Any
+) -> None:
+    path.write_bytes(before)
+    file = JournalFile(path, MIB)
+    keep(file, Script())
+    file.close()
+    assert path.read_bytes().startswith(before if kept is None else kept)
+    assert [line.seq for line in read_journal(path, lambda gap: None)] == [*read, 0]
+    assert told in caplog.text and bool(told) == bool(caplog.messages)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"partitions:\n  - name: default",
+        b'{"seq": 1, "mine": "one line"}',
+        b'{"seq":1}\n{"seq":2}\n',
+        bytes(500),
+        b"\xff" + FIRST[1:],
+        b"\xff" + FIRST[1:] + b"\n" + SECOND[:30],
+        b'{"seq":' * 10_000,
+    ],
+)
+def test_what_is_no_journal_is_not_touched(path: Path, text: bytes) -> None:
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match="is not a journal: it has no record"):
         JournalFile(path, MIB)
-    assert path.read_bytes() == b"partitions:\n  - name: default"
+    assert path.read_bytes() == text
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not a file"):
         JournalFile(tmp_path, MIB)
     with pytest.raises(FileNotFoundError):

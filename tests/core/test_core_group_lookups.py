@@ -15,7 +15,7 @@ from quadriga.core.driver.group_lookups import GroupLookups, Lookup
 from quadriga.core.driver.os_groups import Answers, OsGroups
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.work_queue import Closed, WorkItem, WorkQueue
-from tests.core.service_side import PATIENCE, Heard, register
+from tests.core.service_side import PATIENCE, Heard, asks, nodes, of, register
 
 SECOND = 1_000_000_000
 
@@ -259,6 +259,10 @@ QUEUES = (
 )
 
 
+def placed(message: Any) -> list[str]:
+    return [each.allocationKey for each in getattr(message, "new", ())]
+
+
 def groups_in_core(service: SchedulerService, app_id: str) -> Any:
     return service.read(lambda core: core.application(app_id, rm_id="rm").groups_of_user)
 
@@ -312,6 +316,61 @@ def test_i24_a_request_that_a_callback_sends_has_groups_too(world: World) -> Non
         service.update_application(applications("ann"))
         heard.wait_for(lambda messages: len(messages) >= 2)
         assert groups_in_core(service, "app-bob") == groups_of("bob")
+
+
+def test_q16_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers_thread(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The later requests of its resource manager come after it, those of others do not wait."""
+
+    class Sends(Heard):
+        sent: ClassVar[list[str]] = []
+
+        def update_application(self, response: si.ApplicationResponse) -> None:
+            super().update_application(response)
+            for accepted in response.accepted:
+                if accepted.applicationID == "app-ann":
+                    service.update_application(applications("slow"))
+                    service.update_allocation(asks("app-slow", "one"))
+                    service.shutdown("gone")
+                    self.sent.append("app-slow")
+
+    heard, other = Sends(), Heard()
+    with SchedulerService(groups_of=world.lookups) as service:
+        for rm_id, callback in (("rm", heard), ("other", other), ("gone", Heard())):
+            service.register_resource_manager(register(rm_id, config=QUEUES), callback)
+            service.update_node(of(rm_id, nodes(f"node-{rm_id}")))
+        service.update_application(applications("ann"))
+        assert heard.sent == ["app-slow"]
+        service.update_application(applications("cem", rm_id="other"))
+        service.update_allocation(of("other", asks("app-cem", "two")))
+        other.wait_for(lambda messages: any(placed(each) == ["two"] for each in messages))
+        assert not any(placed(each) for each in heard.messages)
+        world.directory.answers.set()
+        heard.wait_for(lambda messages: any(placed(each) == ["one"] for each in messages))
+        assert groups_in_core(service, "app-slow") == groups_of("slow")
+    assert "ERROR" not in [record.levelname for record in caplog.records]
+
+
+def test_what_a_callback_sent_and_could_not_be_applied_is_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Sends(Heard):
+        def update_application(self, response: si.ApplicationResponse) -> None:
+            super().update_application(response)
+            if response.accepted[0].applicationID == "app-ann":
+                service.update_application(applications("slow"))
+                service.update_configuration(
+                    si.UpdateConfigurationRequest(rmID="rm", config="no queues")
+                )
+
+    heard = Sends()
+    with SchedulerService(groups_of=world.lookups) as service:
+        service.register_resource_manager(register(config=QUEUES), heard)
+        service.update_application(applications("ann"))
+        world.directory.answers.set()
+        heard.wait_for(lambda messages: len(messages) >= 2)
+    assert "a request that a callback of rm sent was refused: " in caplog.text
 
 
 def test_the_end_of_the_service_answers_what_waits_for_groups(world: World) -> None:

@@ -10,6 +10,7 @@ from quadriga.core import Options
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, load
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
+from quadriga.si import UpdateConfigurationRequest
 from quadriga.sim.options import SimulationOptions
 from quadriga.sim.script import ONE_QUEUE
 from quadriga.sim.selection import first
@@ -60,6 +61,26 @@ def test_the_log_names_the_node_order_at_the_start_and_of_each_resource_manager(
         "resource manager a: nodes are ordered by bestfit (partition default)",
         "resource manager b: nodes are ordered by fair (partition default)",
     ]
+
+
+def test_k55_the_log_warns_of_queues_that_a_resource_manager_brings(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Those of the default queues are told by who has read them."""
+    rules = "placementrules: [{name: provided}, {name: user, create: true}]"
+    text = f"partitions: [{{name: default, {rules}, queues: [{{name: root, submitacl: '*'}}]}}]"
+    service = SchedulerService(manual=True)
+    service.configure(text)
+    service.register_resource_manager(register("a", config=""), Heard())
+    assert caplog.messages == []
+    service.register_resource_manager(register("b", config=ONE_QUEUE), Heard())
+    service.update_configuration(
+        UpdateConfigurationRequest(rmID="b", config=text.replace("default", "DEFAULT"))
+    )
+    (told,) = caplog.messages
+    assert told.startswith(
+        "resource manager b: partitions[0].placementrules[0] (line 1): everyone may name the queue"
+    )
 
 
 def test_the_log_names_at_most_five_partitions() -> None:
