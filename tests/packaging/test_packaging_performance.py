@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,22 @@ def test_the_page_says_which_fruitless_cycle_of_the_go_core_it_means(page: str) 
         ("half a pod is free on each node", "82 s"),
         ("nothing is free", "18.5 ms"),
     ]
+
+
+def test_every_figure_that_anybody_can_repeat_names_its_command(
+    page: str, repository: Path
+) -> None:
+    """Each section of the first part names a measurement that exists; the second part says that none does."""
+    _, _, parts = page.partition("\n## What anybody can repeat\n")
+    repeated, _, rest = parts.partition("\n## What no command here repeats\n")
+    for section in repeated.split("\n## ")[1:]:
+        commands = re.findall(
+            r"`(python -m bench [a-z -]+|tox -e \w+|QUADRIGA_COMPILE=1 [^`]+)`", section
+        )
+        assert commands or "`python -m bench` |" in section, section.splitlines()[0]
+        measured = re.findall(r"`python -m bench (\w+)", section)
+        assert [
+            name for name in measured if not (repository / "bench" / f"{name}.py").exists()
+        ] == []
+    assert "\n## Comparison with YuniKorn's Go core\n\nNo command here repeats" in rest
+    assert "million x" not in page
