@@ -27,7 +27,7 @@ __all__ = ["configure"]
 _EPILOG = """\
 examples:
   quadriga simulate --days 7
-  quadriga simulate --trace week.swf --nodes 1x100vcore --policy fifo
+  quadriga simulate --trace week.swf --nodes 1x256vcore --policy fifo
   quadriga simulate --journal run.jsonl --json report.json
 """
 

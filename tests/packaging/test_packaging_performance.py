@@ -32,6 +32,15 @@ def test_what_is_measured_in_floors_has_no_goal(page: str) -> None:
     assert [heading for heading in headings if "goal" in heading] == []
 
 
+def test_the_sizes_for_5000_nodes_are_measured_ones(page: str, repository: Path) -> None:
+    text = text_of(repository / "docs" / "operations.md")
+    table = text.partition("\n### 5,000 nodes\n")[2].partition("\n\nTwo cores")[0]
+    found = [row.split(" | ")[1] for row in table.splitlines() if row.startswith("| ")][1:]
+    assert len(found) == 6
+    for number in re.findall(r"\d[\d,.]*", " ".join(found)):
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", page), number
+
+
 def test_the_page_says_which_fruitless_cycle_of_the_go_core_it_means(page: str) -> None:
     table = page.partition("| a fruitless cycle |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
