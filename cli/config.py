@@ -27,6 +27,7 @@ def configure(commands: Commands) -> None:
         "config",
         help="check queue configurations",
         description="Work with queue configurations (YAML) as YuniKorn reads them.",
+        epilog="examples:\n  quadriga config check queues.yaml\n",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     check = actions.add_parser(
@@ -35,6 +36,7 @@ def configure(commands: Commands) -> None:
         description="Check queue configurations. Every problem is a line with the file, the line,"
         " the path and the reason; a setting without effect is a warning. Exit code 0: all files"
         " are valid; 1: some are not; 2: a file cannot be read.",
+        epilog="examples:\n  quadriga config check --strict queues.yaml\n",
     )
     check.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for standard input")
     check.add_argument("--json", action="store_true", help="print one JSON object")
@@ -47,6 +49,7 @@ def configure(commands: Commands) -> None:
         description="Print a queue configuration in full: with the implied root, inherited properties"
         " and templates, limits, defaults, and amounts in base units. The output is a valid"
         " configuration with the same meaning.",
+        epilog="examples:\n  quadriga config show --json queues.yaml\n",
     )
     show.add_argument("file", metavar="FILE", help="a file, or - for standard input")
     show.add_argument("--json", action="store_true", help="print JSON instead of YAML")

@@ -34,6 +34,8 @@ def configure(commands: Commands) -> None:
         help="draw a lifecycle",
         description="Draw the state diagram of a lifecycle. Text formats have no requirements; svg, png"
         " and pdf need graphviz.",
+        epilog="examples:\n  quadriga draw application -o application.svg\n"
+        "  quadriga draw task --path run.jsonl#application/17\n",
     )
     parser.add_argument(
         "lifecycle",

@@ -43,17 +43,20 @@ Give pods that do not name a scheduler to ours, and vouch for their users. With 
 that the API server evaluates itself are printed (server 1.34 or later); otherwise the webhook is served.
 """
 
+_ADMISSION_EPILOG = """\
+examples:
+  quadriga kubernetes admission --policy | kubectl apply -f -
+  quadriga kubernetes admission --listen 0.0.0.0:9090
+"""
+
 
 def configure(commands: Commands) -> None:
     """Add the command."""
-    from argparse import RawDescriptionHelpFormatter
-
     parser = commands.add_parser(
         "kubernetes",
         help="schedule a Kubernetes cluster",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=RawDescriptionHelpFormatter,
     )
     _add_cluster(parser)
     group = parser.add_argument_group("scheduling")
@@ -63,6 +66,7 @@ def configure(commands: Commands) -> None:
     group.add_argument(
         "--check", action="store_true", help="print which rights the account lacks, and end"
     )
+    group.add_argument("--json", action="store_true", help="with --check: print one JSON object")
     group.add_argument(
         "--ask-form",
         choices=("ask", "allocation"),
@@ -145,13 +149,11 @@ def _add_where(parser: ArgumentParser) -> None:
 
 
 def _configure_admission(commands: Commands) -> None:
-    from argparse import RawDescriptionHelpFormatter
-
     parser = commands.add_parser(
         "admission",
         help="admission of pods, as policies or as a webhook",
         description=_ADMISSION,
-        formatter_class=RawDescriptionHelpFormatter,
+        epilog=_ADMISSION_EPILOG,
         argument_default=SUPPRESS,  # an option before 'admission' holds too
     )
     _add_cluster(parser)
@@ -184,10 +186,12 @@ def run(arguments: Namespace) -> int:
     _need()
     from quadriga.cli.serving.kubernetes_settings import namespace_of
 
+    if arguments.json and not arguments.check:
+        raise CommandError("kubernetes: --json is only for --check")
     if arguments.check:
         from quadriga.cli.serving.rights import check
 
-        return check(arguments.kubeconfig, arguments.context, namespace_of(arguments))
+        return check(arguments, namespace_of(arguments))
     from quadriga.cli.serving.kubernetes_process import schedule
 
     try:

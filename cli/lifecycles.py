@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quadriga.cli.errors import USAGE, CommandError
 
@@ -24,6 +25,7 @@ def configure(commands: Commands) -> None:
         help="show the transition tables of the lifecycles",
         description="List all lifecycles, or show the transition table of one. With --stubs print a"
         " Python module with its states and triggers as types.",
+        epilog="examples:\n  quadriga lifecycles\n  quadriga lifecycles application\n",
     )
     parser.add_argument(
         "name",
@@ -41,6 +43,9 @@ def configure(commands: Commands) -> None:
         metavar="FILE",
         help="with --stubs: output file (default: standard output)",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="print the list as JSON (a table: draw --format json)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -53,8 +58,14 @@ def run(arguments: Namespace) -> int:
     if arguments.output is not None:
         raise CommandError("lifecycles: --output is only for --stubs", USAGE)
     if arguments.name is None:
-        head = ("lifecycle", "states", "rows", "begins", "ends")
-        print("\n".join(_aligned([head, *(_summary(each) for each in all_lifecycles().values())])))
+        found = [_summary(each) for each in all_lifecycles().values()]
+        if arguments.json:
+            print(json.dumps([each._asdict() for each in found], indent=2))
+        else:
+            rows = [tuple(_cell(value) for value in each) for each in found]
+            print("\n".join(_aligned([_Summary._fields, *rows])))
+    elif arguments.json:
+        raise CommandError("lifecycles: --json is for the list; a table: draw --format json", USAGE)
     elif arguments.name == "all":
         print("\n\n".join(_table(each) for each in all_lifecycles().values()))
     else:
@@ -79,14 +90,23 @@ def _write_stubs(arguments: Namespace) -> int:
     return 0
 
 
-def _summary(lifecycle: Lifecycle) -> tuple[str, ...]:
-    return (
-        lifecycle.name,
-        str(len(lifecycle.states)),
-        str(len({row.line for row in lifecycle.rows})),
-        lifecycle.initial,
-        ", ".join(lifecycle.final),
+class _Summary(NamedTuple):
+    lifecycle: str
+    states: int
+    rows: int
+    begins: str
+    ends: tuple[str, ...]
+
+
+def _summary(lifecycle: Lifecycle) -> _Summary:
+    rows = len({row.line for row in lifecycle.rows})
+    return _Summary(
+        lifecycle.name, len(lifecycle.states), rows, lifecycle.initial, tuple(lifecycle.final)
     )
+
+
+def _cell(value: str | int | tuple[str, ...]) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _table(lifecycle: Lifecycle) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from quadriga.cli import config, draw, kubernetes, lifecycles, serve, simulate, story
 from quadriga.cli.errors import INTERRUPTED, CommandError
+from quadriga.cli.parsing import Parser
 
 __all__ = ["main"]
 
@@ -35,7 +36,12 @@ exit codes: 0 ok, 1 the run found a problem, 2 wrong usage or input
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Raises `SystemExit` like argparse."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    arguments = parser.parse_args(argv)
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -53,12 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _PIPE
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="quadriga",
         description="A cluster scheduler core whose every lifecycle is a finite state machine.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

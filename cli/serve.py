@@ -26,6 +26,10 @@ certificates, or --insecure.
 """
 
 _EPILOG = """\
+examples:
+  quadriga serve --demo                     a simulated cluster, at http://127.0.0.1:9080/ui/
+  quadriga serve --config queues.yaml       for resource managers that connect by gRPC
+
 signals:
   SIGHUP            read --config and --tokens again; an invalid file is rejected as a whole and logged
   SIGTERM, SIGINT   stop cleanly within --grace; a second signal ends the process at once
@@ -37,14 +41,11 @@ exit codes: 0 stopped by SIGTERM, 1 could not listen or a part failed, 2 wrong u
 
 def configure(commands: Commands) -> None:
     """Add the command."""
-    from argparse import RawDescriptionHelpFormatter
-
     parser = commands.add_parser(
         "serve",
         help="run the scheduler as a service",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=RawDescriptionHelpFormatter,
     )
     _add_what(parser)
     _add_where(parser)

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["configure"]
 
+_EPILOG = """\
+examples:
+  quadriga simulate --days 7
+  quadriga simulate --trace week.swf --nodes 1x256vcore --policy fifo
+  quadriga simulate --journal run.jsonl --json report.json
+"""
+
 _DAYS = 90
 
 #: bad lines of a trace: so many are skipped by default, and so many are listed
@@ -41,6 +48,7 @@ def configure(commands: Commands) -> None:
         help="run a workload in virtual time",
         description="Run a workload through the scheduler in virtual time and report waits,"
         " utilisation and more. Without --trace the workload is a model of 44 nodes, fitted to a real log.",
+        epilog=_EPILOG,
     )
     _add_workload(parser)
     _add_scheduler(parser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterable
@@ -33,16 +34,21 @@ def configure(commands: Commands) -> None:
         description="Print every state change of one entity of a simulation or a service that was"
         " run with --journal FILE. A key is the lifecycle and the id: application/8687, node/zewura1,"
         " allocation/8687/8687-0-0.",
+        epilog="examples:\n  quadriga story application/8687 --journal run.jsonl\n",
     )
     parser.add_argument("key", help="the entity, as lifecycle/id")
     parser.add_argument("--journal", metavar="FILE", required=True, help="the journal to read")
+    parser.add_argument("--json", action="store_true", help="print a JSON array; times in ns")
     parser.set_defaults(run=run)
 
 
 def run(arguments: Namespace) -> int:
     """Print the story; of a damaged journal what can be read."""
     story, _, damaged = read_story("story", arguments.journal, arguments.key)
-    print("\n".join(_told(story)))
+    if arguments.json:
+        print(json.dumps([line._asdict() for line in story], indent=2))
+    else:
+        print("\n".join(_told(story)))
     return FOUND if damaged else 0
 
 

@@ -86,9 +86,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if (
-        name == "FastHierarchicalMachine"
-    ):  # needs the library's extensions, which take a while to import
+    # Needs the library's extensions, which take a while to import.
+    if name == "FastHierarchicalMachine":
         from quadriga.fsm.fast_nested import FastHierarchicalMachine
 
         return FastHierarchicalMachine

@@ -258,9 +258,8 @@ def _delete(model: Any, name: str) -> None:
     if name not in methods.bound:
         object.__delattr__(model, name)
         return
-    if name in getattr(
-        model, "__dict__", ()
-    ):  # was hiding the method, which the library has overwritten
+    # Was hiding the method, which the library has overwritten.
+    if name in getattr(model, "__dict__", ()):
         object.__delattr__(model, name)
     set_class(model, methods.without(name).made)
 

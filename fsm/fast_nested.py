@@ -86,9 +86,8 @@ class FastHierarchicalMachine(HierarchicalMachine):
         if name not in _RELEVANT:
             _set(self, name, value)
             return
-        if (
-            name in ("states", "events") and name not in self.__dict__
-        ):  # the library's first, empty ones
+        # The library's first, empty ones.
+        if name in ("states", "events") and name not in self.__dict__:
             value = States(value)
         _set(self, name, value)
         changed()

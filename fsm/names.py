@@ -17,9 +17,8 @@ Name = str | Enum
 def text_of(name: object) -> str:
     """The text of a state or a trigger: ``Open`` for ``"Open"``, ``Status.Open`` and a ``StrEnum``'s "Open"."""
     if isinstance(name, str):
-        return str.__str__(
-            name
-        )  # of a member of a StrEnum, or of an Enum that is a str too, its value
+        # Of a member of a StrEnum, or of an Enum that is a str too, its value.
+        return str.__str__(name)
     return name.name if isinstance(name, Enum) else str(name)
 
 

@@ -17,9 +17,8 @@ from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.names import Name, text_of
 
 if TYPE_CHECKING:
-    from typing_extensions import (
-        TypeVar,
-    )  # this one may have a default, as typing.TypeVar from Python 3.13 on
+    # This one may have a default, as typing.TypeVar from Python 3.13 on.
+    from typing_extensions import TypeVar
 else:
     from typing import TypeVar
 

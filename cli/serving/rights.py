@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from quadriga.cli.errors import FOUND, CommandError
@@ -31,13 +34,17 @@ def logged_in(kubeconfig: Path | None, context: str | None) -> Login:
         raise CommandError(f"kubernetes: {error}") from None
 
 
-def check(kubeconfig: Path | None, context: str | None, namespace: str) -> int:
+def check(arguments: Namespace, namespace: str) -> int:
     """Print what is missing. Exit code 1 if anything is. Raises `CommandError`."""
-    login = logged_in(kubeconfig, context)
+    login = logged_in(arguments.kubeconfig, arguments.context)
     try:
         number, found = asyncio.run(_missing(login, namespace))
     except (NoAnswer, RightsUnknown) as error:
         raise CommandError(f"kubernetes: {login.server}: {error}", FOUND) from None
+    if arguments.json:
+        lacking = [{**asdict(each.right), "verbs": each.verbs} for each in found]
+        print(json.dumps({"server": login.server, "rights": number, "missing": lacking}, indent=2))
+        return FOUND if found else 0
     if not found:
         print(f"{login.server}: the account has all {number} rights that it needs")
         return 0

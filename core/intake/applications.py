@@ -220,9 +220,8 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
             "unsupported sort type",
             "gang",
         )
-    for queue in leaf.lineage[
-        :-1
-    ]:  # G6; root's max is the capacity of the nodes, not a quota (G12)
+    # G6; root's max is the capacity of the nodes, not a quota (G12).
+    for queue in leaf.lineage[:-1]:
         if any(index < len(whole) and whole[index] > limit for index, limit in queue.limits):
             text = partition.registry.text
             limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]

@@ -93,9 +93,8 @@ def release(
         return
     del known.node.foreign[key]
     _change(known.node, known.vector, ())
-    if (
-        message.terminationType not in BY_SCHEDULER
-    ):  # other types are confirmations, which have no answer
+    # Other types are confirmations, which have no answer.
+    if message.terminationType not in BY_SCHEDULER:
         answers.released_foreign(kernel, known, TerminationType.STOPPED_BY_RM, _TEXT)
 
 

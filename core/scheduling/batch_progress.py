@@ -61,9 +61,8 @@ class GroupProgress:
         self.gang_lacks = gang.missing(app, self.shape.need) - 1 if placeholder else _UNLIMITED
         needs = dict(self.shape.need)
         bounding = self.queues
-        if (
-            charges_root and self.shape.required_node
-        ):  # root's max does not bound it, see ``has_room``
+        # Root's max does not bound it, see ``has_room``.
+        if charges_root and self.shape.required_node:
             bounding = lineage[:-1]
         used = [(queue.limits, queue.allocated) for queue in bounding if queue.limits]
         used += [(ledger.resources, ledger.usage) for ledger in app.limiting]

@@ -145,9 +145,8 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     app.history.append((kernel.now, app.state))
     app.reason = kernel.reason
     app.completing = False
-    if (
-        app.state in application_fsm.GIVES_BACK
-    ):  # a Soft timeout: from now on it is an ordinary application
+    # A Soft timeout: from now on it is an ordinary application.
+    if app.state in application_fsm.GIVES_BACK:
         app.gang.over = True
     if app.state in application_fsm.GATHERS:
         gang.start_idle_timer(kernel, app)
@@ -156,9 +155,8 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     if app.counted and _is_uncounted(app):
         limits.forget(app)
     elif not app.counted and app.placeholders and app.state in application_fsm.SERVED:
-        accounting.start_counting(
-            app
-        )  # it waited with leftovers, and a new ask called it back (G40, G42)
+        # It waited with leftovers, and a new ask called it back (G40, G42).
+        accounting.start_counting(app)
     leaf = app.queue
     if app.app_id not in app.partition.applications or not isinstance(leaf, LeafQueue):
         return

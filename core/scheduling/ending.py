@@ -172,9 +172,8 @@ def _complete(kernel: Kernel, app: Application, mattered: bool) -> None:
 
 def _resume(kernel: Kernel, app: Application, mattered: bool) -> None:
     kernel.fire(APPLICATION, app, application_fsm.RESUMED)
-    if (
-        app.state in application_fsm.GATHERS and app.allocations
-    ):  # X28: it runs because it has allocations
+    # X28: it runs because it has allocations.
+    if app.state in application_fsm.GATHERS and app.allocations:
         kernel.fire(APPLICATION, app, application_fsm.RUN)
 
 

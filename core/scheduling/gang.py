@@ -71,9 +71,8 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
         return None
     queues = app.queue.lineage
     if app.gang.admission != "whole" or not covers(app.partition.capacity, whole):
-        queues = queues[
-            :-1
-        ]  # root's quota is the present capacity; a larger gang asks for nodes (G12)
+        # Root's quota is the present capacity; a larger gang asks for nodes (G12).
+        queues = queues[:-1]
     for queue in queues:
         for index, limit in queue.limits:
             left = limit - queue.allocated[index] - queue.reserved_headroom[index]
@@ -164,9 +163,8 @@ def placeholder_allocated(kernel: Kernel, placeholder: Allocation) -> None:
         app.partition.admission_changed(app.queue)
         app.partition.waiting.refresh(app)
     if app.gang.timer is None and app.gang.timeout > 0:
-        if (
-            app.state in application_fsm.BEFORE_RUNNING | application_fsm.GIVES_BACK_ON_TIMEOUT
-        ):  # X25
+        # A recovered one too, by the state of its application (X25).
+        if app.state in application_fsm.BEFORE_RUNNING | application_fsm.GIVES_BACK_ON_TIMEOUT:
             app.gang.timer = kernel.timers.start(
                 kernel.now, app.gang.timeout, "application.placeholder", app
             )

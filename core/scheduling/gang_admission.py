@@ -258,9 +258,8 @@ def state_changed(kernel: Kernel, app: Application) -> None:
     if app.state in application_fsm.GANG_OVER:
         if GANG.allows(own.state, gang_fsm.END):
             kernel.fire(GANG, own, gang_fsm.END)
-    elif (
-        own.without_placeholders and not app.allocations
-    ):  # all asks were removed, and may come again
+    elif own.without_placeholders and not app.allocations:
+        # All asks were removed, and may come again.
         if own.state in gang_fsm.KEEPS_NODES:
             kernel.fire(GANG, own, gang_fsm.REQUEUE, reason=_NO_ASKS)
     elif own.state in gang_fsm.WAITS and app.state in application_fsm.SERVED:

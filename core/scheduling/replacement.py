@@ -367,9 +367,8 @@ def _allocate_planned(kernel: Kernel, real: Allocation) -> None:
 def _run_application(kernel: Kernel, real: Allocation, *, first: bool) -> None:
     """Let the application take its next step after a replacement."""
     app = real.ask.app
-    if APPLICATION.allows(
-        app.state, application_fsm.RESUMED
-    ):  # X28: it runs because it has allocations
+    # X28: it runs because it has allocations.
+    if APPLICATION.allows(app.state, application_fsm.RESUMED):
         kernel.fire(APPLICATION, app, application_fsm.RESUMED)
     if app.state in application_fsm.RUNS_ON_ALLOCATION and not APPLICATION.idles(
         app.state, application_fsm.RUN

@@ -150,9 +150,8 @@ def _serve_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
         return False
     if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
         return False
-    for ask in list(
-        islice(_reserving(group), group.reserved)
-    ):  # at most ``reserved`` asks have one
+    # At most ``reserved`` asks have one.
+    for ask in list(islice(_reserving(group), group.reserved)):
         node = node_for(kernel, partition, ask)
         if node is not None:
             own = next(r for r in app.reservations if r.ask is ask)

@@ -61,9 +61,8 @@ class Turns:
                 allowed = rounds if limit is None else min(limit, rounds)
             try:
                 rounds, more = _serve(kernel, own, allowed)
-            except (
-                Exception
-            ):  # a bug, or a predicate raised: the others come first in the next call
+            except Exception:
+                # A bug, or a predicate raised: the others come first in the next call.
                 self._next = _after(owners, own)
                 raise
             if budget is not None:

@@ -152,9 +152,7 @@ class ApplicationFacts(Protocol):
     @property
     def hard(self) -> bool: ...
     @property
-    def timeout_over(
-        self,
-    ) -> bool: ...  # it is older than its placeholder timeout, at a start (K77)
+    def timeout_over(self) -> bool: ...  # older than its placeholder timeout, at a start (K77)
     @property
     def has_started(self) -> bool: ...  # a real pod has a node, or was asked for
     @property
@@ -170,15 +168,11 @@ class ApplicationFacts(Protocol):
     @property
     def would_come_again(self) -> bool: ...  # a controller replaces its pods when they fail (K60)
     @property
-    def core_has_pods(
-        self,
-    ) -> bool: ...  # the core has had asks or allocations of it, and completes it
+    def core_has_pods(self) -> bool: ...  # the core had asks or allocations of it, and ends it
     @property
     def core_waits(self) -> bool: ...  # the core still waits for the placeholders of a gang
     @property
-    def places_whole(
-        self,
-    ) -> bool: ...  # it is the gang of a PodGroup, and no member has a node or an ask (K204)
+    def places_whole(self) -> bool: ...  # a PodGroup's gang, no member has a node or ask (K204)
 
 
 # -- guards ------------------------------------------------------------------------------------

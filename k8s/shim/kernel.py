@@ -242,9 +242,8 @@ class Kernel:
         """The core tries again what predicates have refused: it hears of nothing else that has changed."""
         if self.serving:
             self.outbox.wake()
-            self._wake_at(
-                self.now + _VALID
-            )  # a core over gRPC may still have the answer from before
+            # A core over gRPC may still have the answer from before.
+            self._wake_at(self.now + _VALID)
 
     def _wake_at(self, when: int) -> None:
         when += -when % SECOND

@@ -90,9 +90,8 @@ class Registry:
                 older.pending_registration = pending
             try:
                 await asyncio.wrap_future(self._driver.submit(request, session))
-                self._driver.set_events(
-                    rm_id, False
-                )  # until the RM announces that it handles events
+                # Until the RM announces that it handles events.
+                self._driver.set_events(rm_id, False)
                 if older is not None:
                     status = _register_again(
                         "I7", f"resource manager {rm_id!r} has registered again"

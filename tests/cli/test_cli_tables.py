@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from quadriga.cli.catalogue import all_lifecycles
+from quadriga.cli.main import _parser as command_parser
+from quadriga.fsm import ASK
 
 TEXTS = {
     "dot": "digraph",
@@ -139,7 +145,13 @@ def test_the_stubs_of_a_table_of_ones_own(
         (("draw", "node", "-o", "{tmp}"), "directory"),
         (("draw", "--all", "{tmp}/file", "--format", "md"), "exists"),
         (("lifecycles", "nodes"), "did you mean node?"),
+        (("lifecycles", "node", "--json"), "draw --format json"),
         (("nothing",), "nothing"),
+        (("simulat",), "; did you mean 'simulate'?"),
+        (("config", "chek"), "; did you mean 'check'?"),
+        (("simulate", "--policy", "fito"), "; did you mean 'fifo'?"),
+        (("simulate", "--dyas=7"), "unrecognized arguments: --dyas=7; did you mean '--days'?"),
+        (("lifecycles", "--xyzzy"), "unrecognized arguments: --xyzzy"),
         ((), "COMMAND"),
     ],
     ids=str,
@@ -153,12 +165,56 @@ def test_wrong_usage_is_code_2(
     assert said in done.err.splitlines()[-1]
 
 
-def test_help_and_version(quadriga: Any) -> None:
-    assert "simulate" in quadriga("--help").out
-    for command in ("simulate", "draw", "lifecycles", "story"):
-        done = quadriga(command, "--help")
-        assert (done.code, done.err) == (0, "")
+def test_version(quadriga: Any) -> None:
     assert quadriga("--version").out.startswith("quadriga 0.")
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser, and those of all commands below it."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from commands(below)
+
+
+@pytest.mark.parametrize("command", [*commands(command_parser())], ids=lambda each: each.prog)
+def test_the_help_of_every_command_has_examples_that_are_valid(
+    quadriga: Any, command: argparse.ArgumentParser
+) -> None:
+    done = quadriga(*command.prog.split()[1:], "--help")
+    assert (done.code, done.err) == (0, "")
+    _, _, examples = done.out.partition("\nexamples:\n")
+    lines = [line[2:].partition("  ")[0] for line in examples.partition("\n\n")[0].splitlines()]
+    assert lines
+    for line in lines:
+        words = shlex.split(line.partition(" | ")[0])
+        assert words[: len(command.prog.split())] == command.prog.split()
+        command_parser().parse_args(words[1:])
+
+
+def test_a_list_is_json_for_programs(quadriga: Any, tmp_path: Path) -> None:
+    listed = json.loads(quadriga("lifecycles", "--json").out)
+    assert [each["lifecycle"] for each in listed] == list(all_lifecycles())
+    ask = next(each for each in listed if each["lifecycle"] == "ask")
+    assert (ask["states"], ask["begins"]) == (len(ASK.states), ASK.initial)
+    assert tuple(ask["ends"]) == ASK.final
+    journal = tmp_path / "run.jsonl"
+    quadriga("simulate", "--days", 1, "--limit", 1, "--quiet", "--journal", journal)
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    key = next(line["key"] for line in lines if line["key"].startswith("application/"))
+    told = json.loads(quadriga("story", key, "--journal", journal, "--json").out)
+    assert [each["seq"] for each in told] == [each["seq"] for each in lines if each["key"] == key]
+
+
+def test_completion_offers_commands_and_options(tmp_path: Path) -> None:
+    pytest.importorskip("argcomplete")
+    for line, offered in (("quadriga sim", "simulate"), ("quadriga draw --cov", "--coverage")):
+        words = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+        words["_ARGCOMPLETE_STDOUT_FILENAME"] = str(tmp_path / "offered")
+        done = python("-m", "quadriga.cli", env={**os.environ, **words, "COMP_TYPE": "9"})
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / "offered").read_text().strip() == offered
 
 
 def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -142,6 +142,17 @@ def test_nodes_replace_those_of_the_trace(quadriga: Any, trace: Path) -> None:
     assert workload["capacity"] == {"vcore": 18_000}
 
 
+@pytest.mark.parametrize("nodes", ["", " --nodes 1x256vcore"], ids=["nodes", "pool"])
+def test_a_pool_of_equal_nodes_costs_what_the_page_says(quadriga: Any, nodes: str) -> None:
+    (line,) = re.findall(rf"^quadriga (simulate --trace \S+{nodes})  +# (.+)$", TEXT, re.MULTILINE)
+    words = [str(PAGE.parents[1] / each) if "/" in each else each for each in line[0].split()]
+    report = json.loads(quadriga(*words, "--json").out)
+    assert report["quality"]["completed"] == 150
+    gangs, wait = report["gangs"]["total"] or "no", report["quality"]["mean_wait"]
+    told = f"{report['decisions']['total']} decisions, {gangs} gang{'s' if nodes == '' else ''}"
+    assert line[1] == f"{told}, mean wait {wait:,.0f} s"
+
+
 def test_a_trace_without_nodes_needs_them(quadriga: Any, folder: Path) -> None:
     done = quadriga("simulate", "--trace", "jobs.txt")
     assert (done.code, done.out) == (2, "")

@@ -195,6 +195,33 @@ def test_q3_one_gang_gathers_at_a_time(script: Script) -> None:
     assert states(script, "h") == ["Gathering"]
 
 
+def test_q3_a_gang_that_loses_a_node_that_it_keeps_keeps_another_one() -> None:
+    """Where there is none it gives the others back when its patience ends, and the rest goes on."""
+    script = scripted(ATOMIC, nodes=("n1", "n2", "n3"), options=Options(journal_size=None), vcore=4)
+    for name in "stu":
+        single(script, name, 3)
+    gang(script, "g", 2, vcore=4)
+    script.schedule()
+    later(script, 60)
+    assert reserved(script) == ["n1", "n2"]
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.schedule()
+    assert (states(script, "g"), reserved(script)) == (["Gathering"], ["n2", "n3"])
+    script.node("n3", NodeInfo.DECOMISSION)
+    script.schedule()
+    assert reserved(script) == ["n2"]
+    later(script, 600)
+    assert (states(script, "g"), reserved(script)) == (["Gathering", "Queued"], [])
+    script.node("n9", vcore=4)
+    script.release("t", "a-0")
+    assert news(script.schedule()) == ["g/g-p0-0 on n2", "g/g-p1-0 on n9"]
+
+
+def reserved(script: Script) -> list[str]:
+    nodes = script.scheduler.partition().nodes.values()
+    return sorted(node.node_id for node in nodes if node.reservation is not None)
+
+
 def test_q3_g12_a_gang_larger_than_the_cluster_asks_for_nodes_and_does_not_gather(
     script: Script,
 ) -> None:

@@ -496,9 +496,8 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
         if what == "gang":
             sizes[name] = sum(other)
             announce(script, name, sum(other), f"root.{one}")
-            for at, vcore in enumerate(
-                other[: len(other) - number % 2]
-            ):  # the last one may be late
+            # The last one may be late.
+            for at, vcore in enumerate(other[: len(other) - number % 2]):
                 script.ask(name, f"m{at}", vcore=vcore)
         elif what == "single":
             script.app(name, gang={"vcore": one} if other else None)

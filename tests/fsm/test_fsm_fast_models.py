@@ -97,9 +97,8 @@ def test_models_of_every_kind_of_class(make: Any) -> None:
     before = [type(model) for model in models]
     for model in models:
         owner.add_model(model)
-    if make.__class__ is not type(lambda: 0) or owner.models != [
-        models[0]
-    ]:  # equal data are one model
+    # Equal data are one model.
+    if make.__class__ is not type(lambda: 0) or owner.models != [models[0]]:
         assert owner.models == models
     assert models[0].go() is True
     assert models[0].state == "B"

@@ -165,6 +165,12 @@ def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done],
     ]
     assert lines[2][3] == "no pod gets a node"
     assert "deploy/kubernetes/roles.yaml grants all of them" in done.out
+    said = check("--namespace", "q", "--json")
+    missing = json.loads(said.out)["missing"]
+    assert said.code == 1
+    assert [(each["resource"], each["verbs"], each["without"]) for each in missing] == [
+        (line[0].partition(".")[0], line[1].split(","), line[3]) for line in lines[1:]
+    ]
 
 
 def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(

@@ -121,6 +121,7 @@ class Requests:
     ) -> None:
         asks = []
         for each in keys or (key,):
+            # Without the time limit, which the Go core does not use (X17).
             ask = si.AllocationAsk(
                 allocationKey=each,
                 applicationID=appID,
@@ -132,7 +133,7 @@ class Requests:
                 priority=priority,
                 tags=tags or {},
                 Originator=originator,
-            )  # without the time limit, which the Go core does not use (X17)
+            )
             if allowPreemptSelf is not None or allowPreemptOther is not None:
                 ask.preemptionPolicy.CopyFrom(
                     si.PreemptionPolicy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ def test_what_is_measured_in_floors_has_no_goal(page: str) -> None:
     assert [heading for heading in headings if "goal" in heading] == []
 
 
+def test_the_sizes_for_5000_nodes_are_measured_ones(page: str, repository: Path) -> None:
+    text = text_of(repository / "docs" / "operations.md")
+    table = text.partition("\n### 5,000 nodes\n")[2].partition("\n\nTwo cores")[0]
+    found = [row.split(" | ")[1] for row in table.splitlines() if row.startswith("| ")][1:]
+    assert len(found) == 6
+    for number in re.findall(r"\d[\d,.]*", " ".join(found)):
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", page), number
+
+
 def test_the_page_says_which_fruitless_cycle_of_the_go_core_it_means(page: str) -> None:
     table = page.partition("| a fruitless cycle |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
@@ -38,3 +48,22 @@ def test_the_page_says_which_fruitless_cycle_of_the_go_core_it_means(page: str) 
         ("half a pod is free on each node", "82 s"),
         ("nothing is free", "18.5 ms"),
     ]
+
+
+def test_every_figure_that_anybody_can_repeat_names_its_command(
+    page: str, repository: Path
+) -> None:
+    """Each section of the first part names a measurement that exists; the second part says that none does."""
+    _, _, parts = page.partition("\n## What anybody can repeat\n")
+    repeated, _, rest = parts.partition("\n## What no command here repeats\n")
+    for section in repeated.split("\n## ")[1:]:
+        commands = re.findall(
+            r"`(python -m bench [a-z -]+|tox -e \w+|QUADRIGA_COMPILE=1 [^`]+)`", section
+        )
+        assert commands or "`python -m bench` |" in section, section.splitlines()[0]
+        measured = re.findall(r"`python -m bench (\w+)", section)
+        assert [
+            name for name in measured if not (repository / "bench" / f"{name}.py").exists()
+        ] == []
+    assert "\n## Comparison with YuniKorn's Go core\n\nNo command here repeats" in rest
+    assert "million x" not in page

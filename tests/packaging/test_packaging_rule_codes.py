@@ -179,9 +179,8 @@ def _is_whole(message: str, path: Path) -> bool:
     if path.stem in {"invariants", "audit"} or path.parent.name == "checks":
         rest = re.sub(r"^[GRIMXQSV]\d{1,2} ", "", rest)
     words = re.findall(r"\w{2,}", rest)
-    filled = "{}" in rest and (
-        bool(words) or not rest.strip("{} ")
-    )  # most of it, or all, is filled in
+    # Most of it, or all, is filled in.
+    filled = "{}" in rest and (bool(words) or not rest.strip("{} "))
     return not CODE.search(rest) and (len(words) >= 2 or filled)
 
 

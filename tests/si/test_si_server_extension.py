@@ -132,9 +132,8 @@ async def test_no_answer_in_time_counts_as_refused() -> None:
         await until(lambda: session.timed_out == 1)
         assert not rm.allocations
         told.fits = lambda key, name: ""
-        object.__setattr__(
-            limits, "predicate_timeout_s", 3600.0
-        )  # from now on any answer is in time
+        # From now on any answer is in time.
+        object.__setattr__(limits, "predicate_timeout_s", 3600.0)
         await rm.say(ask("app-1", "pod-2"))  # something happens: others are asked about
         await until(lambda: any(each.allocationKey == "pod-2" for each in rm.allocations))
         await told.end()
