@@ -179,16 +179,14 @@ class SchedulerService:
         return outputs
 
     def _log_node_order(self, whose: str, text: str) -> None:
-        """Log the node order, which a configuration need not name, and the first of its warnings. Who
-        gives the default queues has read those."""
+        """Log the node order, which a configuration need not name, and its first warnings. Who gives the
+        default queues has read those."""
         if text.strip():
             found = self.read_configuration("Configuration", text)
             _log.info("%s: nodes are ordered by %s", whose, found.node_order)
             if found.warnings and text != self._queues.text:
-                more = len(found.warnings) - 1
-                _log.warning(
-                    "%s: %s%s", whose, found.warnings[0], f" (and {more} more)" * bool(more)
-                )
+                for warning in found.warnings[:5]:
+                    _log.warning("%s: %s", whose, warning)
 
     def _send(self, request: Request) -> None:
         done: Future[None] = Future()
