@@ -81,7 +81,6 @@ _LOOKUP_CHECK = 0.1
 #: the longest wait for work (s); the next timer may be later than a wait can last
 _LONGEST_WAIT = 3600.0
 
-
 #: what the owner works at beside work items
 _TIMERS = "timers"
 _DECISIONS = "scheduling decisions"
