@@ -12,11 +12,18 @@ from pathlib import Path
 
 from quadriga.cli.errors import FOUND, CommandError
 from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.discovery import pod_group_version
+from quadriga.k8s.api.discovery import has_device_classes, pod_group_version
 from quadriga.k8s.api.limits import Limits
 from quadriga.k8s.api.login import Login, LoginError, log_in
 from quadriga.k8s.api.requester import NoAnswer
-from quadriga.k8s.api.rights import POD_GROUP_RIGHTS, RIGHTS, Missing, RightsUnknown, missing
+from quadriga.k8s.api.rights import (
+    DEVICE_CLASS_RIGHTS,
+    POD_GROUP_RIGHTS,
+    RIGHTS,
+    Missing,
+    RightsUnknown,
+    missing,
+)
 
 __all__ = ["check", "logged_in", "table"]
 
@@ -61,6 +68,7 @@ async def _missing(login: Login, namespace: str) -> tuple[int, list[Missing]]:
     async with Client(login, Limits(100, 100, 16, clock=time.monotonic_ns)) as client:
         found = await missing(client, namespace)
         more = POD_GROUP_RIGHTS if await pod_group_version(client) else ()
+        more += DEVICE_CLASS_RIGHTS if await has_device_classes(client) else ()
         return len(RIGHTS + more), found + await missing(client, namespace, more)
 
 

@@ -1,4 +1,4 @@
-"""What the API server has: which resources, and in which version PodGroups (K204)."""
+"""What the API server has: which resources, in which version PodGroups (K204), and what DeviceClasses serve (K207)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import msgspec
 
 from quadriga.k8s.api.requester import NoAnswer, Requester
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
+from quadriga.k8s.conversion.resources import DEVICE_CLASS
+from quadriga.k8s.objects import Metadata
 
-__all__ = ["patiently", "pod_group_version", "pod_groups_path", "readable_pod_groups", "resources"]
+__all__ = [
+    "DeviceClasses",
+    "has_device_classes",
+    "patiently",
+    "pod_group_version",
+    "pod_groups_path",
+    "readable_pod_groups",
+    "resources",
+]
 
 _log = logging.getLogger("quadriga.kubernetes")
 
@@ -19,6 +29,9 @@ T = TypeVar("T")
 
 #: seconds between tries to learn what the server has
 _PAUSE: Final = 2.0
+#: the first version that says which extended resource a DeviceClass serves is that of 1.34
+_DEVICES: Final = "/apis/resource.k8s.io/v1"
+_AGAIN: Final = 60_000_000_000
 _OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
 
 
@@ -78,3 +91,58 @@ async def readable_pod_groups(requester: Requester) -> str:
             _log.warning("the account may not read PodGroups: pods that name one are not scheduled")
             return ""
     return version
+
+
+# -- DeviceClasses (K207) --------------------------------------------------------------------------
+
+
+class _DeviceClassSpec(msgspec.Struct, rename="camel"):
+    extended_resource_name: str = ""
+
+
+class _DeviceClass(msgspec.Struct):
+    metadata: Metadata
+    spec: _DeviceClassSpec
+
+
+class _ListOfDeviceClasses(msgspec.Struct):
+    items: list[_DeviceClass] = []
+
+
+async def has_device_classes(requester: Requester) -> bool:
+    """Raises `NoAnswer`."""
+    return "deviceclasses" in await resources(requester, _DEVICES)
+
+
+class DeviceClasses:
+    """Which of them serves an extended resource: neither pods nor nodes say it.
+
+    They are listed when somebody asks, at most once a minute. Where the server has none, or the account may
+    not list them, none serves anything.
+    """
+
+    def __init__(self, requester: Requester, clock: Callable[[], int]) -> None:
+        self._requester = requester
+        self._clock = clock
+        self._until = 0
+        self._names: dict[str, str] = {}
+
+    async def serving(self, resource: str) -> str:
+        """The name of the class; "" if there is none."""
+        if resource.startswith(DEVICE_CLASS):
+            return resource.removeprefix(DEVICE_CLASS)
+        if self._clock() >= self._until:
+            self._until = self._clock() + _AGAIN
+            self._names = await self._read()
+        return self._names.get(resource, "")
+
+    async def _read(self) -> dict[str, str]:
+        try:
+            status, body = await self._requester.request("GET", f"{_DEVICES}/deviceclasses")
+            found = (
+                msgspec.json.decode(body, type=_ListOfDeviceClasses).items if status == _OK else ()
+            )
+        except (NoAnswer, msgspec.MsgspecError) as error:
+            _log.warning("DeviceClasses cannot be read: %s", error)
+            return self._names
+        return {each.spec.extended_resource_name: each.metadata.name for each in found}

@@ -14,7 +14,15 @@ from typing import Any, Final
 
 from quadriga.k8s.api.requester import Requester
 
-__all__ = ["POD_GROUP_RIGHTS", "RIGHTS", "Missing", "Right", "RightsUnknown", "missing"]
+__all__ = [
+    "DEVICE_CLASS_RIGHTS",
+    "POD_GROUP_RIGHTS",
+    "RIGHTS",
+    "Missing",
+    "Right",
+    "RightsUnknown",
+    "missing",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,11 @@ POD_GROUP_RIGHTS: Final[tuple[Right, ...]] = (
           "pods that name a PodGroup are not scheduled"),
     Right("scheduling.k8s.io",   "podgroups/status",       ("patch", "update"),              False,
           "PodGroups do not say whether they are scheduled"),
+)
+#: where the server has DeviceClasses
+DEVICE_CLASS_RIGHTS: Final[tuple[Right, ...]] = (
+    Right("resource.k8s.io",     "deviceclasses",          ("list",),                        False,
+          "pods with devices of a DeviceClass are not told that the default scheduler must run them"),
 )
 # fmt: on
 

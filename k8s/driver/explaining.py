@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -145,7 +145,8 @@ class Explainer:
     """Explains pods that wait.
 
     ``ask_of(uid)`` gives application and key of the ask that a pod waits for, or ``None`` if it does not
-    wait any more; ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates.
+    wait any more; ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates;
+    ``unoffered(uid)`` the resources that no node offers; ``device_class(resource)`` the DeviceClass that serves it.
     """
 
     def __init__(
@@ -156,12 +157,16 @@ class Explainer:
         ask_of: Callable[[str], tuple[str, str] | None],
         nodes: Callable[[], Iterable[str]],
         refusals: Callable[[str, str], Sequence[str]],
+        unoffered: Callable[[str], Sequence[str]],
+        device_class: Callable[[str], Awaitable[str]],
     ) -> None:
         self._core = core
         self._rm_id = rm_id
         self._ask_of = ask_of
         self._nodes = nodes
         self._refusals = refusals
+        self._unoffered = unoffered
+        self._device_class = device_class
 
     async def explain(self, uid: str) -> str | None:
         """The text, or ``None`` if there is nothing to explain."""
@@ -182,8 +187,19 @@ class Explainer:
                         refused[reasons[0]] += 1
                 await asyncio.sleep(0)
         remedy, together = (self._heeding(key, each) for each in (says.remedy, says.together))
+        remedy = await self._elsewhere(uid) or remedy
         says = replace(says, remedy=remedy, together=together)
         return text_of(says, len(names), refused)
+
+    async def _elsewhere(self, uid: str) -> str:
+        """The change for a pod whose devices only the default scheduler can place (K207)."""
+        for resource in self._unoffered(uid):
+            if name := await self._device_class(resource):
+                return (
+                    f"leave the pod to the default scheduler, which must run it: no node offers {resource}, "
+                    f"DeviceClass {name} serves it"
+                )
+        return ""
 
     def _heeding(self, key: str, text: str) -> str:
         """A change as the constraints of the pod allow it: more room on a node that they refuse is of no

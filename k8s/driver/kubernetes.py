@@ -25,7 +25,12 @@ from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain, GroupConditionWriter
-from quadriga.k8s.api.discovery import patiently, pod_groups_path, readable_pod_groups
+from quadriga.k8s.api.discovery import (
+    DeviceClasses,
+    patiently,
+    pod_groups_path,
+    readable_pod_groups,
+)
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.lease import Guarded, Lease, LeaseTimes
 from quadriga.k8s.api.limits import Limits
@@ -323,7 +328,7 @@ class KubernetesShim:
             current=self._condition_of,
             clock=clock,
             wall=time.time_ns,
-            explain=self._new_explainer(settings),
+            explain=self._new_explainer(settings, client),
             record=events.record,
         )
         volumes = self._volumes = Volumes(
@@ -599,7 +604,7 @@ class KubernetesShim:
             return None
         return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
 
-    def _new_explainer(self, settings: Settings) -> Explain | None:
+    def _new_explainer(self, settings: Settings, client: Client) -> Explain | None:
         if self._core is None:
             return None
         explainer = Explainer(
@@ -608,6 +613,8 @@ class KubernetesShim:
             ask_of=lambda uid: self._shim.ask_of(uid) if self._shim else None,
             nodes=self._cache.node_names,
             refusals=self._cache.refusals,
+            unoffered=lambda uid: self._shim.unoffered(uid) if self._shim else (),
+            device_class=DeviceClasses(client, self._timing.now).serving,
         )
         return lambda pod: explainer.explain(pod.uid)
 

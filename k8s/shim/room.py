@@ -49,6 +49,10 @@ class Room:
         self._columns.clear()
         self._masks.clear()
 
+    def offers(self, kind: str) -> bool:
+        """Whether any node has some of it."""
+        return any(amounts.get(kind, 0) > 0 for amounts, _ in self._nodes.values())
+
     def shortage(self, groups: Sequence[TaskGroup]) -> str:
         """Why the nodes cannot hold the gang, or an empty text if they may be able to."""
         for group in groups:

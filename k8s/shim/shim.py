@@ -14,6 +14,7 @@ from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.conversion import settings as configuration
 from quadriga.k8s.conversion.core_texts import without_codes
+from quadriga.k8s.conversion.resources import of_pod
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -195,6 +196,12 @@ class Shim:
             own = (each for each in asked if each.group == task.group)
             task = next(own, asked[0] if asked else task)
         return app.key, task.key
+
+    def unoffered(self, uid: str) -> list[str]:
+        """Resources that a pod asks for and no node offers."""
+        task, room = self._kernel.tasks.get(uid), self._kernel.room
+        asked = of_pod(task.pod) if task is not None else {}
+        return [kind for kind, value in asked.items() if value > 0 and not room.offers(kind)]
 
     def dump(self) -> dict[str, Any]:
         """What the shim knows, as JSON objects: no secrets and no environment (K17)."""

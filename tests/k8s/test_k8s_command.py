@@ -52,7 +52,7 @@ class Api:
         self.refuses: set[tuple[str, str]] = set()
         self.maps: dict[str, dict[str, str]] = {}
         self.status = 0
-        self.pod_groups = False
+        self.groups: dict[str, str] = {}
         api = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -69,8 +69,8 @@ class Api:
                 if name in api.maps:
                     metadata = {"name": name, "namespace": "q"}
                     self.answer(200, {"metadata": metadata, "data": api.maps[name]})
-                elif name == "v1alpha2" and api.pod_groups:
-                    self.answer(200, {"resources": [{"name": "podgroups"}]})
+                elif group := api.groups.get(self.path):
+                    self.answer(200, {"resources": [{"name": group}]})
                 else:
                     self.answer(404, {"message": f"{name} not found"})
 
@@ -141,14 +141,23 @@ def test_k18_an_account_with_all_rights_passes_the_check(check: Callable[..., Do
     assert done.out.startswith("http://127.0.0.1:")
 
 
-def test_k18_the_rights_on_pod_groups_count_where_the_server_has_them(
-    check: Callable[..., Done], api: Api
+@pytest.mark.parametrize(
+    ("path", "resource", "verb", "rights"),
+    [
+        ("/apis/scheduling.k8s.io/v1alpha2", "podgroups", "watch", 18),
+        ("/apis/resource.k8s.io/v1", "deviceclasses", "list", 17),
+    ],
+)
+def test_k18_rights_on_what_not_every_server_has_count_where_it_has_them(
+    check: Callable[..., Done], api: Api, path: str, resource: str, verb: str, rights: int
 ) -> None:
-    api.pod_groups = True
-    assert check().out.endswith(": the account has all 18 rights that it needs\n")
-    api.refuses = {("podgroups", "watch")}
+    api.refuses = {(resource, verb)}
+    assert check().out.endswith(": the account has all 16 rights that it needs\n")
+    api.groups = {path: resource}
     done = check()
-    assert (done.code, "podgroups.scheduling.k8s.io" in done.out) == (1, True)
+    assert (done.code, f"{resource}.{path.split('/')[2]}" in done.out) == (1, True)
+    api.refuses = set()
+    assert check().out.endswith(f": the account has all {rights} rights that it needs\n")
 
 
 def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done], api: Api) -> None:

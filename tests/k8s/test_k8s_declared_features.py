@@ -12,9 +12,11 @@ from k8s_world import World
 from msgspec.structs import replace
 from small_cluster import SmallCluster
 
+from quadriga.k8s.api.discovery import DeviceClasses
 from quadriga.k8s.cluster.static_filters import needed_features
 from quadriga.k8s.driver.explaining import Explainer, LocalCore
 from quadriga.k8s.objects import Node, Pod, PodSpec
+from tests.k8s.test_k8s_device_classes import Server
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 LABELS = {"app": "web", "tier": "1"}
@@ -143,6 +145,8 @@ def test_k210_a_pod_waits_for_a_node_that_declares_what_it_needs() -> None:
         ask_of=lambda uid: ("app", uid),
         nodes=world.cache.node_names,
         refusals=world.cache.refusals,
+        unoffered=world.shim.unoffered,
+        device_class=DeviceClasses(Server(404), lambda: 0).serving,
     )
     text = asyncio.run(explainer.explain(pod.uid))
     reason = f"NodeDeclaredFeatures: the node does not declare {USERS}"

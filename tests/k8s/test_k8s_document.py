@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadriga.k8s.api.rights import POD_GROUP_RIGHTS, RIGHTS
+from quadriga.k8s.api.rights import DEVICE_CLASS_RIGHTS, POD_GROUP_RIGHTS, RIGHTS
 from quadriga.k8s.conversion.bounds import BOUNDS
 from quadriga.k8s.conversion.settings_table import KEYS
 
@@ -52,7 +52,7 @@ def test_k18_every_right_is_told_with_what_it_is_for(page: str) -> None:
             "own namespace" if right.own_namespace else "cluster",
             right.without,
         ]
-        for right in (*RIGHTS, *POD_GROUP_RIGHTS)
+        for right in (*RIGHTS, *POD_GROUP_RIGHTS, *DEVICE_CLASS_RIGHTS)
     ]
 
 

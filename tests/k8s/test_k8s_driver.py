@@ -26,6 +26,7 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.config_maps import ConfigMaps
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.health import health_of
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
@@ -410,6 +411,7 @@ async def at_work(
     make: type[FakeApi] = FakeApi,
     options: Options = OPTIONS,
     core: type[SchedulerService] = SchedulerService,
+    explains: bool = False,
     **more: Any,
 ) -> AsyncIterator[AtWork]:
     api = make()
@@ -423,6 +425,8 @@ async def at_work(
     prepare(api)
     async with api.serve():
         with core() as service:
+            if explains:
+                more["core"] = LocalCore(service)
             shim = KubernetesShim(service, Login(api.url), options, **more)
             shim.start()
             try:

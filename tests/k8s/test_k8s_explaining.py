@@ -10,6 +10,7 @@ import pytest
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
+from quadriga.k8s.api.discovery import DeviceClasses
 from quadriga.k8s.driver.explaining import (
     Core,
     CoreSays,
@@ -19,6 +20,7 @@ from quadriga.k8s.driver.explaining import (
     RemoteCore,
     text_of,
 )
+from tests.k8s.test_k8s_device_classes import Server
 
 Cores = Callable[[SchedulerService], Core]
 GIB = 1 << 30
@@ -116,6 +118,8 @@ def explained(
         ask_of=lambda uid: None if application is None else (application, uid),
         nodes=lambda: ("n3", "n1", "n2"),
         refusals=lambda uid, node: (refusals or {}).get(node, ()),
+        unoffered=lambda uid: (),
+        device_class=DeviceClasses(Server(404), lambda: 0).serving,
     )
     return asyncio.run(explainer.explain(uid))
 

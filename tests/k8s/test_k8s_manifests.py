@@ -21,6 +21,7 @@ from quadriga.k8s.admission.registration import NAME as REGISTRATION
 from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.api.requester import JSON
 from quadriga.k8s.api.rights import (
+    DEVICE_CLASS_RIGHTS,
     POD_GROUP_RIGHTS,
     RIGHTS,
     Missing,
@@ -161,7 +162,7 @@ def rules(kind: str) -> set[tuple[str, str, str]]:
 def wanted(own_namespace: bool) -> set[tuple[str, str, str]]:
     return {
         (right.group, right.resource, verb)
-        for right in (*RIGHTS, *POD_GROUP_RIGHTS)
+        for right in (*RIGHTS, *POD_GROUP_RIGHTS, *DEVICE_CLASS_RIGHTS)
         if right.own_namespace is own_namespace
         for verb in right.verbs
     }
