@@ -8,7 +8,8 @@ decide, which every allocation changes, so all asks count that may start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.model.gang import LIMIT, QUOTA
 from quadriga.core.model.gang import NODES as LACKS_NODES
@@ -18,7 +19,7 @@ from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
@@ -64,10 +65,11 @@ def limit_key(ledger: Ledger, what: str = "limit") -> Key:
 
 
 class Rival(NamedTuple):
-    """Asks of one application and one shape, and the number of allocations that they wait for.
+    """Asks of one shape, and the number of allocations that they wait for.
 
-    ``fits``: some node may have room for them now. Each of ``obstacles`` keeps them from starting until one
-    of the things in it is changed.
+    They belong to ``apps`` that are alike in all that counts here; ``app`` is one of these. ``fits``: some
+    node may have room for them now. Each of ``obstacles`` keeps them from starting until one of the things in
+    it is changed.
     """
 
     app: Application
@@ -75,6 +77,7 @@ class Rival(NamedTuple):
     number: int
     fits: bool
     obstacles: tuple[frozenset[Key], ...] = ()
+    apps: Collection[Application] = ()
 
 
 class Rivals(NamedTuple):
@@ -99,10 +102,9 @@ class Rivals(NamedTuple):
         mine = [each for each in self.all if queue in each.app.queue.lineage]
         total = amounts(mine, types)
         for app in {each.app: None for each in mine}:
-            own = app.gang
-            if own.announced and not own.started and own.admission == "whole":
+            if _reserves_quota(app):
                 pending = amounts([each for each in mine if each.app is app], types)
-                for at, value in enumerate(own.size or ()):
+                for at, value in enumerate(app.gang.size or ()):
                     total[at] += max(0, value - pending[at])
         return total
 
@@ -112,14 +114,13 @@ class Rivals(NamedTuple):
 
     def entering(self, queue: Queue) -> int:
         """The number of applications that need a slot under maxapplications of this queue."""
-        apps = {each.app for each in self.all if needs_a_slot(each.app)}
-        return sum(queue in app.queue.lineage for app in apps)
+        able = [r for r in self.all if queue in r.app.queue.lineage and needs_a_slot(r.app)]
+        return len({app for each in able for app in each.apps})
 
     def starting(self, ledger: Ledger) -> int:
         """The number of applications that begin to count for the limit."""
-        return len(
-            {each.app for each in self.all if not each.app.counted and ledger in each.app.limiting}
-        )
+        able = [r for r in self.all if not r.app.counted and ledger in r.app.limiting]
+        return len({app for each in able for app in each.apps})
 
 
 def amounts(rivals: Iterable[Rival], types: int) -> list[int]:
@@ -144,16 +145,18 @@ def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
     """The rivals of an ask, or of the ``members`` of its gang, which are placed together."""
     own, partition = ask.app, ask.app.partition
     priority = max((group.priority for group in members), default=ask.priority)
-    found: list[Rival] = []
+    #: the numbers and the applications of asks that are alike
+    found: dict[tuple[Any, ...], tuple[list[int], dict[Application, None]]] = {}
     looked_at = 0
     for app in partition.applications.values():
         if not app.asks:
             continue
         looked_at += 1
         if looked_at > _MOST:
-            return Rivals(found, False)
+            return Rivals((), False)
         if app.state not in application_fsm.SERVED or app.backoff_until:
             continue
+        alike = _likeness(app)
         for group in app.groups.values():
             if group in members or not _is_served(app, group):
                 continue
@@ -162,15 +165,34 @@ def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
             else:
                 number = _in_other_application(group, own, priority)
             if number:
-                fits = bool(group.shape.allocate & partition.node_index.feasible)
-                obstacles = tuple(_obstacles(app, group, fits))
-                found.append(Rival(app, group.shape, number, fits, obstacles))
+                numbers, apps = found.setdefault((*alike, group.shape), ([], {}))
+                numbers.append(number)
+                apps[app] = None
+    rivals = []
+    for (*_, shape), (numbers, apps) in found.items():
+        app, fits = next(iter(apps)), bool(shape.allocate & partition.node_index.feasible)
+        obstacles = tuple(_obstacles(app, shape, fits))
+        rivals.append(Rival(app, shape, sum(numbers), fits, obstacles, apps))
     waiting = partition.waiting
-    others = [(other, other.pending) for other in waiting.deferred_asks if other is not ask]
-    others += [(allocation.ask, 1) for allocation in waiting.stranded]
-    for other, number in others:
-        found.append(Rival(other.app, Shape(0, other.kind.requires), number, True))
-    return Rivals(found)
+    others = Counter((each.ask.app, each.ask.kind.requires) for each in waiting.stranded)
+    for other in waiting.deferred_asks:
+        if other is not ask:
+            others[other.app, other.kind.requires] += other.pending
+    for (app, requires), number in others.items():
+        rivals.append(Rival(app, Shape(0, requires), number, True, (), (app,)))
+    return Rivals(rivals)
+
+
+def _likeness(app: Application) -> tuple[Any, ...]:
+    """What the rivals and obstacles of an ask depend on in another application."""
+    alone = app if _reserves_quota(app) else None
+    return app.queue, app.limiting, app.counted, needs_a_slot(app), app.gang.lacks, alone
+
+
+def _reserves_quota(app: Application) -> bool:
+    """Whether the application is a gang whose quota is reserved when it starts (X16)."""
+    own = app.gang
+    return own.announced and not own.started and own.admission == "whole"
 
 
 def _in_own_application(group: AskGroup, ask: Ask, priority: int, whole: bool) -> int:
@@ -209,9 +231,9 @@ def _is_served(app: Application, group: AskGroup) -> bool:
     return task_group is None or not task_group.can_replace or group.outgrown
 
 
-def _obstacles(app: Application, group: AskGroup, fits: bool) -> Iterator[frozenset[Key]]:
+def _obstacles(app: Application, shape: Shape, fits: bool) -> Iterator[frozenset[Key]]:
     """Yield what is in the way of the asks, each as the changes of which one may remove it."""
-    gang, shape, queues = app.gang, group.shape, app.queue.lineage
+    gang, queues = app.gang, app.queue.lineage
     if gang.lacks == QUOTA:
         yield frozenset([quota_key(queue) for queue in queues[:-1]])
     elif gang.lacks == LIMIT:

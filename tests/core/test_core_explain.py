@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from core_steps import later, on_nodes, run, serve, submit
 from core_world import queues
 
 from quadriga.core import Check, Explanation, Options
+from quadriga.core.scheduling.rivals import rivals_of
 from quadriga.si import NodeInfo
 from quadriga.sim.script import ONE_QUEUE, Script
 
@@ -207,3 +209,30 @@ def test_explain_draining_nodes_come_last() -> None:
         "1 node: not enough free CPU; node n1 comes nearest and lacks 1 CPU",
         "1 node: draining",
     ]
+
+
+# -- what an explanation costs ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize(("apps", "asks"), [(12, 1), (60, 1), (12, 20)])
+def test_q16_asks_that_are_alike_are_looked_at_once(apps: int, asks: int, refused: bool) -> None:
+    """Counted work: three users and two sizes of the other queue are six kinds of asks, however many there
+    are. What the resource manager has refused everywhere is one of each application."""
+    limits = "limits: [{limit: each, users: ['*'], maxresources: {vcore: 100}}]"
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+        f"[{{name: a, {limits}}}, {{name: b, {limits}}}]}}]}}]"
+    )
+    script.node("n1", vcore=100_000 if refused else 500)
+    if refused:
+        script.scheduler.set_predicate("rm", lambda *_: "no")
+    for number in range(apps):
+        script.app(f"app-{number}", f"root.{'ab'[number % 2]}", user=f"user-{number % 3}")
+        keys = [f"k{each}" for each in range(asks)]
+        script.ask(f"app-{number}", *keys, vcore=1000 + number // 6 % 2)
+    script.schedule()
+    found = rivals_of(script.scheduler.application("app-0").asks["k0"])
+    assert len(found.all) == (apps - (asks == 1) if refused else 6)
+    number = apps * asks - 1 if refused else apps // 2 * asks
+    assert found.text == f"{number} other asks that may be served before it"
