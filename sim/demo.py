@@ -87,10 +87,10 @@ _MAX_ROUNDS = 50
 
 # in seconds of the simulated clock
 _RUSH_EVERY = 2400
-_FIRST_RUSH = 480
+_FIRST_RUSH = 120
 _MEAN_GAP = 66.0
 #: jobs in the first minute, so that the cluster fills up soon
-_INITIAL_JOBS = 24
+_INITIAL_JOBS = 32
 
 
 class Demo(si.NullCallback):

@@ -1,0 +1,79 @@
+"""The manifests of docs/frameworks.md: each gang starts whole, with the pods that its Jobs make."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from k8s_world import World, cluster
+
+from quadriga.k8s import objects
+from quadriga.k8s.shim import inputs
+from tests.k8s.decoded import decoded
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "frameworks.md"
+MANIFESTS = dict(
+    re.findall(
+        r"^<!-- run: (.*?) -->\n```yaml\n(.*?)^```$",
+        PAGE.read_text(encoding="utf-8"),
+        re.DOTALL | re.MULTILINE,
+    )
+)
+
+
+def apply(world: World, jobs: list[dict[str, Any]]) -> list[str]:
+    """As the Job controller does: the pods of each Job, one after the other. Returns their names."""
+    names = []
+    for job in jobs:
+        template = job["spec"]["template"]
+        for number in range(job["spec"].get("completions", 1)):
+            name = f"{job['metadata']['name']}-{number}"
+            metadata = {**template["metadata"], "name": name, "uid": name, "namespace": "default"}
+            metadata |= {"resourceVersion": "1", "creationTimestamp": world.stamp()}
+            whole = {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}}
+            world.pods[name] = pod = decoded(objects.Pod, whole)
+            world.inputs.append(inputs.Changed("ADDED", pod))
+            names.append(name)
+            world.run(1)
+    return names
+
+
+def test_the_page_has_the_four_frameworks() -> None:
+    assert list(MANIFESTS) == ["spark", "ray", "dask", "mpi"]
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_gang_of_a_framework_starts_whole(name: str) -> None:
+    jobs = yaml.safe_load(MANIFESTS[name])["items"]
+    world = cluster("2", nodes=2)
+    members = apply(world, jobs)
+    world.run(60)
+    assert {world.pods[each].spec.node_name for each in members} == {""}
+    for number in range(8):
+        world.add_node(f"more-{number}", cpu="2")
+    world.run(60)
+    assert world.phases() == {"Running": len(members)}
+    assert all(world.pods[each].spec.node_name for each in members)
+    assert world.placeholders == []
+    assert [each for each in world.records if each.type == "Warning"] == []
+    world.check()
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_placeholders_hold_the_room_of_workers_that_come_later(name: str) -> None:
+    """As those that an operator creates when the pod that leads runs."""
+    leader, workers = yaml.safe_load(MANIFESTS[name])["items"]
+    world = cluster("2", nodes=10)
+    (first,) = apply(world, [leader])
+    world.run(60)
+    assert world.pods[first].status.phase == "Running"
+    held = [each.spec.node_name for each in world.placeholders]
+    assert len(held) == workers["spec"]["completions"]
+    assert all(held)
+    later = apply(world, [workers])
+    world.run(60)
+    assert {world.pods[each].status.phase for each in later} == {"Running"}
+    assert world.placeholders == []
