@@ -175,8 +175,9 @@ class Explainer:
             return None
         application_id, key = ask
         says = await self._core.explain(self._rm_id, application_id, key)
-        if says is None:
-            return None
+        elsewhere = await self._elsewhere(uid)
+        if says is None:  # a gang that the nodes cannot hold is not asked for
+            return f"Smallest change: {elsewhere}." if elsewhere else None
         names = sorted(self._nodes())
         refused = Counter[str]()
         if not says.held:
@@ -187,8 +188,7 @@ class Explainer:
                         refused[reasons[0]] += 1
                 await asyncio.sleep(0)
         remedy, together = (self._heeding(key, each) for each in (says.remedy, says.together))
-        remedy = await self._elsewhere(uid) or remedy
-        says = replace(says, remedy=remedy, together=together)
+        says = replace(says, remedy=elsewhere or remedy, together=together)
         return text_of(says, len(names), refused)
 
     async def _elsewhere(self, uid: str) -> str:

@@ -8,14 +8,14 @@ import json
 from typing import Any
 
 import pytest
-from k8s_world import World
+from k8s_world import World, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.api.discovery import DeviceClasses
 from quadriga.k8s.api.requester import NoAnswer
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.driver.explaining import Explainer, LocalCore
-from quadriga.k8s.objects import Container, ResourceRequirements
+from quadriga.k8s.objects import Container, Pod, ResourceRequirements
 from tests.k8s.fake_api import FakeApi
 from tests.k8s.test_k8s_driver import at_work, ours
 
@@ -57,6 +57,12 @@ def told(resource: str, server: Server, *, offered: bool = False) -> str:
     pod = world.add_pod("a", "app", init_containers=devices)
     world.run(5)
     assert world.phases("a") == {"Pending": 1}
+    text = explained(world, pod, server)
+    assert text is not None and text.startswith("0 of 1 node: ")
+    return text.partition("Smallest change: ")[2]
+
+
+def explained(world: World, pod: Pod, server: Server) -> str | None:
     explainer = Explainer(
         LocalCore(world.core),
         rm_id=world.settings.cluster_id,
@@ -66,9 +72,7 @@ def told(resource: str, server: Server, *, offered: bool = False) -> str:
         unoffered=world.shim.unoffered,
         device_class=DeviceClasses(server, lambda: 0).serving,
     )
-    text = asyncio.run(explainer.explain(pod.uid))
-    assert text is not None and text.startswith("0 of 1 node: ")
-    return text.partition("Smallest change: ")[2]
+    return asyncio.run(explainer.explain(pod.uid))
 
 
 @pytest.mark.parametrize("resource", [GPU, DEVICE_CLASS + "gpu.example.com"])
@@ -80,6 +84,18 @@ def test_k207_the_reason_names_the_device_class_and_the_default_scheduler(resour
     )
     asked = ["/apis/resource.k8s.io/v1/deviceclasses"] if resource == GPU else []
     assert server.asked == asked, "the other one names its class"
+
+
+def test_k207_a_gang_without_placeholders_is_told_too() -> None:
+    world = World(values={"service.gangScaleUp": "false"})
+    world.add_node("n1")
+    groups = [gang("w", 2, minResource={GPU: "1"})]
+    pod = world.add_pod("a", "app", group="w", groups=groups, overhead={GPU: "1"})
+    world.run(5)
+    assert world.placeholders == []
+    text = explained(world, pod, Server())
+    assert text is not None and "DeviceClass gpu.example.com serves it." in text
+    assert explained(world, pod, Server(404)) is None, "the condition says what the nodes lack"
 
 
 @pytest.mark.parametrize("answer", [{"items": []}, 403, 404, NoAnswer, {"items": 1}])
