@@ -28,7 +28,7 @@ from bench._kubernetes.runs import (
     new_plane,
     percentile,
 )
-from bench._kubernetes.shapes import APART, SHAPES, add_nodes, rates, spread
+from bench._kubernetes.shapes import APART, SHAPES, add_nodes, in_turn, spread
 from quadriga.cli.memory import look_less_often
 
 __all__ = ["PARTS", "Sizes", "main"]
@@ -60,13 +60,17 @@ def shapes(sizes: Sizes) -> list[Figure]:
     with new_plane() as plane:
         add_nodes(plane, sizes.shape_nodes)
         for turn, shape in enumerate(SHAPES):
-            found = rates(plane, shape, sizes.shape_nodes, turn)
+            stock, ours = in_turn(plane, shape, sizes.shape_nodes, turn)
+            for name, found in (("kube-scheduler", stock), ("ours", ours)):
+                figures += [
+                    Figure(f"{shape.name}: {name}, pods a second", found.rate, "/s"),
+                    Figure(
+                        f"{shape.name}: {name}, its processor time of a pod", found.busy * 1e6, "us"
+                    ),
+                ]
             figures += [
-                Figure(f"{shape.name}: kube-scheduler, pods a second", found.stock, "/s"),
-                Figure(f"{shape.name}: ours, pods a second", found.ours, "/s"),
-                Figure(
-                    f"{shape.name}: ours to kube-scheduler's rate", found.ours / found.stock, "x"
-                ),
+                Figure(f"{shape.name}: ours to kube-scheduler's rate", ours.rate / stock.rate, "x"),
+                Figure(f"{shape.name}: its processor time to ours", stock.busy / ours.busy, "x"),
             ]
     return figures
 

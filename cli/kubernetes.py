@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -194,24 +196,33 @@ def run(arguments: Namespace) -> int:
         return check(arguments, namespace_of(arguments))
     from quadriga.cli.serving.kubernetes_process import schedule
 
-    try:
+    with _errors_of("kubernetes"):
         return schedule(arguments)
-    except CommandError as error:
-        raise CommandError(str(error).replace("serve: ", "kubernetes: ", 1), error.code) from None
 
 
 def run_admission(arguments: Namespace) -> int:
     """Print the policies, or serve the webhook."""
-    _need()
-    from quadriga.cli.serving.kubernetes_settings import namespace_of
+    with _errors_of("kubernetes admission"):
+        _need()
+        from quadriga.cli.serving.kubernetes_settings import namespace_of
 
-    if arguments.policy:
-        from quadriga.cli.serving.policies import print_policy
+        if arguments.policy:
+            from quadriga.cli.serving.policies import print_policy
 
-        return print_policy(arguments, namespace_of(arguments))
-    from quadriga.cli.serving.admission import serve_webhook
+            return print_policy(arguments, namespace_of(arguments))
+        from quadriga.cli.serving.admission import serve_webhook
 
-    return serve_webhook(arguments, namespace_of(arguments))
+        return serve_webhook(arguments, namespace_of(arguments))
+
+
+@contextmanager
+def _errors_of(command: str) -> Iterator[None]:
+    """Name this command in errors of what it shares with others."""
+    try:
+        yield
+    except CommandError as error:
+        said = str(error).removeprefix("serve: ").removeprefix("kubernetes: ")
+        raise CommandError(f"{command}: {said}", error.code) from None
 
 
 def _need() -> None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench._kubernetes.plane import OURS, STOCK, Plane, Pods
+from bench._kubernetes.processes import processor_time
 from bench._kubernetes.runs import PATIENCE, shim
 
-__all__ = ["APART", "SHAPES", "Rates", "Shape", "add_nodes", "rates", "spread"]
+__all__ = ["APART", "SHAPES", "Found", "Shape", "add_nodes", "in_turn", "spread"]
 
 #: The numbers of pods below are for so many; with fewer nodes they are in proportion.
 _NODES = 5_000
@@ -119,39 +120,42 @@ def add_nodes(plane: Plane, count: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Pods a second, from the creation of the first counted pod until the last one is bound."""
+class Found:
+    """``rate``: pods a second, from the creation of the first counted pod until the last one is bound;
+    ``busy``: the scheduler's processor time of a counted pod (s)."""
 
-    stock: float
-    ours: float
-
-
-def rates(plane: Plane, shape: Shape, nodes: int, turn: int) -> Rates:
-    """Both schedulers, one after the other. ``turn``: the number of shapes measured on this plane before."""
-    stock = _rate(plane, shape, shape.pods(nodes, 2 * turn, STOCK), _stock)
-    ours = _rate(plane, shape, shape.pods(nodes, 2 * turn + 1, OURS), shim)
-    return Rates(stock, ours)
+    rate: float
+    busy: float
 
 
-def _rate(
+def in_turn(plane: Plane, shape: Shape, nodes: int, turn: int) -> tuple[Found, Found]:
+    """The stock scheduler, then ours. ``turn``: the number of shapes measured on this plane before."""
+    stock = _found(plane, shape, shape.pods(nodes, 2 * turn, STOCK), _stock)
+    return stock, _found(plane, shape, shape.pods(nodes, 2 * turn + 1, OURS), _ours)
+
+
+def _found(
     plane: Plane,
     shape: Shape,
     pods: tuple[Pods, Pods],
-    scheduler: Callable[[Plane], AbstractContextManager[Any]],
-) -> float:
+    scheduler: Callable[[Plane], AbstractContextManager[int]],
+) -> Found:
     before, counted = pods
     for each in pods:
         plane.prepare(each)
-    with scheduler(plane):
+    with scheduler(plane) as pid:
         plane.etcd.put(plane.stored_pods(before), together=1)
         if shape.fits_before:
             _until_bound(plane, before)
+        busy = processor_time(pid)
         plane.etcd.put(plane.stored_pods(counted), together=1)
         _until_bound(plane, counted)
+        busy = processor_time(pid) - busy
     names = f"{counted.prefix}-"
     mine = [pod for pod in plane.observer.pods.values() if pod.bound and pod.name.startswith(names)]
     plane.remove_pods()
-    return len(mine) / (max(pod.bound for pod in mine) - min(pod.added for pod in mine))
+    seconds = max(pod.bound for pod in mine) - min(pod.added for pod in mine)
+    return Found(len(mine) / seconds, busy / len(mine))
 
 
 def _until_bound(plane: Plane, pods: Pods) -> None:
@@ -167,10 +171,16 @@ def _until_bound(plane: Plane, pods: Pods) -> None:
 
 
 @contextmanager
-def _stock(plane: Plane) -> Iterator[None]:
+def _stock(plane: Plane) -> Iterator[int]:
     """The stock scheduler of the same build; its client limits do not hold it back."""
     plane.control.start_scheduler("--kube-api-qps=10000", "--kube-api-burst=10000")
     try:
-        yield
+        yield plane.control.process("kube-scheduler").pid
     finally:
         plane.control.process("kube-scheduler").kill()
+
+
+@contextmanager
+def _ours(plane: Plane) -> Iterator[int]:
+    with shim(plane) as (child, _):
+        yield child.pid

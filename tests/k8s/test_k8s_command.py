@@ -211,6 +211,15 @@ def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
         (["--admission", "off"], "--admission off"),
         (["--admission", "9089", "--admission-cert", "c.pem"], "belong together"),
         (["--admission", "9089", "--admission-url", "http://x"], "begins with https://"),
+        (["--max-connections", "0"], "--max-connections is 0, not within 1 and 100000"),
+        (
+            ["admission", "--max-connections", "0"],
+            "--max-connections is 0, not within 1 and 100000",
+        ),
+        (["admission", "--listen", "x"], "--listen 'x' is neither HOST:PORT nor PORT nor off"),
+        (["admission", "--listen", "off"], "--listen off"),
+        (["admission", "--kubeconfig", "/nowhere"], "/nowhere"),
+        (["admission", "--policy", "--settings", "/nowhere"], "/nowhere: No such file"),
     ],
 )
 def test_wrong_options_are_one_line_that_names_them(
@@ -218,8 +227,12 @@ def test_wrong_options_are_one_line_that_names_them(
 ) -> None:
     done = quadriga("kubernetes", "--kubeconfig", kubeconfig, *options)
     assert done.code == 2
-    assert done.err.startswith("quadriga: kubernetes: ")
+    command = "kubernetes admission" if options[0] == "admission" else "kubernetes"
+    assert done.err.startswith(f"quadriga: {command}: ")
     assert said in done.err
+    assert not {"serve:", "kubernetes:"} & {
+        *done.err.removeprefix(f"quadriga: {command}: ").split()
+    }
     assert done.err.count("\n") == 1
 
 

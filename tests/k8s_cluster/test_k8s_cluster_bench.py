@@ -10,7 +10,7 @@ from control_plane import Missing, programs
 from bench._kubernetes import moments
 from bench._kubernetes.plane import Pods
 from bench._kubernetes.runs import bound_by_stock, bound_by_us, bound_raw, new_plane
-from bench._kubernetes.shapes import SHAPES, add_nodes, rates
+from bench._kubernetes.shapes import SHAPES, add_nodes, in_turn
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +41,10 @@ def test_both_schedulers_bind_the_pods_of_each_shape_one_after_the_other() -> No
     with new_plane() as plane:
         add_nodes(plane, nodes)
         for turn, shape in enumerate(SHAPES):
-            found = rates(plane, shape, nodes, turn)
-            assert min(found.stock, found.ours) > 0
-            ours, stock = (plane.observer.bound[f"c{2 * turn + at}"] for at in (1, 0))
-            assert ours == stock > 0
+            for found in in_turn(plane, shape, nodes, turn):
+                assert min(found.rate, found.busy) > 0
+            stock, ours = (plane.observer.bound[f"c{2 * turn + at}"] for at in (0, 1))
+            assert stock == ours > 0
         # Nothing that fits on no node is bound.
         unschedulable = next(turn for turn, each in enumerate(SHAPES) if not each.fits_before)
         assert not plane.observer.bound[f"b{2 * unschedulable + 1}"]
