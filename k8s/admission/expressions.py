@@ -10,9 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER, READABLE
+from quadriga.k8s.admission.rules import BOUND, DEFAULT_SCHEDULER, READABLE
 from quadriga.k8s.conversion import identity, keys
-from quadriga.k8s.conversion.bounds import USER_INFO
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 
@@ -137,7 +136,7 @@ def claimed(annotations: str) -> str:
 
 
 def readable_user_info(text: str, settings: Settings) -> str:
-    return f"size({text}) <= {settings.bounds[USER_INFO]} && {text}.matches({quoted(READABLE)})"
+    return f"size({text}) <= {settings.bounds[BOUND]} && {text}.matches({quoted(READABLE)})"
 
 
 def is_system_user(settings: Settings) -> str:

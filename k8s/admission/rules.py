@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from quadriga.k8s.conversion import identity, keys, patterns
-from quadriga.k8s.conversion.bounds import USER_INFO
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Namespace, PriorityClass
 
 __all__ = [
+    "BOUND",
     "DEFAULT_SCHEDULER",
     "READABLE",
     "TEMPLATES",
@@ -65,6 +65,8 @@ _MEMBER: Final = (
 #: a claim of a user: JSON with a user and groups, and no other field. CEL cannot read JSON, so both ways read
 #: it by this expression (K208)
 READABLE: Final = rf"^{_SPACE}\{{({_MEMBER}(,{_MEMBER})*|{_SPACE})\}}{_SPACE}$"
+#: the bound of its characters, as the settings name it
+BOUND: Final = "podUser"
 
 #: labels that are copied to their old names
 _COPIED: Final = ((keys.APP_ID, keys.OLD_APP_ID), (keys.QUEUE, keys.OLD_QUEUE))
@@ -325,7 +327,7 @@ def _denied(claimed: str | None, request: Request, settings: Settings) -> str:
             f"user {request.user} ({groups}) may not set the annotation {keys.USER_INFO}: "
             "it is set from the user of the request"
         )
-    if len(claimed) <= settings.bounds[USER_INFO] and patterns.any_matches((READABLE,), claimed):
+    if len(claimed) <= settings.bounds[BOUND] and patterns.any_matches((READABLE,), claimed):
         return ""
     return unreadable(settings)
 
@@ -333,7 +335,7 @@ def _denied(claimed: str | None, request: Request, settings: Settings) -> str:
 def unreadable(settings: Settings) -> str:
     return (
         f"the annotation {keys.USER_INFO} is not JSON with a user and groups and no other field, of at most"
-        f" {settings.bounds[USER_INFO]} characters"
+        f" {settings.bounds[BOUND]} characters"
     )
 
 

@@ -34,20 +34,7 @@ from quadriga.k8s.objects import (
     ResourceRequirements,
 )
 
-__all__ = [
-    "BOUNDS",
-    "GANG_TIMEOUT",
-    "NAMESPACE",
-    "NODE",
-    "POD",
-    "USER_INFO",
-    "Bounds",
-    "OneBound",
-    "numbers",
-]
-
-#: the bound of the user and groups, which admission heeds too
-USER_INFO: Final = "podUser"
+__all__ = ["BOUNDS", "GANG_TIMEOUT", "NAMESPACE", "NODE", "POD", "Bounds", "OneBound", "numbers"]
 
 T = TypeVar("T", Pod, Node, Namespace)
 
@@ -360,7 +347,7 @@ _TEXTS: Final = (
                                             _length(keys.QUEUE), _drop_queue),
     _Pod("podQueueLevels",          32,     "levels of the queue's path",
                                             _levels(keys.QUEUE), _drop_queue),
-    _Pod(USER_INFO,                 16_384, "characters of the user and groups",
+    _Pod("podUser",                 16_384, "characters of the user and groups",
                                             _length(keys.USER_INFO), _drop_user),
     _Pod("podTaskGroupName",        253,    "characters of the name of the task group",
                                             _length(keys.TASK_GROUP_NAME), _drop_group),
