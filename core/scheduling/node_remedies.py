@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import heappushpop
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.amounts import rounded_up
@@ -55,7 +56,9 @@ def node_change(
     for every in (False, False, True):  # a larger node may be of use to more rivals
         competing = [each for each in rivals.all if every or each.fits or _fits(each.shape, size)]
         short = _short_of_capacity(partition, demand, competing)
-        number = _missing(ask, parts, members, nodes, accepts, competing, size)
+        idle = sum(each.number for each in rivals.all) - sum(each.number for each in competing)
+        kept = min(idle, _unreserved(partition))
+        number = _missing(ask, parts, members, nodes, accepts, competing, kept, size)
         larger = [
             max(value, rounded_up(name, -(-lack // (number or 1))))
             for name, value, lack in zip(partition.registry.names, size, short, strict=True)
@@ -129,6 +132,13 @@ def _nodes_for(ask: Ask, shape: Shape, whole: bool, now: int) -> list[Node]:
     ]
 
 
+def _unreserved(partition: Partition) -> int:
+    """The number of nodes that may still be reserved (Q7)."""
+    nodes = len(partition.nodes)
+    most = partition.reservation_bounds.limit(nodes)
+    return max(0, nodes if most is None else most - partition.reservation_bounds.count)
+
+
 def _fits(shape: Shape, size: Totals) -> bool:
     return shape.required_node == "" and shape.fits(size)
 
@@ -162,23 +172,25 @@ def _missing(
     nodes: list[Node],
     accepts: Callable[[Node], bool],
     rivals: Sequence[Rival],
+    kept: int,
     size: Totals,
 ) -> int:
-    """The number of further nodes of this size that is certainly enough."""
+    """The number of further nodes of this size that is certainly enough. Other rivals, which find no room, may
+    reserve as many nodes as are ``kept``, but none of these."""
     wanted = sum(number for _, number in parts)
     first = sum(each.number for each in rivals)
     if len(parts) == 1:
-        return _missing_of_shape(parts[0][0], wanted, nodes, accepts, rivals)
-    if first:
+        return _missing_of_shape(parts[0][0], wanted, nodes, accepts, rivals, kept)
+    if first or kept:
         return wanted + first
-    kept = [each.node for each in ask.app.reservations if each.node.reservation is each]
-    kept = [node for node in kept if node.open]
+    own = [each.node for each in ask.app.reservations if each.node.reservation is each]
+    own = [node for node in own if node.open]
     partition = ask.app.partition
-    number = wanted - could_start(partition, members, kept)
+    number = wanted - could_start(partition, members, own)
     for _ in range(_MOST_TRIED):
         if not 0 < number < wanted:
             break
-        if could_start(partition, members, kept, _new_nodes(partition, number, size)) == wanted:
+        if could_start(partition, members, own, _new_nodes(partition, number, size)) == wanted:
             return number
         number += 1
     return wanted if number else 0
@@ -190,6 +202,7 @@ def _missing_of_shape(
     nodes: list[Node],
     accepts: Callable[[Node], bool],
     rivals: Sequence[Rival],
+    kept: int,
 ) -> int:
     """As ``_missing``, for one shape.
 
@@ -203,19 +216,22 @@ def _missing_of_shape(
         covered = max((-(-sizes.get(at, 0) // value) for at, value in shape.need), default=0)
         taken += each.number * covered
     room: list[int] = []
+    largest = [0] * kept  # a heap: the room of the nodes that may be reserved
     short = wanted + taken
     sums = amounts(rivals, len(nodes[0].available)) if nodes else []
     for node in nodes:
         number = room_for(shape, node.available) if shape.need else wanted
         if number and accepts(node):
             room.append(number)
-            short -= number
+            short -= heappushpop(largest, number)
             free = node.available
-            if short <= 0 or all(free[at] >= value * wanted + sums[at] for at, value in shape.need):
+            if short <= 0 or (
+                not kept and all(free[at] >= value * wanted + sums[at] for at, value in shape.need)
+            ):
                 return 0
     room.sort()
-    left = room[: len(room) - first] if first < len(room) else []
-    by_nodes = max(0, first - len(room)) + wanted - sum(left)
+    left = room[: max(0, len(room) - first - kept)]
+    by_nodes = max(0, first - max(0, len(room) - kept)) + wanted - sum(left)
     return max(0, min(by_nodes, short))
 
 
