@@ -81,6 +81,7 @@ _LOOKUP_CHECK = 0.1
 #: the longest wait for work (s); the next timer may be later than a wait can last
 _LONGEST_WAIT = 3600.0
 
+
 #: what the owner works at beside work items
 _TIMERS = "timers"
 _DECISIONS = "scheduling decisions"
@@ -172,20 +173,19 @@ class SchedulerService:
         self.scheduler.set_predicate(rm_id, predicate, self._callbacks.refusal(callback))
         preemption = self._callbacks.preemption_predicate(callback)
         self.scheduler.set_preemption_predicate(rm_id, preemption)
-        self._log_node_order(
-            f"resource manager {rm_id}", request.config.strip() or self._queues.text
-        )
+        text = request.config.strip() or self._queues.text
+        self._log_node_order(f"resource manager {rm_id}", text)
         return outputs
 
     def _log_node_order(self, whose: str, text: str) -> None:
-        """Log the node order, which a configuration need not name, and its first warnings. Who gives the
-        default queues has read those."""
+        """Log the node order, and the first warning unless who gave the default queues has read it."""
         if text.strip():
             found = self.read_configuration("Configuration", text)
             _log.info("%s: nodes are ordered by %s", whose, found.node_order)
             if found.warnings and text != self._queues.text:
-                for warning in found.warnings[:5]:
-                    _log.warning("%s: %s", whose, warning)
+                _log.warning(
+                    "%s: warning 1 of %d: %s", whose, len(found.warnings), found.warnings[0]
+                )
 
     def _send(self, request: Request) -> None:
         done: Future[None] = Future()

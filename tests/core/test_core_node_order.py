@@ -79,7 +79,7 @@ def test_k55_the_log_warns_of_queues_that_a_resource_manager_brings(
     )
     (told,) = caplog.messages
     assert told.startswith(
-        "resource manager b: partitions[0].placementrules[0] (line 1): everyone may name the queue"
+        "resource manager b: warning 1 of 1: partitions[0].placementrules[0] (line 1): everyone may name the queue"
     )
 
 
