@@ -142,7 +142,7 @@ class ClusterCache:
                 record.profile = self._selections.profile(pod)
                 changed = template is not record.template or (
                     profile is not record.profile
-                    and bool(profile.selections or record.profile.selections)
+                    and any(map(self._selections.may_belong, (profile, record.profile)))
                 )
                 self._templates.drop(template)
                 self._selections.drop_profile(profile)
@@ -326,6 +326,7 @@ class ClusterCache:
             try:
                 retry = self._refused.nodes(uid, self._clock())
                 last = _RESOURCE_CLAIMS if record.pod.spec.resource_claims else ""
+                self._selections.settle(record.template.selections)
                 return self._refused_nodes.of(record, names, retry, _RETRY, last)
             finally:
                 self._count(record, record.place)
@@ -411,7 +412,7 @@ class ClusterCache:
             found += self._volumes.reasons(record.volumes, node)
             if found and not every:
                 return found
-        if template.looks_at_pods or record.profile.selections:
+        if template.selections or record.profile.against:
             found += self._of_domains(record, there, every)
             if found and not every:
                 return found
@@ -429,10 +430,10 @@ class ClusterCache:
                 return (reason,)
         return self._of_domains(record, there, False)
 
-    @staticmethod
-    def _of_domains(record: PodRecord, there: NodeRecord, every: bool) -> Sequence[str]:
+    def _of_domains(self, record: PodRecord, there: NodeRecord, every: bool) -> Sequence[str]:
         """The reasons that pods in the node's domains give, or only the first."""
         node, template, profile = there.node, record.template, record.profile
+        self._selections.settle(template.selections)
         found: list[str] = []
         if template.spread and (reason := spread_refuses(template, profile, node)):
             found.append(reason)
@@ -446,7 +447,7 @@ class ClusterCache:
             found.append(reason)
             if not every:
                 return found
-        if profile.selections and (reason := others_refuse(profile, node)):
+        if profile.against and (reason := others_refuse(profile, node)):
             found.append(reason)
         return found
 
@@ -461,16 +462,17 @@ class ClusterCache:
             return
         record.counted = name
         template = record.template
-        if template.ports or template.anti_affinity or record.profile.selections:
+        selections = self._selections
+        if template.ports or template.anti_affinity or selections.may_belong(record.profile):
             self._refused_nodes.counts_changed()
         for place, number in ((before, -1), (name, 1)):
             if not place:
                 continue
-            self._selections.count(record.profile, place, number)
+            selections.count(record.profile, place, number)
             if template.ports:
                 self._ports.add(place, template.ports, number)
             for anti in template.anti_affinity:
-                anti.holders.add(place, self._objects.get(place), number)
+                selections.count_holder(anti.holders, place, number)
         if record.volumes is not None:
             if before:
                 self._volumes.leave(record.volumes, before)
@@ -497,7 +499,7 @@ class ClusterCache:
             if (everywhere | labels.get(meta.namespace, _NONE)).isdisjoint(meta.labels):
                 continue
             old = record.profile
-            record.profile = selections.profile(record.pod, old)
+            record.profile = selections.profile(record.pod)
             if record.counted:
                 selections.count_profile(old, record.counted, -1)
                 selections.count_profile(record.profile, record.counted, 1)

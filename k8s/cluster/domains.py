@@ -31,6 +31,11 @@ class Domains:
         self._amounts: Numbers | None = None
         self._topology: TopologyValues | None = None
 
+    def clear(self) -> None:
+        """As if there were no pods and no nodes."""
+        self.counts.clear()
+        self._amounts = None
+
     def amounts(self, topology: TopologyValues) -> Numbers:
         """The counts by the number of the value. The first one is 0: it is of nodes without the label."""
         amounts, numbers = self._amounts, topology.numbers
@@ -99,6 +104,13 @@ class SpreadDomains(Domains):
         #: how many domains have how many pods
         self._at: dict[int, int] = {}
         #: the least number of pods in a domain; 0 without a domain
+        self.minimum = 0
+
+    def clear(self) -> None:
+        super().clear()
+        self._values.clear()
+        self._nodes.clear()
+        self._at.clear()
         self.minimum = 0
 
     @property

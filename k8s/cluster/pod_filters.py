@@ -56,7 +56,7 @@ def spread_refuses(template: Template, profile: Profile, node: Node) -> str | No
 def room_in_domain(count: SpreadCount, profile: Profile) -> int:
     """With more pods than this a domain takes no further one."""
     spread, domains = count.spread, count.domains
-    own = count.selection in profile.selections or (
+    own = count.selection.has(profile) or (
         profile.terminating and spread.matcher.selector.matches(profile.labels)
     )
     minimum = domains.minimum if domains.number >= spread.min_domains else 0
@@ -81,7 +81,7 @@ def affinity_refuses(template: Template, profile: Profile, node: Node) -> str | 
 
 def first_of_its_kind(own: OwnAffinity, profile: Profile) -> bool:
     """Whether no pod matches all terms of the affinity yet, and the pod itself does."""
-    return own.selection in profile.selections and not any(each.counts for each in own.domains)
+    return own.selection.has(profile) and not any(each.counts for each in own.domains)
 
 
 def anti_affinity_refuses(template: Template, node: Node) -> str | None:
@@ -96,8 +96,8 @@ def anti_affinity_refuses(template: Template, node: Node) -> str | None:
 def others_refuse(profile: Profile, node: Node) -> str | None:
     """Whether pods that want to be away from it are there (K128)."""
     labels = node.metadata.labels
-    for selection in profile.selections:
-        for key, holders in selection.held.items():
+    for selection in profile.against:
+        for key, holders in selection.holding.items():
             if labels.get(key) in holders.counts:
                 return OTHERS
     return None

@@ -120,8 +120,8 @@ class RefusedNodes:
                     values = self._values(anti.domains.key)
                     counts = anti.domains.amounts(values)[values.of(self._size)]
                     answers.refuse(counts > 0, pod_filters.ANTI_AFFINITY)
-            for selection in profile.selections:
-                for holders in selection.held.values():
+            for selection in profile.against:
+                for holders in selection.holding.values():
                     if holders.counts:
                         values = self._values(holders.term.key)
                         counts = holders.of_key.amounts(values)[values.of(self._size)]

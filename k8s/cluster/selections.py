@@ -1,14 +1,16 @@
 """Which pods the terms of other pods are about, kept for all terms in the cluster at once.
 
 Pods that no term can tell apart share a profile: their namespace, the labels that some term looks at, and
-whether they are being deleted. A profile knows the selections that it belongs to, so a pod that comes or
-goes changes their counts without a look at any term, and a new selection is counted over the profiles.
+whether they are being deleted. When a pod comes to a node or leaves it, that is noted once for its profile. A
+selection counts what was noted when somebody asks about it (`Selections.settle`), and learns then which of the new
+profiles belong to it. So terms about the pods of others are at the cost of the pods that have them (Q16).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TypeVar, cast
 
 from quadriga.k8s.cluster.domains import CountedPods, Domains
@@ -23,6 +25,8 @@ _NO_LABELS: Mapping[str, str] = {}
 _NO_KEYS: Mapping[str, int] = {}
 #: how many profiles and nodes, or how many pods, are looked at before others have their turn
 SLICE = 1_000
+#: so many changes are kept for those who count them later
+_CHANGES = 4_096
 #: in place of a label that all pods of a selection have
 _ANY = ("", "")
 
@@ -30,7 +34,9 @@ _ANY = ("", "")
 class Profile:
     """Pods that no term in the cluster tells apart."""
 
-    __slots__ = ("by_node", "identity", "labels", "namespace", "pods", "selections", "terminating")
+    __slots__ = (
+        "against", "by_node", "identity", "known_to", "labels", "namespace", "pods", "terminating",
+    )  # fmt: skip
 
     def __init__(self, namespace: str, labels: dict[str, str], terminating: bool) -> None:
         self.namespace = namespace
@@ -40,30 +46,60 @@ class Profile:
         #: how many pods have it, and how many of them are on each node
         self.pods = 0
         self.by_node: dict[str, int] = {}
-        self.selections: dict[Selection, None] = {}
+        #: the selections that remember whether it belongs to them
+        self.known_to: dict[Selection, None] = {}
+        #: those that it belongs to and that pods on nodes want, or wanted, to be away from
+        self.against: dict[Selection, None] = {}
 
 
 class Selection(CountedPods):
     """The pods that all of these matchers match."""
 
-    __slots__ = ("held", "matchers", "profiles", "users")
+    __slots__ = (
+        "_labels", "counted", "held", "holding", "matchers", "namespace", "profiles", "users",
+    )  # fmt: skip
 
-    def __init__(self, matchers: tuple[PodMatcher, ...]) -> None:
+    def __init__(
+        self, matchers: tuple[PodMatcher, ...], labels: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        """``labels`` are those of the namespaces."""
         super().__init__()
+        self._labels = labels
         self.matchers = matchers
-        self.profiles: dict[Profile, None] = {}
-        #: anti-affinity of other pods against these, by topology key
+        self.namespace = _namespace_of(matchers)
+        #: the number of changes that it has counted; below 0: all has to be counted again
+        self.counted = -1
+        #: whether a profile belongs to it
+        self.profiles: dict[Profile, bool] = {}
+        #: anti-affinity of other pods against these, by topology key; and what of it pods on nodes have or had
         self.held: dict[str, Holders] = {}
+        self.holding: dict[str, Holders] = {}
         #: how many templates use it
         self.users = 0
 
-    def matches(self, profile: Profile, namespace_labels: Mapping[str, str]) -> bool:
+    def has(self, profile: Profile) -> bool:
+        """Whether the pods of the profile belong to it."""
+        known = self.profiles.get(profile)
+        if known is not None:
+            return known
+        if self.namespace and self.namespace != profile.namespace:
+            return False
+        found = self._matches(profile)
+        if profile.pods:  # else it is gone, and only what was noted of it is counted
+            self.profiles[profile] = found
+            profile.known_to[self] = None
+        return found
+
+    def _matches(self, profile: Profile) -> bool:
+        labels = self._labels.get(profile.namespace, _NO_LABELS)
         for matcher in self.matchers:
-            if not matcher.matches(
-                profile.namespace, profile.labels, profile.terminating, namespace_labels
-            ):
+            if not matcher.matches(profile.namespace, profile.labels, profile.terminating, labels):
                 return False
         return True
+
+    def forget(self, profile: Profile) -> None:
+        del self.profiles[profile], profile.known_to[self]
+        profile.against.pop(self, None)
 
 
 class Holders(CountedPods):
@@ -78,6 +114,11 @@ class Holders(CountedPods):
         self.of_key = self.domains[term.key,] = Domains(term.key)
         #: by the value of the term's topology key
         self.counts = self.of_key.counts
+
+
+#: pods of a profile that came to a node of this name (negative: left it), which may be unknown; or without a
+#: profile another version of a node
+_Change = tuple[Profile | None, str, Node | None, Node | None, int]
 
 
 class Selections:
@@ -95,6 +136,12 @@ class Selections:
         self._by_label: dict[tuple[str, tuple[str, str]], dict[Selection, None]] = {}
         self._by_namespace: dict[Selection, None] = {}
         self._holders: dict[AffinityTerm, Holders] = {}
+        #: those that have or had pods on nodes, and their selections by the namespace of the pods; "" is any
+        self._holding: dict[Holders, None] = {}
+        self._against: dict[str, dict[Selection, None]] = {}
+        #: what some selections have not counted yet, and the number of changes before these
+        self._changes: list[_Change] = []
+        self._dropped = 0
         #: those that nobody uses yet
         self._made: list[Selection] = []
         #: how many selections look at each key of labels, by the namespace of their pods; "" is any
@@ -102,9 +149,8 @@ class Selections:
 
     # ---- profiles
 
-    def profile(self, pod: Pod, before: Profile | None = None) -> Profile:
-        """The profile of the pod, with one pod more. ``before`` is one of fewer labels: no selection tells the two
-        apart."""
+    def profile(self, pod: Pod) -> Profile:
+        """The profile of the pod, with one pod more."""
         meta = pod.metadata
         here, everywhere = self._keys_in(meta.namespace), self._keys_in("")
         labels = {
@@ -114,13 +160,14 @@ class Selections:
         known = self._profiles.get(profile.identity)
         if known is None:
             known = self._profiles[profile.identity] = profile
+            known.pods = 1
             self._profiles_in.setdefault(profile.namespace, {})[profile] = None
-            namespace_labels = self._namespaces.get(profile.namespace, _NO_LABELS)
-            for selection in self._candidates(profile) if before is None else before.selections:
-                if before is not None or selection.matches(profile, namespace_labels):
-                    profile.selections[selection] = None
-                    selection.profiles[profile] = None
-        known.pods += 1
+            for namespace in (profile.namespace, ""):
+                for selection in self._against.get(namespace, ()):
+                    if selection.has(profile):
+                        profile.against[selection] = None
+        else:
+            known.pods += 1
         return known
 
     def drop_profile(self, profile: Profile) -> None:
@@ -132,16 +179,27 @@ class Selections:
             del others[profile]
             if not others:
                 del self._profiles_in[profile.namespace]
-            for selection in profile.selections:
-                del selection.profiles[profile]
+            for selection in tuple(profile.known_to):
+                selection.forget(profile)
 
     def count(self, profile: Profile, name: str, number: int) -> None:
         """So many more pods with the profile are on the node of this name."""
         self.count_profile(profile, name, number)
-        if profile.selections:
-            node = self._nodes.get(name)
-            for selection in profile.selections:
-                selection.add(name, node, number)
+        if self.may_belong(profile):
+            self._note((profile, name, None, self._nodes.get(name), number))
+
+    def may_belong(self, profile: Profile) -> bool:
+        """Whether some selection may have the profile."""
+        by_label = self._by_label
+        if not by_label:
+            return False
+        for namespace in (profile.namespace, ""):
+            if (namespace, _ANY) in by_label:
+                return True
+            for pair in profile.labels.items():
+                if (namespace, pair) in by_label:
+                    return True
+        return False
 
     def count_profile(self, profile: Profile, name: str, number: int) -> None:
         """The same where a pod changes from one profile to another of the same selections."""
@@ -150,11 +208,6 @@ class Selections:
             profile.by_node[name] = now
         else:
             del profile.by_node[name]
-
-    def _candidates(self, profile: Profile) -> Iterator[Selection]:
-        for namespace in (profile.namespace, ""):
-            for pair in (*profile.labels.items(), _ANY):
-                yield from self._by_label.get((namespace, pair), ())
 
     # ---- selections
 
@@ -186,27 +239,26 @@ class Selections:
         them. The selection stays until `let_go`."""
         if matchers in self._selections:
             return
-        selection = self._selections[matchers] = Selection(matchers)
+        selection = self._selections[matchers] = Selection(matchers, self._namespaces)
         selection.users = 1
         self._made.append(selection)
         self._index(selection)[selection] = None
         if any(matcher.namespace_selector is not None for matcher in matchers):
             self._by_namespace[selection] = None
-        namespace = _namespace_of(matchers)
-        self._keys.setdefault(namespace, Counter()).update(_keys_of(matchers))
-        profiles: Iterable[Profile] = self._profiles.values()
-        if namespace:
-            profiles = self._profiles_in.get(namespace, ())
+        self._keys.setdefault(selection.namespace, Counter()).update(_keys_of(matchers))
+        selection.counted = self._dropped + len(self._changes)
+        seen: set[Profile] = set()
         work = 0
-        for profile in tuple(profiles):
-            labels = self._namespaces.get(profile.namespace, _NO_LABELS)
-            if selection.matches(profile, labels):
-                self._join(profile, selection)
-                work += len(profile.by_node)
-            work += 1
+        for profile in tuple(self._profiles_of(selection)):
+            seen.add(profile)
+            work += 1 + self._add_profile(selection, profile)
             if work >= SLICE:
                 work = 0
                 yield
+                self._catch_up(selection, seen)
+        for profile in self._profiles_of(selection):
+            if profile not in seen:
+                self._add_profile(selection, profile)
 
     def let_go(self) -> None:
         """What was made and has no user is not needed."""
@@ -232,7 +284,7 @@ class Selections:
         if not index:
             del self._by_label[_anchor(selection)]
         self._by_namespace.pop(selection, None)
-        namespace = _namespace_of(selection.matchers)
+        namespace = selection.namespace
         keys = self._keys[namespace]
         for key in _keys_of(selection.matchers):
             keys[key] -= 1
@@ -240,31 +292,70 @@ class Selections:
                 del keys[key]
         if not keys:
             del self._keys[namespace]
-        for profile in selection.profiles:
-            del profile.selections[selection]
+        for profile in tuple(selection.profiles):
+            selection.forget(profile)
+
+    def _profiles_of(self, selection: Selection) -> Collection[Profile]:
+        """All that may belong to it."""
+        if selection.namespace:
+            return self._profiles_in.get(selection.namespace, ())
+        return self._profiles.values()
+
+    # ---- counts
+
+    def _note(self, change: _Change) -> None:
+        self._changes.append(change)
+        if len(self._changes) >= 2 * _CHANGES:
+            del self._changes[:_CHANGES]
+            self._dropped += _CHANGES
+
+    def settle(self, selections: Iterable[Selection]) -> None:
+        """Count what these have not counted yet: before anybody looks at their counts."""
+        now = self._dropped + len(self._changes)
+        for selection in selections:
+            if selection.counted != now:
+                self._catch_up(selection)
+
+    def _catch_up(self, selection: Selection, counted: set[Profile] | None = None) -> None:
+        """``counted``: the profiles that a new one has counted so far."""
+        now = self._dropped + len(self._changes)
+        profiles = self._profiles_of(selection) if counted is None else counted
+        all_of_it = len(profiles) + len(self._nodes)
+        if selection.counted < self._dropped or now - selection.counted > all_of_it:
+            selection.by_node.clear()
+            for profile in profiles:
+                self._add_profile(selection, profile)
+            for domains in selection.domains.values():
+                domains.clear()
+                self._fill(domains, selection)
+        else:
+            for change in islice(self._changes, selection.counted - self._dropped, None):
+                _count(selection, change, counted)
+        selection.counted = now
+
+    def _add_profile(self, selection: Selection, profile: Profile) -> int:
+        """Count its pods by node, if it belongs to the selection. Returns on how many nodes they are."""
+        if not selection.has(profile):
+            return 0
+        by_node = selection.by_node
+        for name, number in profile.by_node.items():
+            by_node[name] = by_node.get(name, 0) + number
+        return len(profile.by_node)
+
+    def _fill(self, domains: Domains, selection: Selection) -> None:
+        for name, node in self._nodes.items():
+            domains.node_changed(None, node, selection.by_node.get(name, 0))
 
     def _index(self, selection: Selection) -> dict[Selection, None]:
         return self._by_label.setdefault(_anchor(selection), {})
-
-    def _join(self, profile: Profile, selection: Selection) -> None:
-        profile.selections[selection] = None
-        selection.profiles[profile] = None
-        for name, number in profile.by_node.items():
-            selection.add(name, self._nodes.get(name), number)
-
-    def _part(self, profile: Profile, selection: Selection) -> None:
-        del profile.selections[selection]
-        del selection.profiles[profile]
-        for name, number in profile.by_node.items():
-            selection.add(name, self._nodes.get(name), -number)
 
     def domains(self, selection: Selection, key: tuple[object, ...], make: Callable[[], _D]) -> _D:
         """The selection's domains that ``key`` names, made if they are new, for one user more."""
         domains = selection.domains.get(key)
         if domains is None:
+            self.settle((selection,))
             domains = selection.domains[key] = make()
-            for name, node in self._nodes.items():
-                domains.node_changed(None, node, selection.by_node.get(name, 0))
+            self._fill(domains, selection)
         domains.users += 1
         return cast("_D", domains)
 
@@ -292,7 +383,26 @@ class Selections:
             del self._holders[term]
             selection = self._selections[term.matcher,]
             del selection.held[term.key]
+            if holders in self._holding:
+                del self._holding[holders], selection.holding[term.key]
+                if not selection.holding:
+                    del self._against[selection.namespace][selection]
+                    for profile in selection.profiles:
+                        profile.against.pop(selection, None)
             self.leave(selection)
+
+    def count_holder(self, holders: Holders, name: str, number: int) -> None:
+        """So many more pods with the term are on the node of this name."""
+        holders.add(name, self._nodes.get(name), number)
+        if holders in self._holding:
+            return
+        self._holding[holders] = None
+        selection = self._selections[holders.term.matcher,]
+        selection.holding[holders.term.key] = holders
+        self._against.setdefault(selection.namespace, {})[selection] = None
+        for profile in self._profiles_of(selection):
+            if selection.has(profile):
+                profile.against[selection] = None
 
     # ---- what changes
 
@@ -305,20 +415,28 @@ class Selections:
             labels = _NO_LABELS
         else:
             self._namespaces[name] = labels
-        if not self._by_namespace:
-            return
-        for profile in self._profiles_in.get(name, ()):
-            for selection in self._by_namespace:
-                matches = selection.matches(profile, labels)
-                if matches != (selection in profile.selections):
-                    (self._join if matches else self._part)(profile, selection)
+        for selection in self._by_namespace:
+            selection.counted = -1
+            for profile in self._profiles_in.get(name, ()):
+                if profile in selection.profiles:
+                    selection.forget(profile)
+                if selection.holding and selection.has(profile):
+                    profile.against[selection] = None
 
     def node_changed(self, name: str, old: Node | None, new: Node | None) -> None:
         """A node came, went, or has another version. ``nodes`` may have either."""
-        for selection in self._selections.values():
-            selection.node_changed(name, old, new)
-        for holders in self._holders.values():
+        if self._selections:
+            self._note((None, name, old, new, 0))
+        for holders in self._holding:
             holders.node_changed(name, old, new)
+
+
+def _count(selection: Selection, change: _Change, counted: set[Profile] | None) -> None:
+    profile, name, old, new, number = change
+    if profile is None:
+        selection.node_changed(name, old, new)
+    elif (counted is None or profile in counted) and selection.has(profile):
+        selection.add(name, new, number)
 
 
 def _namespace_of(matchers: tuple[PodMatcher, ...]) -> str:
@@ -336,4 +454,4 @@ def _keys_of(matchers: tuple[PodMatcher, ...]) -> Iterator[str]:
 def _anchor(selection: Selection) -> tuple[str, tuple[str, str]]:
     """The namespace and a label of the pods, by which the selection is found."""
     pairs = (pair for matcher in selection.matchers for pair in matcher.selector.equal)
-    return _namespace_of(selection.matchers), next(pairs, _ANY)
+    return selection.namespace, next(pairs, _ANY)

@@ -88,8 +88,8 @@ class Template:
     affinity: OwnAffinity | None = None
     anti_affinity: tuple[AntiAffinity, ...] = ()
     spread: tuple[SpreadCount, ...] = ()
-    #: whether one of these three is there
-    looks_at_pods: bool = False
+    #: those of these three
+    selections: tuple[Selection, ...] = ()
     #: pods that have it
     pods: int = 0
     #: by the node's index: what the static filters say (K135)
@@ -265,9 +265,8 @@ class Templates:
             self._spread(template, spread, keys, number)
             for number, spread in enumerate(constraints)
         )
-        template.looks_at_pods = bool(
-            template.affinity or template.anti_affinity or template.spread
-        )
+        users = (template.affinity, *template.anti_affinity, *template.spread)
+        template.selections = tuple(each.selection for each in users if each is not None)
         return template
 
     def _domains(self, selection: Selection, key: str) -> Domains:

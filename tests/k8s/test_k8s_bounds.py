@@ -10,11 +10,13 @@ import msgspec
 import pytest
 from k8s_world import World, cluster
 from msgspec.structs import replace
+from small_cluster import SmallCluster
 
 from quadriga.fsm.table import SECOND
 from quadriga.k8s.api.listing import Decoders, Event
 from quadriga.k8s.cluster.cache import ClusterCache
-from quadriga.k8s.cluster.selections import Profile, Selection
+from quadriga.k8s.cluster.domains import CountedPods
+from quadriga.k8s.cluster.terms import PodMatcher
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion import settings as configuration
 from quadriga.k8s.conversion.bounds import (
@@ -381,6 +383,19 @@ def test_q16_a_grace_period_of_ages_is_looked_at_again_after_a_week() -> None:
     assert deadline is None or deadline - world.now <= 8 * 86_400 * SECOND
 
 
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The namespaces of the pods that are compared with a term from now on."""
+    compared: list[str] = []
+    matches = PodMatcher.matches
+
+    def counted(self: PodMatcher, namespace: str, *about_the_pod: Any) -> bool:
+        compared.append(namespace)
+        return matches(self, namespace, *about_the_pod)
+
+    monkeypatch.setattr(PodMatcher, "matches", counted)
+    return compared
+
+
 def test_q16_a_term_about_its_own_namespace_is_not_compared_with_pods_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -389,17 +404,41 @@ def test_q16_a_term_about_its_own_namespace_is_not_compared_with_pods_of_others(
     for number in range(100):
         of = {"name": f"p{number}", "namespace": f"n{number % 2}", "uid": f"u{number}"}
         cache.set_pod(msgspec.convert({"metadata": {**of, "labels": {"id": str(number)}}}, Pod))
-    compared: list[str] = []
-    matches = Selection.matches
-
-    def counted(self: Selection, profile: Profile, labels: Any) -> bool:
-        compared.append(profile.namespace)
-        return matches(self, profile, labels)
-
-    monkeypatch.setattr(Selection, "matches", counted)
+    compared = comparisons(monkeypatch)
     selector = {"matchExpressions": [{"key": "id", "operator": "Exists"}]}
     pod = {**spec(affinity=away_from(term(labelSelector=selector)))}
     pod["metadata"]["namespace"] = "n1"
     cache.set_pod(msgspec.convert(pod, Pod))
     assert set(compared) == {"n1"}
     assert len(compared) <= 110
+
+
+def test_q16_waiting_pods_with_terms_about_others_cost_these_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of the terms is another one, so that they share no counts. The others' pods come, get a node, change
+    a label and go; their node changes too."""
+    there = SmallCluster(n1={"zone": "z1"}, n2={"zone": "z2"})
+    for number in range(50):
+        expression = {"key": "role", "operator": "NotIn", "values": [str(number)]}
+        against = term(namespaces=["others"], labelSelector={"matchExpressions": [expression]})
+        there.pod(f"w{number}", namespace="hostile", affinity=away_from(against))
+    compared = comparisons(monkeypatch)
+    counted: list[str] = []
+    add, changed = CountedPods.add, CountedPods.node_changed
+    monkeypatch.setattr(CountedPods, "add", lambda *of: counted.append("pod") or add(*of))
+    monkeypatch.setattr(
+        CountedPods, "node_changed", lambda *of: counted.append("node") or changed(*of)
+    )
+    there.pod("a", namespace="others", labels={"role": "first"})
+    assert there.asks("a", "n1") is None
+    there.pod("a", "n1", namespace="others", labels={"role": "first"})
+    there.pod("a", "n1", namespace="others", labels={"role": "second"})
+    there.node("n1", {"zone": "z3"})
+    assert (compared, counted) == ([], [])
+
+    # Who waits finds out what has happened.
+    assert there.allows("w7") == "n2"
+    assert {*compared} == {"others"}
+    there.cache.remove_pod("a")
+    assert there.allows("w7") == "n1 n2"

@@ -201,7 +201,11 @@ class SlicedTwins(Twins):
 @settings(print_blob=True)
 def test_k136_counters_that_are_made_in_slices_answer_the_same(seed: int) -> None:
     twins = SlicedTwins(Random(seed))
-    with patch.object(caches, "SLICE", 2), patch.object(selections, "SLICE", 2):
+    with (
+        patch.object(caches, "SLICE", 2),
+        patch.object(selections, "SLICE", 2),
+        patch.object(selections, "_CHANGES", 3),
+    ):
         for _ in range(3):
             twins.set_node()
         for _ in range(30):

@@ -51,7 +51,8 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
         monkeypatch.setattr(module, "SLICE", SLICE)
     for kind, name in (
         (selections.Selections, "profile"),
-        (selections.Selection, "matches"),
+        (selections.Selection, "_matches"),
+        (selections.Selections, "_add_profile"),
         (CountedPods, "add"),
     ):
         monkeypatch.setattr(kind, name, counted(getattr(kind, name)))
