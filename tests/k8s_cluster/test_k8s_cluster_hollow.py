@@ -101,6 +101,7 @@ def test_t1_t2_a_gang_and_a_job_on_hollow_nodes(
     pods.until(
         lambda present: [each["metadata"]["name"] for each in present] == ["short"],
         namespace,
-        seconds=60,
+        # A kubelet that misses the end of a container looks again after a minute and a half at most.
+        seconds=240,
     )
     scheduler.wait_idle()
