@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from bench._kubernetes.observer import Seen
-from bench._kubernetes.plane import Plane, Pods, pod_object
+from bench._kubernetes.plane import Plane, Pods, gang_of, pod_object
 from bench._kubernetes.processes import Child, processor_time
 from bench._kubernetes.runs import PATIENCE, all_bound, all_there, new_plane, shim
 from bench._kubernetes.stored import Template, uid
@@ -81,16 +80,8 @@ def _create(plane: Plane, pods: Pods, rate: float) -> tuple[dict[str, float], di
 
 def gang(nodes: int, members: int) -> float:
     """A gang arrives at once; the time until its real pods are all bound to their placeholders' nodes (s)."""
-    groups = [
-        {
-            "name": "workers",
-            "minMember": members,
-            "minResource": {"cpu": "1", "memory": "1Gi"},
-        }
-    ]
     annotations = {
-        "yunikorn.apache.org/task-group-name": "workers",
-        "yunikorn.apache.org/task-groups": json.dumps(groups),
+        **gang_of(members, "1", "1Gi"),
         "yunikorn.apache.org/schedulingPolicyParameters": "placeholderTimeoutInSeconds=600",
     }
     pods = Pods(members, annotations=annotations)

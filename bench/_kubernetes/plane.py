@@ -23,7 +23,7 @@ from bench._kubernetes.stored import (
 from tests.k8s_cluster.control_plane import ControlPlane
 from tests.k8s_cluster.plain_client import APIError, PlainClient
 
-__all__ = ["NAMESPACE", "OURS", "STOCK", "Plane", "Pods", "node_object", "pod_object"]
+__all__ = ["NAMESPACE", "OURS", "STOCK", "Plane", "Pods", "gang_of", "node_object", "pod_object"]
 
 NAMESPACE = "bench"
 OURS = "yunikorn"
@@ -57,6 +57,19 @@ class Pods:
     def name(self) -> str:
         """Of the template: as long as those of the pods."""
         return f"{self.prefix}-tttttt"
+
+
+def gang_of(members: int, cpu: str, memory: str) -> dict[str, str]:
+    """The annotations of a pod of a gang of so many equal ones."""
+    group = {
+        "name": "workers",
+        "minMember": members,
+        "minResource": {"cpu": cpu, "memory": memory},
+    }
+    return {
+        "yunikorn.apache.org/task-group-name": "workers",
+        "yunikorn.apache.org/task-groups": json.dumps([group]),
+    }
 
 
 class Plane:

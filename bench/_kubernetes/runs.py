@@ -29,6 +29,7 @@ __all__ = [
     "new_plane",
     "percentile",
     "shim",
+    "start_stock",
 ]
 
 #: for the slowest measurement on a busy machine (s)
@@ -138,17 +139,22 @@ def bound_raw(nodes: int, count: int, applications: int = 1) -> Bound:
 
 
 def bound_by_stock(nodes: int, pods: Pods) -> Bound:
-    """The stock kube-scheduler of the same build; its client limits do not hold it back."""
+    """The stock scheduler."""
     pods = dataclasses.replace(pods, scheduler=STOCK)
     with new_plane() as plane:
         plane.add_nodes(nodes)
         plane.add_pods(pods)
         all_there(plane, pods.count)
         server = _server(plane)
-        plane.control.start_scheduler("--kube-api-qps=10000", "--kube-api-burst=10000")
+        start_stock(plane)
         seconds = all_bound(plane, pods.count)
         busy = processor_time(plane.control.process("kube-scheduler").pid)
         return Bound(pods.count, seconds, busy, _server(plane) - server, {}, {})
+
+
+def start_stock(plane: Plane) -> None:
+    """The stock kube-scheduler of the same build; its client limits do not hold it back."""
+    plane.control.start_scheduler("--kube-api-qps=10000", "--kube-api-burst=10000")
 
 
 def _server(plane: Plane) -> float:

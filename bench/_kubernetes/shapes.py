@@ -3,15 +3,14 @@ and for ours, one after the other on one API server."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench._kubernetes.plane import OURS, STOCK, Plane, Pods
+from bench._kubernetes.plane import OURS, STOCK, Plane, Pods, gang_of
 from bench._kubernetes.processes import processor_time
-from bench._kubernetes.runs import PATIENCE, shim
+from bench._kubernetes.runs import PATIENCE, shim, start_stock
 
 __all__ = ["APART", "SHAPES", "Found", "Shape", "add_nodes", "in_turn", "spread"]
 
@@ -50,8 +49,6 @@ class Shape:
     name: str
     before: int
     counted: int
-    #: pods a second that scheduler_perf asks of a scheduler
-    threshold: float
     spec: dict[str, Any] = field(default_factory=dict)
     #: The pods before have the same spec, and are counted by its selectors.
     alike: bool = False
@@ -88,29 +85,19 @@ class Shape:
                 cpu=_CPU,
                 memory=_MEMORY,
                 spec=self.spec,
-                annotations=_gang(self.gang) if self.gang and scheduler == OURS else {},
+                annotations=gang_of(self.gang, _CPU, _MEMORY)
+                if self.gang and scheduler == OURS
+                else {},
             ),
         )
 
 
-def _gang(members: int) -> dict[str, str]:
-    group = {
-        "name": "workers",
-        "minMember": members,
-        "minResource": {"cpu": _CPU, "memory": _MEMORY},
-    }
-    return {
-        "yunikorn.apache.org/task-group-name": "workers",
-        "yunikorn.apache.org/task-groups": json.dumps([group]),
-    }
-
-
 SHAPES = (
-    Shape("SchedulingBasic", 1_000, 10_000, 680),
-    Shape("TopologySpreading", 5_000, 5_000, 460, spread(5)),
-    Shape("SchedulingPodAntiAffinity", 1_000, 2_000, 60, APART, alike=True),
-    Shape("Unschedulable", 20_000, 10_000, 600, cpu_before="9"),
-    Shape("gangs of 3", 0, 3_000, 375, gang=3),
+    Shape("SchedulingBasic", 1_000, 10_000),
+    Shape("TopologySpreading", 5_000, 5_000, spread(5)),
+    Shape("SchedulingPodAntiAffinity", 1_000, 2_000, APART, alike=True),
+    Shape("Unschedulable", 20_000, 10_000, cpu_before="9"),
+    Shape("gangs of 3", 0, 3_000, gang=3),
 )
 
 
@@ -172,8 +159,7 @@ def _until_bound(plane: Plane, pods: Pods) -> None:
 
 @contextmanager
 def _stock(plane: Plane) -> Iterator[int]:
-    """The stock scheduler of the same build; its client limits do not hold it back."""
-    plane.control.start_scheduler("--kube-api-qps=10000", "--kube-api-burst=10000")
+    start_stock(plane)
     try:
         yield plane.control.process("kube-scheduler").pid
     finally:

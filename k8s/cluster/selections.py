@@ -131,9 +131,9 @@ class Selections:
         #: the same by their namespace
         self._profiles_in: dict[str, dict[Profile, None]] = {}
         self._selections: dict[tuple[PodMatcher, ...], Selection] = {}
-        #: selections by the namespace of their pods and a label that these must have; "" is any namespace,
-        #: and without such a label the label is ``_ANY``
-        self._by_label: dict[tuple[str, tuple[str, str]], dict[Selection, None]] = {}
+        #: how many selections have this namespace of their pods and this label that these must have; "" is any
+        #: namespace, and without such a label the label is ``_ANY``
+        self._anchors: Counter[tuple[str, tuple[str, str]]] = Counter()
         self._by_namespace: dict[Selection, None] = {}
         self._holders: dict[AffinityTerm, Holders] = {}
         #: those that have or had pods on nodes, and their selections by the namespace of the pods; "" is any
@@ -190,14 +190,14 @@ class Selections:
 
     def may_belong(self, profile: Profile) -> bool:
         """Whether some selection may have the profile."""
-        by_label = self._by_label
-        if not by_label:
+        anchors = self._anchors
+        if not anchors:
             return False
         for namespace in (profile.namespace, ""):
-            if (namespace, _ANY) in by_label:
+            if (namespace, _ANY) in anchors:
                 return True
             for pair in profile.labels.items():
-                if (namespace, pair) in by_label:
+                if (namespace, pair) in anchors:
                     return True
         return False
 
@@ -242,7 +242,7 @@ class Selections:
         selection = self._selections[matchers] = Selection(matchers, self._namespaces)
         selection.users = 1
         self._made.append(selection)
-        self._index(selection)[selection] = None
+        self._anchors[_anchor(selection)] += 1
         if any(matcher.namespace_selector is not None for matcher in matchers):
             self._by_namespace[selection] = None
         self._keys.setdefault(selection.namespace, Counter()).update(_keys_of(matchers))
@@ -279,10 +279,10 @@ class Selections:
         if selection.users:
             return
         del self._selections[selection.matchers]
-        index = self._index(selection)
-        del index[selection]
-        if not index:
-            del self._by_label[_anchor(selection)]
+        anchor = _anchor(selection)
+        self._anchors[anchor] -= 1
+        if not self._anchors[anchor]:
+            del self._anchors[anchor]
         self._by_namespace.pop(selection, None)
         namespace = selection.namespace
         keys = self._keys[namespace]
@@ -345,9 +345,6 @@ class Selections:
     def _fill(self, domains: Domains, selection: Selection) -> None:
         for name, node in self._nodes.items():
             domains.node_changed(None, node, selection.by_node.get(name, 0))
-
-    def _index(self, selection: Selection) -> dict[Selection, None]:
-        return self._by_label.setdefault(_anchor(selection), {})
 
     def domains(self, selection: Selection, key: tuple[object, ...], make: Callable[[], _D]) -> _D:
         """The selection's domains that ``key`` names, made if they are new, for one user more."""
@@ -452,6 +449,6 @@ def _keys_of(matchers: tuple[PodMatcher, ...]) -> Iterator[str]:
 
 
 def _anchor(selection: Selection) -> tuple[str, tuple[str, str]]:
-    """The namespace and a label of the pods, by which the selection is found."""
+    """The namespace and a label of the pods, by one of which a pod may belong to it."""
     pairs = (pair for matcher in selection.matchers for pair in matcher.selector.equal)
     return selection.namespace, next(pairs, _ANY)
