@@ -173,6 +173,8 @@ class Scheduler:
                 functions.pop(rm_id, None)
             else:
                 functions[rm_id] = function
+        for partition in self.partitions():
+            partition.waiting.forget_refusals()
 
     def set_preemption_predicate(self, rm_id: str, predicate: PreemptionPredicate | None) -> None:
         """Set the function that is called before allocations are preempted for an ask (I37).

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["KnownRefusals", "KnowsRefusals"]
+__all__ = ["KnownRefusals", "KnowsRefusals", "Revision"]
+
+
+@dataclass(slots=True, eq=False)
+class Revision:
+    """Something that refusals rest on, such as the labels of the nodes. Whoever changes it sets
+    ``outdated``, from any thread, and makes another one for the answers that follow."""
+
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +36,9 @@ class KnownRefusals:
     numbers: npt.NDArray[np.int32]
     #: what the predicate would answer
     reasons: Sequence[str]
+    #: No node stops refusing the ask before one of these is outdated. ``None`` if that may happen at any time:
+    #: the ask is then tried again in each call for decisions.
+    revisions: Sequence[Revision] | None = None
 
 
 class KnowsRefusals(Protocol):

@@ -28,12 +28,14 @@ class NodeOrder:
     cleared when a search finds no node and set when a node gains room.
     """
 
-    __slots__ = ("feasible", "nodes", "now", "shapes")
+    __slots__ = ("feasible", "grown", "nodes", "now", "shapes")
 
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
         self.nodes: list[Node] = []
         self.feasible = 0
+        #: nodes that gained room or opened since refused asks were last tried again
+        self.grown: dict[Node, None] = {}
         #: time (ns) of the last call for decisions: what is lent depends on it (Q7)
         self.now = 0
 

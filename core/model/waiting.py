@@ -6,7 +6,9 @@ are retried and when; it implements the methods here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.retries import ReservationsToRetry
 
@@ -15,17 +17,37 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.shapes import Shape
     from quadriga.core.model.timer import Timer
+    from quadriga.si.known_refusals import KnownRefusals, Revision
 
-__all__ = ["Waiting"]
+__all__ = ["FOREVER", "Refusal", "Waiting"]
+
+#: later than every instant (ns)
+FOREVER: Final = 1 << 63
+
+
+@dataclass(slots=True, eq=False)
+class Refusal:
+    """What predicates said of an ask, or of the first ask of each group of a gang."""
+
+    asks: Sequence[Ask]
+    #: the refused nodes of each ask, in the order of ``node_ids``; ``None`` if they are not known
+    known: list[KnownRefusals | None]
+    node_ids: tuple[str, ...]
+    #: when to try again even if nothing is known to have changed (ns)
+    again: int
+    #: of the last look at it
+    cost: int = 1
 
 
 class Waiting:
     """Asks and reservations of one partition that wait for something other than their turn."""
 
     __slots__ = (
+        "again",
         "allocation_epoch",
         "arrivals",
         "backs_off",
@@ -37,14 +59,17 @@ class Waiting:
         "gangs",
         "gatherer",
         "give_up_timer",
+        "grown",
         "interrupted",
         "outgrown",
         "reopened",
+        "rest_on",
         "retries",
         "short_ledgers",
         "short_of_members",
         "short_of_quota",
         "stranded",
+        "to_look_at",
         "undecided",
     )
 
@@ -53,11 +78,18 @@ class Waiting:
         self.retries = ReservationsToRetry()
         #: reservations that lacked only quota or a slot under maxapplications when last tried
         self.short_of_quota: dict[Reservation, None] = {}
-        #: asks and reservations that predicates refused, until the next call of ``schedule``
-        self.deferred_asks: dict[Ask, None] = {}
+        #: asks, gangs and reservations that predicates refused, or that wait for an answer; without a
+        #: refusal they are tried again in the next call of ``schedule`` (``scheduling.refused``)
+        self.deferred_asks: dict[Ask, Refusal | None] = {}
+        self.deferred_gangs: dict[Application, Refusal | None] = {}
         self.deferred_reservations: dict[Reservation, None] = {}
-        #: gangs for which predicates refused a member, until the next call of ``schedule``
-        self.deferred_gangs: dict[Application, None] = {}
+        #: those of them that the present look at all has not reached, the next one last, and the nodes that
+        #: gained room before it began
+        self.to_look_at: list[Any] = []
+        self.grown: list[Node] = []
+        #: what the refusals rest on, and the earliest instant at which one is tried again (ns)
+        self.rest_on: dict[Revision, None] = {}
+        self.again = FOREVER
         #: groups of asks that are larger than any placeholder that they could replace (X37), with the
         #: epoch of the last attempt
         self.outgrown: dict[AskGroup, int] = {}
@@ -97,6 +129,12 @@ class Waiting:
         """Grows with every change that may make a failed attempt worth another try."""
         return self.demand_epoch + self.allocation_epoch
 
+    def forget_refusals(self) -> None:
+        """Other predicates answer from now on: try again all that was refused."""
+        self.deferred_asks = dict.fromkeys(self.deferred_asks)
+        self.deferred_gangs = dict.fromkeys(self.deferred_gangs)
+        self.again = 0
+
     def exhausted(self) -> None:
         """A round has tried all asks and decided nothing."""
         self.exhausted_at = self.arrivals
@@ -111,8 +149,8 @@ class Waiting:
         """The ask no longer waits."""
         raise NotImplementedError
 
-    def defer(self, ask: Ask) -> None:
-        """The ask waits for the next call of ``schedule``, because predicates refused it."""
+    def defer(self, ask: Ask, refusal: Refusal | None = None) -> None:
+        """Predicates refused the ask, or their answer is pending: it leaves its group."""
         raise NotImplementedError
 
     def refresh(self, app: Application) -> None:

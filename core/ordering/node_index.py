@@ -133,6 +133,7 @@ class NodeIndex(NodeOrder):
 
     def remove(self, node: Node) -> None:
         self.nodes.remove(node)
+        self.grown.pop(node, None)
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
         self._known.node_removed(node)
@@ -147,6 +148,7 @@ class NodeIndex(NodeOrder):
             self.weigh(node)
 
     def changed(self, node: Node) -> None:
+        self.grown[node] = None
         if node.free:
             self._unreserved[node] = None
             self._kept.pop(node, None)

@@ -29,6 +29,7 @@ from quadriga.core.scheduling.next_ask import (
     out_of_quota,
     rest_of_lane,
 )
+from quadriga.core.scheduling.refused import refusal_of
 from quadriga.core.scheduling.releasing import evict
 from quadriga.core.scheduling.replacement import replace
 from quadriga.core.scheduling.reserved_nodes import serve_reserved
@@ -212,7 +213,7 @@ def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
 def _fall_back(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
     """Reserve or preempt for an ask that predicates refused, if it may.
 
-    Otherwise the ask is deferred until the next call of ``schedule``.
+    Otherwise the ask is deferred until another try may tell something else.
     """
     kernel, partition = round_.kernel, round_.partition
     group = ask.group
@@ -229,7 +230,7 @@ def _fall_back(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
     if preemption_queue.is_due(ask, now) and _preempt(round_, ask, nodes_tried=True):
         return True
     if ask.group is not None:
-        partition.waiting.defer(ask)
+        partition.waiting.defer(ask, refusal_of(kernel, (ask,)))
     return False
 
 

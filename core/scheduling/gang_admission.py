@@ -28,6 +28,7 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang_preemption, limits, reservation, short_gangs
 from quadriga.core.scheduling.gang_placing import place_members
 from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan, refund
+from quadriga.core.scheduling.refused import refusal_of
 from quadriga.fsm import GANG
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import gang as gang_fsm
@@ -208,7 +209,8 @@ def _wait_for(
     waiting.refresh(app)
     app.partition.rm.observer.gang_waits(app, lacks)
     if what == PREDICATES:
-        waiting.deferred_gangs[app] = None
+        heads = [group.head for group in app.groups.values()]
+        waiting.deferred_gangs[app] = refusal_of(kernel, heads) if heads else None
         return
     waiting.gangs[app] = None
     if own.waiting_since < 0:

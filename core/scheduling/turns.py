@@ -10,15 +10,20 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption import failed_preemptions
-from quadriga.core.runtime.remote_predicates import awaited
-from quadriga.core.scheduling import gang_admission, replacement, reservation, scale_up, skipped
+from quadriga.core.scheduling import (
+    gang_admission,
+    refused,
+    replacement,
+    reservation,
+    scale_up,
+    skipped,
+)
 from quadriga.core.scheduling.batch import decide_all
 from quadriga.core.scheduling.cycle import decide
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm import resource_manager as resource_manager_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.ask import Ask
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
 
@@ -60,7 +65,7 @@ class Turns:
                 rounds = max(1, min(turn, budget) // len(own))
                 allowed = rounds if limit is None else min(limit, rounds)
             try:
-                rounds, more = _serve(kernel, own, allowed)
+                rounds, more = _serve(kernel, own, allowed, bounded=budget is not None)
             except Exception:
                 # A bug, or a predicate raised: the others come first in the next call.
                 self._next = _after(owners, own)
@@ -97,14 +102,16 @@ def _after(owners: list[list[Partition]], own: list[Partition]) -> str:
     return following[0].rm.rm_id
 
 
-def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int, list[Partition]]:
+def _serve(
+    kernel: Kernel, partitions: list[Partition], most: int, *, bounded: bool
+) -> tuple[int, list[Partition]]:
     """Make at most ``most`` rounds (negative: no bound) in the partitions of one resource manager.
 
     Return the number of rounds, and the partitions with more to decide.
     """
     for partition in partitions:
         partition.node_index.now = kernel.now
-        _retry_deferred(kernel, partition)
+        _retry_deferred(kernel, partition, bounded=bounded)
     going, left = partitions, most
     while len(going) > 1 and left:
         going = [partition for partition in going if decide(kernel, partition)]
@@ -113,6 +120,7 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
         rounds, more = decide_all(kernel, going[0], left)
         left -= rounds
         going = going if more else []
+    going += [each for each in partitions if each.waiting.to_look_at and each not in going]
     for partition in partitions:
         partition.waiting.undecided = partition in going
         if not partition.waiting.undecided and partition.nodes:
@@ -120,9 +128,9 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
     return most - left, going
 
 
-def _retry_deferred(kernel: Kernel, partition: Partition) -> None:
-    """Try again what was deferred in the last call: asks and reservations that predicates refused, and
-    gang members that lacked room."""
+def _retry_deferred(kernel: Kernel, partition: Partition, *, bounded: bool) -> None:
+    """Try again what was deferred before: asks, gangs and reservations that predicates refused, and gang
+    members that lacked room."""
     waiting = partition.waiting
     if waiting.stranded:
         replacement.place_stranded(kernel, partition)
@@ -131,27 +139,12 @@ def _retry_deferred(kernel: Kernel, partition: Partition) -> None:
     if waiting.deferred_reservations:
         waiting.retries.update(waiting.deferred_reservations)
         waiting.deferred_reservations.clear()
-    if waiting.deferred_gangs:
-        gangs, waiting.deferred_gangs = waiting.deferred_gangs, {}
-        for app in gangs:
-            if any(awaited(kernel, ask) for ask in app.asks.values()):
-                waiting.deferred_gangs[app] = None
-            else:
-                gang_admission.retry(app)
-    if waiting.deferred_asks:
-        asks, waiting.deferred_asks = waiting.deferred_asks, {}
-        for ask in asks:
-            if awaited(kernel, ask):
-                waiting.deferred_asks[ask] = None
-        # the newest first: most of them become the head of their group at once
-        for ask in sorted(
-            asks.keys() - waiting.deferred_asks.keys(), key=_by_arrival, reverse=True
-        ):
-            reservation.enqueue(kernel, ask)
-
-
-def _by_arrival(ask: Ask) -> int:
-    return ask.seq
+    asks, gangs = refused.retry(kernel, partition, bounded=bounded)
+    for app in gangs:
+        gang_admission.retry(app)
+    # the newest first: most of them become the head of their group at once
+    for ask in reversed(asks):
+        reservation.enqueue(kernel, ask)
 
 
 def _continue_inspections(partitions: list[Partition], steps: int | None) -> bool:

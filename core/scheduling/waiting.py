@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.waiting import Waiting
+from quadriga.core.model.waiting import Refusal, Waiting
 from quadriga.core.ordering.lanes import LimitLane, lane_for
 from quadriga.fsm import application as application_fsm
 
@@ -61,7 +61,7 @@ class WaitingAsks(Waiting):
         """Remove the ask from its group, and an empty group from its application."""
         group = ask.group
         if group is None:
-            if self.deferred_asks.pop(ask, 0) is None:
+            if self.deferred_asks.pop(ask, ask) is not ask:
                 self._refresh_turn(ask.app)
             return
         group.remove(ask)
@@ -93,8 +93,8 @@ class WaitingAsks(Waiting):
             for ledger in list(self.short_ledgers.get(forgotten, ())):
                 ledger.forget(forgotten)
 
-    def defer(self, ask: Ask) -> None:
-        self.deferred_asks[ask] = None  # first: a deferred ask keeps its application's turn
+    def defer(self, ask: Ask, refusal: Refusal | None = None) -> None:
+        self.deferred_asks[ask] = refusal  # first: a deferred ask keeps its application's turn
         self.remove(ask)
 
     # -- groups and applications -----------------------------------------------------------------

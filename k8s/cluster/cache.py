@@ -146,11 +146,14 @@ class ClusterCache:
                 )
                 self._templates.drop(template)
                 self._selections.drop_profile(profile)
+                if changed:
+                    self._refused_nodes.object_changed()
             volumes = PodVolumes.of(pod) if pod.spec.volumes else None
             if volumes != record.volumes:
                 self._volumes.drop(pod.uid)
                 self._count(record, "")
                 record.volumes = volumes
+                self._refused_nodes.object_changed()
             record.pod = pod
             if pod.spec.node_name:
                 self._assume(record, "")
@@ -193,11 +196,13 @@ class ClusterCache:
     def set_volume_object(self, thing: VolumeObject) -> None:
         """A claim, a volume, a storage class or another object of volumes is new or has changed (K9)."""
         with self._lock:
+            self._refused_nodes.volumes_changed()
             self._volumes.set(thing)
 
     def remove_volume_object(self, thing: VolumeObject) -> None:
         """It is gone. Does nothing if it is unknown."""
         with self._lock:
+            self._refused_nodes.volumes_changed()
             self._volumes.remove(thing)
 
     def claim_problems(self, uid: str) -> list[str]:
@@ -474,6 +479,7 @@ class ClusterCache:
             for anti in template.anti_affinity:
                 selections.count_holder(anti.holders, place, number)
         if record.volumes is not None:
+            self._refused_nodes.volumes_changed()
             if before:
                 self._volumes.leave(record.volumes, before)
             if name:
@@ -544,6 +550,7 @@ class ClusterCache:
         """The pod is to go to the node, with volumes of its own: or to none, and they are free again."""
         if record.volumes is None:
             return
+        self._refused_nodes.volumes_changed()
         if node is None:
             self._volumes.drop(record.pod.uid)
         else:

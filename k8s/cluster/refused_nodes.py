@@ -21,7 +21,7 @@ from quadriga.k8s.cluster.selections import Profile
 from quadriga.k8s.cluster.templates import Template
 from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.known_refusals import KnownRefusals, Revision
 
 __all__ = ["RefusedNodes"]
 
@@ -50,22 +50,39 @@ class RefusedNodes:
         self._order: tuple[str, ...] | None = None
         self._indexes: npt.NDArray[np.intp] = np.zeros(0, np.intp)
         self._kept: dict[_Ask, KnownRefusals] = {}
+        #: what answers rest on: nodes and pods themselves, where pods are, and objects of volumes
+        self._objects = Revision()
+        self._counts = Revision()
+        self._volumes = Revision()
 
     # ---- changes
 
     def node_changed(self, index: int, node: Node | None, *, known: bool) -> None:
         """The node of this index changed, is new (not ``known``), or is gone (``None``)."""
-        self._kept.clear()
+        self.object_changed()
         for values in self._topology.values():
             values.set(index, node)
         if node is None or not known:
             self._order = None
             self._size = max(self._size, index + 2)
 
+    def object_changed(self) -> None:
+        """A node or a pod says something else that filters look at."""
+        self._kept.clear()
+        self._objects.outdated = True
+        self._objects = Revision()
+
     def counts_changed(self) -> None:
         """A counter changed that a filter looks at."""
         if self._kept:
             self._kept.clear()
+        self._counts.outdated = True
+        self._counts = Revision()
+
+    def volumes_changed(self) -> None:
+        """An object of volumes changed, or a pod took or left volumes."""
+        self._volumes.outdated = True
+        self._volumes = Revision()
 
     # ---- answers
 
@@ -88,18 +105,32 @@ class RefusedNodes:
             self._indexes = np.array(indexes, np.intp)
             self._order = names
             self._kept.clear()
-        if retry:
-            return self._in_order(record, retry, reason, last)
+        if retry:  # it ends by time
+            return self._in_order(record, retry, reason, last, None)
         ask = (record.template, record.profile, record.volumes is None, last != "")
         found = self._kept.get(ask)
         if found is None:
             if len(self._kept) >= _ANSWERS:
                 self._kept.clear()
-            found = self._kept[ask] = self._in_order(record, (), "", last)
+            found = self._kept[ask] = self._in_order(record, (), "", last, self._rests_on(record))
         return found
 
+    def _rests_on(self, record: PodRecord) -> tuple[Revision, ...]:
+        template = record.template
+        rests_on = [self._objects]
+        if template.ports or template.selections or record.profile.against:
+            rests_on.append(self._counts)
+        if record.volumes is not None:
+            rests_on.append(self._volumes)
+        return tuple(rests_on)
+
     def _in_order(
-        self, record: PodRecord, retry: Iterable[str], reason: str, last: str
+        self,
+        record: PodRecord,
+        retry: Iterable[str],
+        reason: str,
+        last: str,
+        rests_on: tuple[Revision, ...] | None,
     ) -> KnownRefusals:
         template, profile = record.template, record.profile
         answers = _Answers(*template.numbered(self._nodes.values(), self._size))
@@ -121,6 +152,8 @@ class RefusedNodes:
                     counts = anti.domains.amounts(values)[values.of(self._size)]
                     answers.refuse(counts > 0, pod_filters.ANTI_AFFINITY)
             for selection in profile.against:
+                if not answers.left.any():
+                    break
                 for holders in selection.holding.values():
                     if holders.counts:
                         values = self._values(holders.term.key)
@@ -129,7 +162,7 @@ class RefusedNodes:
             if last:
                 answers.refuse(np.ones(self._size, np.bool_), last)
         answers.numbers[-1] = 0
-        return KnownRefusals(answers.numbers[self._indexes], answers.reasons)
+        return KnownRefusals(answers.numbers[self._indexes], answers.reasons, rests_on)
 
     def _spread(self, template: Template, profile: Profile, answers: _Answers) -> None:
         for count in template.spread:
@@ -166,18 +199,23 @@ class RefusedNodes:
 class _Answers:
     """For each index of a node the number of the first reason against it, from 1."""
 
-    __slots__ = ("numbers", "reasons")
+    __slots__ = ("left", "numbers", "reasons")
 
     def __init__(self, numbers: Numbers, reasons: tuple[str, ...]) -> None:
         self.numbers = numbers.copy()
+        #: the nodes that nothing refuses so far; the last index has none
+        self.left: _Nodes = numbers == 0
+        self.left[-1] = False
         self.reasons = list(reasons)
 
     def refuse(self, nodes: _Nodes, reason: str) -> None:
         """These nodes refuse; the reason counts where none was found before."""
-        self.numbers[nodes & (self.numbers == 0)] = self._number(reason)
+        self.left &= ~(refused := nodes & self.left)
+        self.numbers[refused] = self._number(reason)
 
     def refuse_one(self, index: int, reason: str) -> None:
-        if not self.numbers[index]:
+        if self.left[index]:
+            self.left[index] = False
             self.numbers[index] = self._number(reason)
 
     def _number(self, reason: str) -> int:
