@@ -75,6 +75,9 @@ def measure() -> list[Figure]:
         cost = _core(nodes, kind)
         figures.append(Figure(f"with the core: pods a second, {kind}", 1e9 / cost, "/s"))
         figures.append(Figure(f"to a core that asks nobody, {kind}", cost / without, "x"))
+    refused = nodes // 5
+    ratio = _core(100, "plain", refused, each=1) / _core(100, "plain", each=1)
+    figures.append(Figure(f"a pod by itself beside {refused} that no node accepts", ratio, "x", 2))
     return figures
 
 
@@ -144,8 +147,12 @@ class _Predicates:
         return self._ask(uid, node, allocate)
 
 
-def _core(nodes: int, kind: str | None) -> float:
-    """The time (ns) from the asks to the assumption of one of as many pods as there are nodes."""
+def _core(nodes: int, kind: str | None, refused: int = 0, *, each: int = 0) -> float:
+    """The time (ns) from the asks to the assumption of one of as many pods as there are nodes.
+
+    They come ``each`` at a time, or all at once, while pods wait that no node accepts, each of a selector of
+    its own.
+    """
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
     add_nodes(scheduler, nodes)
     request = si.ApplicationRequest(rmID=RM)
@@ -156,25 +163,38 @@ def _core(nodes: int, kind: str | None) -> float:
         cache.set_node(_node(at))
     if kind is not None:
         scheduler.set_predicate(RM, _Predicates(cache))
-    asks = si.AllocationRequest(rmID=RM)
+    for at in range(refused):
+        cache.set_pod(_pod(f"r{at}", PodSpec(node_selector={f"no{at}": ""}), "web"))
+    scheduler.apply(_asks("r", range(refused)), 0)
+    scheduler.schedule(0)
     for at in range(nodes):
+        cache.set_pod(_pod(f"p{at}", KINDS[kind or "plain"], "web"))
+    requests = [
+        _asks("p", range(at, at + (each or nodes))) for at in range(0, nodes, each or nodes)
+    ]
+    placed = 0
+    with Clock() as clock:
+        for asks in requests:
+            scheduler.apply(asks, 0)
+            while outputs := scheduler.schedule(scheduler.now, 256):
+                placed += allocations_in(outputs)
+                if kind is not None:
+                    for _, message in outputs:
+                        if isinstance(message, si.AllocationResponse):
+                            for new in message.new:
+                                assert cache.assume(new.allocationKey, new.nodeID) is None
+    assert placed == nodes, (kind, placed)
+    return clock.spent / nodes
+
+
+def _asks(prefix: str, numbers: range) -> si.AllocationRequest:
+    asks = si.AllocationRequest(rmID=RM)
+    for at in numbers:
         asks.asks.add(
-            allocationKey=f"p{at}",
+            allocationKey=f"{prefix}{at}",
             applicationID="app",
             partitionName="default",
             resourceAsk=resource({"vcore": 1_000, "memory": 10**6}),
             maxAllocations=1,
         )
-        cache.set_pod(_pod(f"p{at}", KINDS[kind or "plain"], "web"))
-    placed = 0
-    with Clock() as clock:
-        scheduler.apply(asks, 0)
-        while outputs := scheduler.schedule(scheduler.now, 256):
-            placed += allocations_in(outputs)
-            if kind is not None:
-                for _, message in outputs:
-                    if isinstance(message, si.AllocationResponse):
-                        for each in message.new:
-                            assert cache.assume(each.allocationKey, each.nodeID) is None
-    assert placed == nodes, (kind, placed)
-    return clock.spent / nodes
+    return asks

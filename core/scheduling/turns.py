@@ -120,12 +120,11 @@ def _serve(
         rounds, more = decide_all(kernel, going[0], left)
         left -= rounds
         going = going if more else []
-    going += [each for each in partitions if each.waiting.to_look_at and each not in going]
     for partition in partitions:
         partition.waiting.undecided = partition in going
         if not partition.waiting.undecided and partition.nodes:
             partition.rm.observer.round_ended(partition)
-    return most - left, going
+    return most - left, [each for each in partitions if each in going or each.waiting.to_look_at]
 
 
 def _retry_deferred(kernel: Kernel, partition: Partition, *, bounded: bool) -> None:
