@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from core_world import serve
+from core_world import queues, serve
 from test_core_everything import history
 
 from quadriga import si
@@ -52,9 +52,6 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch is tried before every decision, however little there may be to decide."""
     monkeypatch.setattr(batch, "_MIN_BATCH", 0)
     monkeypatch.setattr(batch, "_MAX_PAUSE", 1)
-
-
-# -- a cluster ---------------------------------------------------------------------------------------
 
 
 def configuration(random: Random) -> str:
@@ -333,9 +330,6 @@ def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum(map(len, said)) > made["place_in_batch"]
 
 
-# -- what they are made of -------------------------------------------------------------------------
-
-
 @pytest.mark.interpreted
 def test_a_repeated_ask_has_everything_that_the_message_of_the_first_says() -> None:
     world = World(1, 1)
@@ -376,11 +370,8 @@ def pending(world: World, app: Any) -> int:
     return int(app.pending[world.scheduler.partition().registry.index["memory"]])
 
 
-def test_x13_repeated_asks_may_have_several_repeats() -> None:
+def test_x13_i17_repeated_asks_have_repeats_and_a_key_that_comes_twice_changes_the_ask() -> None:
     assert pending(*with_asks(*((f"pod-{at}", 3) for at in range(5)))) == 150
-
-
-def test_i17_a_key_that_comes_twice_among_repeated_asks_changes_the_ask() -> None:
     world, app = with_asks(("a", 1), ("b", 1), ("b", 1), ("c", 1), ("a", 2))
     assert {key: ask.pending for key, ask in app.asks.items()} == {"a": 2, "b": 1, "c": 1}
     assert pending(world, app) == 40
@@ -407,15 +398,7 @@ def test_an_ask_that_says_more_is_not_a_repeated_ask(key: str, tag: str) -> None
     assert all(ask.terms.tags.get("tag", "") == tag for ask in asks.values())
 
 
-# -- what a batch must not take for granted ---------------------------------------------------------
-
-LIMITED = f"""\
-{ONE_QUEUE}\
-            limits:
-              - limit: some
-                users: [ann]
-                maxresources: {{vcore: 2}}
-"""
+LIMITED = queues("default", default="limits: [{users: [ann], maxresources: {vcore: 2}}]")
 
 
 def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None) -> None:
@@ -437,9 +420,6 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None
     keys = [a.key for a in partition.nodes["n1"].allocations]
     pods = [f"{app}/pod-{at}-0" for app in ("first", "second") for at in range(5)]
     assert keys[2:] == [*pods, "second/large-0"]
-
-
-# -- the last node goes in between -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])

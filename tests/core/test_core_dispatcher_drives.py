@@ -186,9 +186,6 @@ Put = Callable[[Route, Route], None]
 BY_NAME = {table.name_of(route): route for route in ROUTES}
 
 
-# -- triggers --------------------------------------------------------------------------------------
-
-
 def test_every_trigger_and_every_response_of_every_row_is_tried() -> None:
     assert FIRES.keys() == {
         (table.name_of(r), field) for r in ROUTES for field in fields_of(r.fires)

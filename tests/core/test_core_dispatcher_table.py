@@ -57,9 +57,6 @@ def ready() -> Script:
     return script
 
 
-# -- the table itself ------------------------------------------------------------------------------
-
-
 def name_of(each: Route) -> str:
     return each.cause + (f"-{each.entity}" if each.of else "")
 
@@ -128,8 +125,6 @@ def test_m2_m5_parts_are_handled_in_the_protocols_order() -> None:
     ]
 
 
-# -- row by row ------------------------------------------------------------------------------------
-
 REGISTER, CONFIGURE = (
     route(si.RegisterResourceManagerRequest, ""),
     route(si.UpdateConfigurationRequest, ""),
@@ -196,8 +191,7 @@ def test_m1_a_message_reaches_its_entity(
         assert (last.trigger, last.cause) == (expected[-1], each.cause)
 
 
-def test_m5_an_accepted_application_is_new_and_nothing_is_fired() -> None:
-    """X34: accepted on the wire is a receipt, not a state."""
+def test_m5_x34_an_accepted_application_is_new_and_nothing_is_fired() -> None:
     script = ready()
     with watching() as fired:
         assert script.app("fresh") == ["accepted fresh"]
@@ -241,19 +235,12 @@ def test_x7_x20_i30_an_action_that_cannot_be_is_answered_and_fires_nothing() -> 
                 (answer,) = script.node("n1", each.action, memory=2)
                 assert answer.startswith("rejected node n1: ") and "not known" in answer
         assert script.node("n1", si.NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
-    assert fired == []
-    assert script.scheduler.partition().nodes == {}
+    assert (fired, script.scheduler.partition().nodes) == ([], {})
     script.node("n1", memory=1)
     with watching() as fired:
         (answer,) = script.node("n1", memory=2)
-    assert answer.startswith("rejected node n1: ")
-    assert fired == []
-
-
-def test_m7_a_node_whose_allocations_cannot_be_recovered_is_rejected() -> None:
-    script = Script()
-    with watching() as fired:
-        script.node("n1", memory=1, existing=[RECOVERED])
+        assert answer.startswith("rejected node n1: ") and fired == []
+        script.node("n2", memory=1, existing=[RECOVERED])  # which cannot be recovered (M7)
     assert fired == [("node", "reject")]
 
 

@@ -54,9 +54,6 @@ def on_stock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Options, "__init__", stock)
 
 
-# -- the stock engine -------------------------------------------------------------------------------
-
-
 def said_in_a_world(seed: int) -> Said:
     world = World(7000 + seed, (1, 10)[seed % 2])
     for _ in range(25):
@@ -107,9 +104,6 @@ def test_observers_of_the_shared_lifecycles_see_every_engine(engine: str) -> Non
         for o in seen
         if o.source != o.target
     ]
-
-
-# -- own lifecycles -----------------------------------------------------------------------------------
 
 
 def moves_of(script: Script) -> list[tuple[str, str, str, str]]:

@@ -8,11 +8,8 @@ from quadriga.core import Scheduler
 
 def test_no_resource_manager_makes_the_ring_larger_than_a_million() -> None:
     scheduler = Scheduler()
-    extra = {
-        "event.ringBufferCapacity": "2147483647",
-        "event.requestCapacity": "1000001",
-        "event.maxStreams": "7",
-    }
+    extra = {"event.ringBufferCapacity": "2147483647", "event.requestCapacity": "1000001"}
+    extra["event.maxStreams"] = "7"
     scheduler.apply(si.RegisterResourceManagerRequest(rmID="rm", extraConfig=extra), 0)
     settings = scheduler.events.settings
     assert (settings.ring_capacity, settings.request_capacity) == (1_000_000, 1_000_000)

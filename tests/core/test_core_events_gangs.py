@@ -36,9 +36,10 @@ def gang(
     serve(script, name, *keys, group="g", placeholder=True, vcore=vcore)
 
 
-def single(script: Script, name: str, vcore: int) -> None:
-    script.app(name)
-    serve(script, name, "a", vcore=vcore)
+def single(script: Script, *names: str, vcore: int) -> None:
+    for name in names:
+        script.app(name)
+        serve(script, name, "a", vcore=vcore)
 
 
 def waits(reader: RecordReader) -> list[str]:
@@ -48,7 +49,7 @@ def waits(reader: RecordReader) -> list[str]:
 
 
 def test_q8_a_record_says_how_many_members_could_start_and_that_all_did(script: Script) -> None:
-    single(script, "s", 1)
+    single(script, "s", vcore=1)
     reader = RecordReader(script)
     gang(script, "g", 4, 2)
     assert waits(reader) == [
@@ -60,14 +61,13 @@ def test_q8_a_record_says_how_many_members_could_start_and_that_all_did(script: 
 
 
 def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Script) -> None:
-    for name in ("s", "t", "u"):
-        single(script, name, 2)
+    single(script, "s", "t", "u", vcore=2)
     reader = RecordReader(script)
     gang(script, "g", 2, 4)
     assert len(waits(reader)) == 1
     script.release("s", "a-0")
     script.schedule()  # one node has room: an attempt that fails as the last one did
-    single(script, "v", 4)
+    single(script, "v", vcore=4)
     assert waits(reader) == []
     serve(script, "g", "late", group="h", placeholder=True, vcore=3)
     assert waits(reader) == [
@@ -106,39 +106,39 @@ def test_q8_a_record_says_that_predicates_refuse_a_member(script: Script) -> Non
 
 def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
     """It starts to gather, keeps nodes, gives them back, and the next gang gathers."""
-    single(script, "s", 3)
+    single(script, "s", vcore=3)
     for name in ("g", "h"):
         gang(script, name, 2, 4)
     reader = RecordReader(script)
+
+    def gathers(name: str) -> list[str]:
+        return [
+            f"APP NONE {name} (Gang starts to gather: it keeps nodes until all its members fit, "
+            "1 of 2 fit now)",
+            f"NODE ADD NODE_RESERVATION n1 {name}-p0 vcore=4 "
+            f"(reserved for the gang of application '{name}')",
+        ]
+
     later(script, 60)
-    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES") == [
-        "APP NONE g (Gang starts to gather: it keeps nodes until all its members fit, 1 of 2 fit now)",
-        "NODE ADD NODE_RESERVATION n1 g-p0 vcore=4 (reserved for the gang of application 'g')",
+    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES") == gathers("g")
+    gang(script, "i", 5, 1)
+    assert waits(reader) == [
+        "i (Gang waits for nodes: 4 of 5 members could start now, no room for 1 of map[vcore:1]; "
+        "nodes with room are reserved: n1 for application g)"
     ]
+    script.remove_app("i")
+    reader.new_lines()
     later(script, 300)
     assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
         "APP NONE g (Gang gives its reserved nodes back (1): "
         "none of them had more room for its members in all its patience)",
         "NODE REMOVE NODE_RESERVATION n1 g-p0 vcore=4",
-        "APP NONE h (Gang starts to gather: it keeps nodes until all its members fit, 1 of 2 fit now)",
-        "NODE ADD NODE_RESERVATION n1 h-p0 vcore=4 (reserved for the gang of application 'h')",
-    ]
-
-
-def test_q8_a_record_names_the_nodes_that_are_reserved_for_others(script: Script) -> None:
-    single(script, "s", 3)
-    gang(script, "g", 2, 4)
-    later(script, 60)
-    reader = RecordReader(script)
-    gang(script, "h", 5, 1)
-    assert waits(reader) == [
-        "h (Gang waits for nodes: 4 of 5 members could start now, no room for 1 of map[vcore:1]; "
-        "nodes with room are reserved: n1 for application g)"
+        *gathers("h"),
     ]
 
 
 def test_q8_a_gang_that_timed_out_and_waits_again_is_recorded_again(script: Script) -> None:
-    single(script, "s", 1)
+    single(script, "s", vcore=1)
     script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
     reader = RecordReader(script)
     serve(script, "g", "p0", group="g", placeholder=True, vcore=4)

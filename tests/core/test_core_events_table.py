@@ -7,18 +7,13 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from core_steps import partitions
+
 from quadriga.core.events import observers
 from quadriga.fsm import LIFECYCLES
 from quadriga.sim.script import Script
 
 CORE = Path(__file__).parents[2] / "core"
-
-TWO_PARTITIONS = """\
-partitions:
-  - {name: default, queues: [{name: root, submitacl: '*'}]}
-  - {name: other, queues: [{name: root, submitacl: '*'}]}
-"""
-ONE_PARTITION = "\n".join(TWO_PARTITIONS.splitlines()[:2])
 
 
 def _functions_of_the_observer() -> dict[str, list[str]]:
@@ -59,9 +54,6 @@ def test_a_row_takes_what_is_reported() -> None:
         assert _functions_in(module)[record.__name__] == REPORTED[change], change
     for change, method in observers.QUOTA_CHANGES.items():
         assert _functions_in("quota_events.py")[method.__name__] == REPORTED[change], change
-
-
-def test_transitions_are_those_of_lifecycles_that_there_are() -> None:
     assert set(observers.TRANSITIONS) <= set(LIFECYCLES.values())
 
 
@@ -77,13 +69,12 @@ def test_every_change_is_reported_somewhere() -> None:
 
 
 def test_quota_events_follow_the_partitions_that_there_are() -> None:
-    script = Script(TWO_PARTITIONS)
-    rm = script.scheduler.resource_managers()[0]
-    recorder = rm.observer
+    script = Script(partitions("default", "other"))
+    recorder = script.scheduler.resource_managers()[0].observer
     assert isinstance(recorder, observers.Recorder)
-    names = [partition.name for partition in recorder.quota_events.partitions]
-    assert names == ["default", "other"]
-    script.configure(ONE_PARTITION)
+    followed = recorder.quota_events.partitions
+    assert [partition.name for partition in followed] == ["default", "other"]
+    script.configure(partitions("default"))
     assert [partition.name for partition in recorder.quota_events.partitions] == ["default"]
 
 

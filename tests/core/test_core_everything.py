@@ -32,9 +32,6 @@ def history(seed: int, steps: int = 80, *, curious: bool = True) -> Life:
     return life
 
 
-# -- by seed ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_v1_v2_v3_v4_v5_v6_v8_v9_hold_after_every_step(seed: int) -> None:
     """And when all applications are removed, nothing is left of them."""
@@ -74,9 +71,6 @@ def test_the_histories_are_worth_looking_at() -> None:
         "rm-2: new ": 10,
     }.items():
         assert sum(what in line for line in log) >= least, what
-
-
-# -- the same again --------------------------------------------------------------------------------
 
 
 def test_v10_the_same_steps_give_the_same_output() -> None:
@@ -119,9 +113,6 @@ def test_v10_a_scheduler_has_no_clock_of_its_own() -> None:
     scheduler = Scheduler(Options())
     assert scheduler.now == 0
     assert scheduler.next_deadline() is None
-
-
-# -- by Hypothesis ---------------------------------------------------------------------------------
 
 
 class Anything(RuleBasedStateMachine):

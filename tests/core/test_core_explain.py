@@ -52,9 +52,6 @@ def late(vcore: int, count: int = 3) -> tuple[Explanation, Check]:
     return found, check
 
 
-# -- nodes -----------------------------------------------------------------------------------------
-
-
 def test_explain_checks_fit_before_reservation() -> None:
     found, check = late(900)
     assert check.text == (
@@ -211,19 +208,13 @@ def test_explain_draining_nodes_come_last() -> None:
     ]
 
 
-# -- what an explanation costs ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("refused", [False, True])
 @pytest.mark.parametrize(("apps", "asks"), [(12, 1), (60, 1), (12, 20)])
 def test_q16_asks_that_are_alike_are_looked_at_once(apps: int, asks: int, refused: bool) -> None:
     """Counted work: three users and two sizes of the other queue are six kinds of asks, however many there
     are. What the resource manager has refused everywhere is one of each application."""
     limits = "limits: [{limit: each, users: ['*'], maxresources: {vcore: 100}}]"
-    script = Script(
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
-        f"[{{name: a, {limits}}}, {{name: b, {limits}}}]}}]}}]"
-    )
+    script = Script(queues("a", "b", a=limits, b=limits))
     script.node("n1", vcore=100_000 if refused else 500)
     if refused:
         script.scheduler.set_predicate("rm", lambda *_: "no")
