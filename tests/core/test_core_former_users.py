@@ -36,9 +36,6 @@ def test_2_14_the_users_without_applications_are_bounded_and_the_oldest_leave() 
     assert _names(script) == ["carl", "dora"]
     script.app("runs", "root.default", user="ann")
     assert _names(script) == ["ann", "carl", "dora"]
-
-
-def test_2_14_no_user_is_kept_with_a_bound_of_zero() -> None:
     script = Script(ONE_QUEUE, options=Options(keep_users=0))
     _ended(script, "one", "ann")
     assert _names(script) == []
