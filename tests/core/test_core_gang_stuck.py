@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import gang, later, launch, member, queues, running_gang, scripted, serve, state
+from core_world import gang, later, launch, queues, scripted, serve, state
 
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script
@@ -17,24 +17,6 @@ HOUR = 3600
 def counts(script: Script) -> tuple[int, int, int]:
     (group,) = script.scheduler.application("g").gang.task_groups.values()
     return group.count, group.replaced, group.timed_out
-
-
-# -- S1 --------------------------------------------------------------------------------------------
-
-
-def test_s1_real_asks_larger_than_their_placeholders_are_scheduled(script: Script) -> None:
-    """With a smaller one among the larger: each takes over one placeholder (X37)."""
-    running_gang(script, count=2, size=4)
-    script.ask("g", "large", group="tg", memory=5)
-    assert member(script, "small", size=4) == [
-        "released g/p0-0 PLACEHOLDER_REPLACED",
-        "released g/p1-0 PLACEHOLDER_REPLACED",
-    ]
-    assert script.confirm() == ["new g/large-0 on n1", "new g/small-0 on n1"]
-    assert counts(script) == (2, 2, 0)
-
-
-# -- S2 --------------------------------------------------------------------------------------------
 
 
 def test_s2_a_pending_placeholder_taken_back_is_not_waited_for(script: Script) -> None:
@@ -56,9 +38,6 @@ def test_s2_the_whole_group_taken_back(script: Script) -> None:
     assert serve(script, "g", "real", group="other", memory=1) == []
     script.release_ask("g", "q")
     assert script.schedule() == ["new g/real-0 on n1"]
-
-
-# -- S4 --------------------------------------------------------------------------------------------
 
 
 def lost_confirmation(script: Script, style: str) -> None:
@@ -107,16 +86,6 @@ def test_s4_waiting_for_leftovers_is_watched_too(script: Script) -> None:
     assert script.confirm() == ["g Completed (complete)"]
 
 
-# -- S5 --------------------------------------------------------------------------------------------
-
-
-def test_s5_more_than_announced_is_enough(script: Script) -> None:
-    """Sizes that step over the sum: at least, not exactly."""
-    script.app("g", gang={"memory": 5})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=3)
-    assert script.schedule()[1] == "g Running (run)"
-
-
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
 def test_s5_a_lost_placeholder_counts_where_the_style_is_soft(script: Script, style: str) -> None:
     """Hard waits for the timer."""
@@ -128,6 +97,10 @@ def test_s5_a_lost_placeholder_counts_where_the_style_is_soft(script: Script, st
         assert state(script) == "Accepted"
         script.advance(15 * MINUTE)
         assert state(script) == "Killing"
+
+
+def test_s5_sizes_that_step_over_the_sum_are_enough(script: Script) -> None:
+    assert gang(script, "p0", "p1", announced=5, size=3)[1] == "g Running (run)"
 
 
 def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
@@ -157,9 +130,6 @@ def test_s5_all_placeholders_lost_with_a_member_waiting(script: Script, style: s
     assert state(script) == "Killed"
 
 
-# -- S6 --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", ["its ask goes", "an hour passes"])
 def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str) -> None:
     """2.10: after an hour in vain others are served on the node again."""
@@ -174,9 +144,6 @@ def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str
     else:
         script.advance(HOUR)
     assert "new other/small-0 on n1" in script.schedule()
-
-
-# -- V7 --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
@@ -209,25 +176,20 @@ def test_v7_s3_a_gang_whose_placeholders_are_pending_waits_on_and_says_so(script
     assert "new g/real-0 on n1" in later(script, 15 * MINUTE)
 
 
-def resumed(script: Script) -> None:
-    """A gang whose Soft timeout has passed, with nothing left."""
+@pytest.mark.parametrize("again", [False, True])
+def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script, again: bool) -> None:
+    """Unless it asks again."""
     gang(script, "p0", announced=30, timeout_ms=60_000)
     script.advance(MINUTE)
     script.confirm()
     assert state(script) == "Accepted"
-
-
-def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script) -> None:
-    resumed(script)
-    assert script.advance(MINUTE - 1) == []
-    assert script.advance(1) == ["g Waiting (wait)"]
-    assert script.advance(30) == ["g Completed (complete)"]
-
-
-def test_v7_a_soft_gang_that_asks_again_goes_on(script: Script) -> None:
-    resumed(script)
-    script.ask("g", "large", memory=500)
-    script.advance(10 * MINUTE)
-    assert state(script) == "Accepted"
-    script.node("n9", memory=500)
-    assert script.schedule() == ["g Running (run)", "new g/large-0 on n9"]
+    if again:
+        script.ask("g", "large", memory=500)
+        script.advance(10 * MINUTE)
+        assert state(script) == "Accepted"
+        script.node("n9", memory=500)
+        assert script.schedule() == ["g Running (run)", "new g/large-0 on n9"]
+    else:
+        assert script.advance(MINUTE - 1) == []
+        assert script.advance(1) == ["g Waiting (wait)"]
+        assert script.advance(30) == ["g Completed (complete)"]
