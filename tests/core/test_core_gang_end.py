@@ -31,9 +31,6 @@ def nothing_is_left(script: Script) -> bool:
     return not any(any(book) for book in books)
 
 
-# -- Waiting and Completed -------------------------------------------------------------------------
-
-
 def test_g40_waiting_when_nothing_is_allocated_or_pending(script: Script, order: str) -> None:
     """Leftover placeholders are no active allocations and do not prevent it."""
     with_leftovers(script, 2)
@@ -49,19 +46,15 @@ def with_leftovers(script: Script, count: int) -> None:
     script.confirm()
 
 
-def test_g40_a_pending_placeholder_ask_is_pending(script: Script) -> None:
-    with_leftovers(script, 2)
-    assert serve(script, "g", "more", group="tg", placeholder=True, memory=19) == []
-    assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
-    assert state(script) == "Running"
-    assert "g Waiting (wait)" in script.release_ask("g", "more")
-
-
-def test_g40_a_parked_ask_is_pending(script: Script) -> None:
+def test_g40_a_parked_ask_and_a_placeholder_ask_are_pending(script: Script) -> None:
     with_leftovers(script, 2)
     member(script, "m1")
     assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
     assert script.confirm() == ["new g/m1-0 on n1"]
+    assert serve(script, "g", "more", group="tg", placeholder=True, memory=20) == []
+    assert script.release("g", "m1-0") == ["released g/m1-0 STOPPED_BY_RM"]
+    assert state(script) == "Running"
+    assert "g Waiting (wait)" in script.release_ask("g", "more")
 
 
 def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: Script) -> None:
@@ -97,18 +90,23 @@ def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
         script.release("g", "a-0")
         script.advance(30)
     elif ended == "Killed":
-        incomplete_gang(script, "Hard")
-        script.advance(15 * MINUTE)
-        script.confirm()
+        for _ in range(2):  # a gang of the same id starts from nothing
+            incomplete_gang(script, "Hard")
+            script.advance(15 * MINUTE)
+            script.confirm()
+            assert state(script) == "Killed"
+            assert nothing_is_left(script)
     elif ended == "Rejected":
         assert script.app("g", gang={"memory": -1})[0].startswith("rejected g")
     else:
         running_gang(script)
+        (answer,) = script.app("g")  # a living id is taken
+        assert "application already existed" in answer
         script.remove_app("g")
     assert state(script) == ("Completed" if ended == "removed" else ended)
     assert script.app("g") == ["accepted g"]
     assert script.ask("g", "a", memory=1) == ["g Accepted (ask)"]
-    number = 0 if ended == "Rejected" else 1  # X46
+    number = {"Rejected": 0, "Killed": 2}.get(ended, 1)  # X46
     assert script.schedule() == ["g Running (run)", f"new g/a-{number} on n1"]
     script.advance(73 * 60 * MINUTE)  # the old one expires, the new one goes on
     assert list(script.scheduler.partition().ended) == []
@@ -116,25 +114,6 @@ def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
     heard = script.release("g", f"a-{number}")
     assert heard[-1] in ("g Waiting (wait)", f"released g/a-{number} STOPPED_BY_RM")
     assert state(script) == "Waiting"
-
-
-def test_g55_a_gang_of_the_same_id_starts_from_nothing(script: Script) -> None:
-    for _ in range(3):
-        incomplete_gang(script, "Hard")
-        script.advance(15 * MINUTE)
-        script.confirm()
-        assert state(script) == "Killed"
-        assert nothing_is_left(script)
-
-
-def test_g55_a_living_id_is_taken(script: Script) -> None:
-    running_gang(script)
-    (answer,) = script.app("g")
-    assert "application already existed" in answer
-    assert state(script) == "Running"
-
-
-# -- the placeholder timeout -----------------------------------------------------------------------
 
 
 def test_g44_the_timeout_starts_with_the_first_placeholder(script: Script) -> None:
@@ -201,8 +180,12 @@ def test_g46_what_is_releasing_already_is_not_released_again(script: Script, ord
 
 
 def test_g48_g49_g50_the_removal_of_the_placeholders_ends_the_application(script: Script) -> None:
-    incomplete_gang(script, "Hard")
-    script.advance(15 * MINUTE)
+    incomplete_gang(script, "Hard", real=True)
+    heard = script.advance(15 * MINUTE)
+    rejected = ["released ask g/p2 TIMEOUT", "released ask g/real TIMEOUT"]
+    assert [line for line in heard if "ask" in line] == rejected
+    (answer,) = script.ask("g", "late", memory=1)
+    assert answer.startswith("rejected ask g/late: application g is Killing")
     app = script.scheduler.application("g")
     leaf = app.queue
     assert not app.asks  # rejected at once, nobody waits for their confirmations
@@ -232,20 +215,6 @@ def test_x2_x29_a_soft_timeout_goes_through_resuming(script: Script) -> None:
     assert script.schedule() == started
     states = [state for _, state in script.scheduler.application("g").history]
     assert states == ["New", "Accepted", "Resuming", "Accepted", "Running"]
-
-
-def test_a_hard_timeout_rejects_the_real_asks_too(script: Script) -> None:
-    incomplete_gang(script, "Hard", real=True)
-    heard = script.advance(15 * MINUTE)
-    assert [line for line in heard if "ask" in line] == [
-        "released ask g/p2 TIMEOUT",
-        "released ask g/real TIMEOUT",
-    ]
-    (answer,) = script.ask("g", "late", memory=1)
-    assert answer.startswith("rejected ask g/late: application g is Killing")
-
-
-# -- X28: a replacement is in flight when the timeout strikes --------------------------------------
 
 
 def in_flight(order: str, style: str, *, other_node: bool) -> Script:
@@ -325,9 +294,6 @@ def test_x28_no_allocation_outlives_its_application(order: str, style: str) -> N
     assert nothing_is_left(script)
 
 
-# -- X31: the resource manager removes the application ---------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -364,9 +330,6 @@ def test_x31_from_every_state(order: str, before: str, after: str) -> None:
     assert script.confirm() == []
 
 
-# -- stored fields and books -----------------------------------------------------------------------
-
-
 def test_g58_what_is_stored(script: Script) -> None:
     script.app("g", gang={"memory": 2}, timeout_ms=90_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1, timeout_ms=7_000_000)
@@ -387,15 +350,6 @@ def test_g58_what_is_stored(script: Script) -> None:
     assert (sum(app.allocated), sum(app.allocated_placeholder)) == (1, 1)
 
 
-def test_g59_placeholders_are_real_usage(script: Script) -> None:
-    running_gang(script, count=15)
-    partition = script.scheduler.partition()
-    app = script.scheduler.application("g")
-    assert sum(app.queue.allocated) == sum(partition.root.allocated) == 15
-    assert sum(partition.nodes["n1"].allocated) == sum(partition.users["user"].usage) == 15
-    assert launch(script, "other", "x", memory=6) == []
-
-
 def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> None:
     incomplete_gang(script, "Hard", timeout_ms=60_000)
     script.advance(60)
@@ -407,17 +361,3 @@ def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> No
     script.advance(1)
     with pytest.raises(KeyError):
         state(script)
-
-
-def test_2_1_the_last_placeholder_completes_an_application_that_waits(script: Script) -> None:
-    """Whoever releases it, and at once: the 30 s of Waiting are for applications without placeholders."""
-    running_gang(script)
-    script.ask("g", "real", group="tg", memory=1)
-    script.schedule()
-    script.confirm()
-    script.release("g", "real-0")
-    assert state(script) == "Waiting"
-    placeholder = next(iter(script.scheduler.application("g").placeholders))
-    script.release("g", placeholder)
-    assert state(script) == "Completed"
-    assert nothing_is_left(script)

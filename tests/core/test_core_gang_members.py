@@ -38,9 +38,6 @@ def parked(script: Script, size: int, asked: int) -> None:
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
 
 
-# -- X36 -------------------------------------------------------------------------------------------
-
-
 def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(script: Script) -> None:
     running_gang(script, count=1)
     script.ask("g", "late", group="tg", placeholder=True, memory=20)
@@ -60,16 +57,17 @@ def test_x36_it_competes_for_free_room_only(script: Script) -> None:
     assert script.schedule() == ["new g/m1-0 on n1"]
 
 
-# -- X37 -------------------------------------------------------------------------------------------
-
-
-def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script) -> None:
-    """Not the oldest one: there is no room for the larger member beside what runs on its node."""
+@pytest.mark.parametrize("refused", [False, True])
+def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script, refused: bool) -> None:
+    """Not the oldest one: the larger member has no room on its node, or predicates refuse it there."""
     script.node("n2", memory=20)
     gang(script, "p0", "p1", announced=12, size=6)
     app = script.scheduler.application("g")
     assert [held.node.node_id for held in app.placeholders.values()] == ["n1", "n2"]
-    assert launch(script, "other", "x", memory=14)[-1] == "new other/x-0 on n1"
+    if refused:
+        script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
+    else:
+        assert launch(script, "other", "x", memory=14)[-1] == "new other/x-0 on n1"
     assert member(script, "real", size=10) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n2"]
     assert group_counts(script) == (1, 1, 0)
@@ -149,17 +147,6 @@ def test_x37_a_placeholder_that_ends_meanwhile(script: Script, with_node: bool) 
     assert script.schedule() == [f"new g/real-1 on {'n2' if with_node else 'n1'}"]
 
 
-def test_x37_predicates_are_asked_about_the_node(script: Script) -> None:
-    script.node("n2", memory=20)
-    running_gang(script, count=2, size=6)
-    script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
-    assert member(script, "real", size=10) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n2"]
-
-
-# -- X39 -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("planned", [False, True])
 def test_x39_another_node_instead_of_one_that_drains(script: Script, planned: bool) -> None:
     """Before the plan and after it."""
@@ -205,12 +192,18 @@ def stranded(script: Script) -> None:
     assert script.scheduler.partition().waiting.stranded
 
 
-def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> None:
+@pytest.mark.parametrize("how", ["its ask", "its application"])
+def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script, how: str) -> None:
     stranded(script)
     assert allocated(script) == {"node": 0, "queue": 6, "user": 6}
-    assert "g Waiting (wait)" in script.release_ask("g", "real")
-    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    if how == "its ask":
+        assert "g Waiting (wait)" in script.release_ask("g", "real")
+        assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    else:
+        script.remove_app("g")
     assert not script.scheduler.partition().waiting.stranded
+    script.node("n1", OPEN)
+    assert script.schedule() == []
 
 
 def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
@@ -219,14 +212,6 @@ def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
     assert script.schedule() == []
     script.node("n2", memory=6)
     assert script.schedule() == ["new g/real-0 on n2"]
-
-
-def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) -> None:
-    stranded(script)
-    script.remove_app("g")
-    assert not script.scheduler.partition().waiting.stranded
-    script.node("n1", OPEN)
-    assert script.schedule() == []
 
 
 def test_x39_a_daemon_lands_on_the_draining_node_that_it_requires(script: Script) -> None:

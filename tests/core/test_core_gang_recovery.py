@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 from core_world import member, queues, running_gang, scripted, serve, state
 
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    RegisterResourceManagerRequest,
-    TerminationType,
-)
+from quadriga import si
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
@@ -45,9 +40,6 @@ def placeholder(key: str, **more: object) -> Allocation:
 def report(script: Script, *allocations: Allocation) -> list[str]:
     """The other way of recovery: AllocationRequest.allocations (SI 1.4)."""
     return script.send(AllocationRequest(rmID="rm", allocations=allocations))
-
-
-# -- with the node ---------------------------------------------------------------------------------
 
 
 def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
@@ -113,9 +105,6 @@ def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> 
     assert member(script, "real") == ["new g/real-0 on n1"]
 
 
-# -- with a request --------------------------------------------------------------------------------
-
-
 def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
     script.app("g", gang={"memory": 2})
     script.node("n1", memory=20)
@@ -143,14 +132,11 @@ def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
     assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
 
 
-# -- X25: leftovers --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("first", ["real", "placeholder"])
-@pytest.mark.parametrize("ends", ["replaced", "times out"])
+@pytest.mark.parametrize("ends", ["replaced", "times out", "completes"])
 def test_x25_a_leftover_of_a_running_application(script: Script, first: str, ends: str) -> None:
-    """Whichever is reported first: a later member takes it over, or it is given back at the timeout and
-    the application goes on."""
+    """Whichever is reported first: a later member takes it over, or it is given back at the timeout or
+    the end of the application."""
     existing = [ran("real"), placeholder("p1")]
     script.app("g", gang={"memory": 2}, style="Hard")
     script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
@@ -158,22 +144,15 @@ def test_x25_a_leftover_of_a_running_application(script: Script, first: str, end
     if ends == "replaced":
         assert member(script, "late") == ["released g/p1-0 PLACEHOLDER_REPLACED"]
         assert script.confirm() == ["new g/late-0 on n1"]
-    else:
+    elif ends == "times out":
         assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
         assert script.confirm() == []
-    assert state(script) == "Running"
-
-
-def test_x25_a_leftover_is_released_on_completion(script: Script) -> None:
-    script.app("g", gang={"memory": 2})
-    script.node("n1", memory=20, existing=[ran("real"), placeholder("p1")])
-    script.release("g", "real-0")
-    assert state(script) == "Waiting"
-    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
-    assert script.confirm() == ["g Completed (complete)"]
-
-
-# -- a scheduler that starts anew ------------------------------------------------------------------
+    else:
+        script.release("g", "real-0")
+        assert state(script) == "Waiting"
+        assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
+        assert script.confirm() == ["g Completed (complete)"]
+    assert state(script) == ("Completed" if ends == "completes" else "Running")
 
 
 def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -> None:
@@ -181,11 +160,8 @@ def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -
     script.node("n1", memory=20)
     running_gang(script, count=1)
     member(script, "real")
-    script.send(
-        RegisterResourceManagerRequest(
-            rmID="rm", config=ONE_QUEUE, extraConfig={"si.messageOrder": order}
-        )
-    )
+    extra = {"si.messageOrder": order}
+    script.send(si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE, extraConfig=extra))
     script.outstanding.clear()
     script.app("g", gang={"memory": 1})
     script.node("n1", memory=20, existing=[placeholder("p0")])
