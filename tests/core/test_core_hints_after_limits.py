@@ -3,35 +3,26 @@ has tried it yet (5.6, 5.11)."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from core_steps import submit
+from core_steps import on_nodes, submit
+from limits_side import limited
 
-from quadriga.sim.script import Script
-
-
-def bounded(kind: str, who: str, **limit: object) -> str:
-    """One queue in which each of these has such a limit."""
-    limits = [{"limit": "l", kind: [who], **limit}]
-    queue = {"name": "q", "limits": limits}
-    root = {"name": "root", "submitacl": "*", "queues": [queue]}
-    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
+VCORES = "maxresources: {{vcore: {}}}"
+JOE = limited(f"users: [joe], {VCORES.format(2)}")
 
 
 @pytest.mark.parametrize(
-    "config",
+    "limit",
     [
-        bounded("users", "joe", maxresources={"vcore": "2"}),
-        bounded("users", "*", maxresources={"vcore": "2"}),
-        bounded("groups", "devs", maxresources={"vcore": "2"}),
-        bounded("users", "joe", maxapplications=2),
+        f"users: [joe], {VCORES.format(2)}",
+        f"users: ['*'], {VCORES.format(2)}",
+        f"groups: [devs], {VCORES.format(2)}",
+        "users: [joe], maxapplications: 2",
     ],
     ids=["user", "wildcard", "group", "applications"],
 )
-def test_5_11_no_node_is_asked_for_between_a_release_and_the_next_round(config: str) -> None:
-    script = Script(config)
-    script.node("n1", vcore=9000)
+def test_5_11_no_node_is_asked_for_between_a_release_and_the_next_round(limit: str) -> None:
+    script = on_nodes(limited(limit), n1=9000)
     for app in "abc":
         submit(script, app, "k", queue="root.q", user="joe", groups=["devs"], vcore=1000)
     script.schedule()
@@ -41,18 +32,16 @@ def test_5_11_no_node_is_asked_for_between_a_release_and_the_next_round(config: 
 
 
 def test_5_11_no_node_is_asked_for_between_a_larger_limit_and_the_next_round() -> None:
-    script = Script(bounded("users", "joe", maxresources={"vcore": "2"}))
-    script.node("n1", vcore=9000)
+    script = on_nodes(JOE, n1=9000)
     submit(script, "a", "k", "l", "m", queue="root.q", user="joe", vcore=1000)
     script.schedule()
-    script.configure(bounded("users", "joe", maxresources={"vcore": "3"}))
+    script.configure(limited(f"users: [joe], {VCORES.format(3)}"))
     assert script.advance(2) == []
     assert script.schedule() == ["new a/m-0 on n1"]
 
 
 def test_5_11_a_node_is_asked_for_when_a_round_has_tried_it() -> None:
-    script = Script(bounded("users", "joe", maxresources={"vcore": "2"}))
-    script.node("n1", vcore=2000)
+    script = on_nodes(JOE, n1=2000)
     submit(script, "other", "o", queue="root.q", user="ann", vcore=1000)
     submit(script, "a", "k", "l", queue="root.q", user="joe", vcore=1000)
     submit(script, "b", "m", queue="root.q", user="joe", vcore=2000)

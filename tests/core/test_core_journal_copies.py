@@ -27,7 +27,7 @@ def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
     assert len(journal) > len(copy)
 
 
-@pytest.mark.parametrize("size", [None, 4, 1])
+@pytest.mark.parametrize("size", [None, 4, 3, 1])
 def test_times_and_causes_are_those_of_each_record_however_it_is_read(size: int | None) -> None:
     journal, edge = Journal(size), Edge("thing", "Here", "go", "There")
     said = [(0, "a"), (0, "a"), (0, "b"), (7, "b"), (7, "b"), (9, "c"), (9, "c")]
