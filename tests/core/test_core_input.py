@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from core_steps import on_nodes, run, serve, submit
-from core_world import scripted
+from core_world import queues, scripted
 
 from quadriga import si
 from quadriga.core import RequestError, Scheduler, SchedulerService

@@ -25,20 +25,9 @@ def running(script: Script, user: str = "ann") -> list[str]:
     return [app.app_id for app in account.running_in(script.scheduler.partition().root)]
 
 
-def test_2_5_one_application_of_each_user() -> None:
-    script = script_of(ONE)
-    submit(script, "a", asks=2)
-    submit(script, "b")
-    submit(script, "c", "bob")
-    assert allocated(script) == ["a0", "a1", "c0"]
-    assert (running(script), running(script, "bob")) == (["a"], ["c"])
-    script.release("a")  # Waiting: it has nothing left
-    assert allocated(script) == ["b0"]
-    assert running(script) == ["b"]
-
-
 def test_2_5_an_application_that_asks_for_more_still_counts() -> None:
-    """It holds nothing for the moment, but it runs: nobody takes its place."""
+    """It holds nothing for the moment, but it runs: nobody takes its place. And back from waiting it is
+    served whatever the limit: only applications that have not started are held back (2.9)."""
     script = script_of(ONE)
     submit(script, "a")
     submit(script, "b")
@@ -48,16 +37,6 @@ def test_2_5_an_application_that_asks_for_more_still_counts() -> None:
     assert allocated(script) == []
     assert running(script) == ["a"]
     script.release_ask("a", "big")
-    assert allocated(script) == ["b0"]
-
-
-def test_2_5_back_from_waiting_it_is_served_whatever_the_limit() -> None:
-    """Only applications that have not started are held back (2.9), as with maxapplications."""
-    script = script_of(ONE)
-    submit(script, "a")
-    submit(script, "b")
-    allocated(script)
-    script.release("a", "a0-0")
     assert allocated(script) == ["b0"]
     script.ask("a", "again", memory=5)
     assert allocated(script) == ["again"]
@@ -93,11 +72,12 @@ def test_2_5_both_the_user_and_the_group_must_admit_it() -> None:
 def test_2_9_the_queue_must_admit_it_as_well() -> None:
     script = script_of(TWO, more=", maxapplications: 3")
     for app, user in (("a", "ann"), ("b", "ann"), ("c", "ann"), ("d", "bob"), ("e", "bob")):
-        submit(script, app, user)
-    assert allocated(script) == ["a0", "b0", "d0"]
+        submit(script, app, user, asks=2 if app == "a" else 1)
+    assert allocated(script) == ["a0", "a1", "b0", "d0"]
+    assert (running(script), running(script, "bob")) == (["a", "b"], ["d"])
     script.release("d", "d0-0")
     assert allocated(script) == ["e0"]  # c is ann's third
-    script.release("a", "a0-0")
+    script.release("a")
     assert allocated(script) == ["c0"]
 
 
@@ -164,18 +144,12 @@ def test_g52_leftover_placeholders_do_not_keep_the_place() -> None:
 
 def test_2_11_a_recovered_application_counts_without_being_asked() -> None:
     script = script_of(ONE)
+    existing = []
     for app in ("a", "b"):
         submit(script, app, asks=0)
-    existing = [
-        Allocation(
-            applicationID=app,
-            allocationKey=f"{app}0",
-            nodeID="n2",
-            partitionName="default",
-            resourcePerAlloc=resource({"memory": 5}),
-        )
-        for app in ("a", "b")
-    ]
+        size = resource({"memory": 5})
+        found = Allocation(applicationID=app, allocationKey=f"{app}0", resourcePerAlloc=size)
+        existing.append(found)
     script.node("n2", memory=100, existing=existing)
     assert running(script) == ["a", "b"]
     submit(script, "c")

@@ -71,21 +71,15 @@ def test_2_5_the_group_of_an_application(
 
 
 def test_2_5_the_members_of_a_group_share_its_limit() -> None:
-    script = script_of(levels(q=f"groups: [g1], {TEN}"))
-    for app, user in (("a", "ann"), ("b", "bob"), ("c", "cem")):
-        enter(script, app, user, "g1")
-    enter(script, "d", "dot", "g2")
-    assert allocated(script) == ["a0", "b0", "d0"]
+    """And all other groups together share the wildcard's."""
+    script = script_of(levels(q=f"groups: [g1], {TEN}\n{ALL}"))
+    for app, user, group in (("a", "ann", "g1"), ("b", "bob", "g1"), ("c", "cem", "g1")):
+        enter(script, app, user, group)
+    for app, user, group in (("d", "dot", "g2"), ("e", "eva", "g3"), ("f", "fay", "g4")):
+        enter(script, app, user, group)
+    assert allocated(script) == ["a0", "b0", "d0", "e0"]
     script.release("a", "a0-0")
     assert allocated(script) == ["c0"]
-
-
-def test_2_5_all_other_groups_together_share_the_wildcards_limit() -> None:
-    script = script_of(levels(q=f"groups: [g1], {TEN}\n{ALL}"))
-    enter(script, "a", "ann", "g1", asks=3)
-    for app, user, other in (("b", "bob", "g2"), ("c", "cem", "g3"), ("d", "dot", "g4")):
-        enter(script, app, user, other)
-    assert allocated(script) == ["a0", "a1", "b0", "c0"]
 
 
 def test_2_5_a_named_group_has_no_part_in_a_wildcard_above() -> None:
@@ -134,19 +128,14 @@ def test_2_5_the_group_is_kept_for_life() -> None:
     assert list(script.scheduler.partition().groups) == ["g2"]  # nobody needs g1
 
 
-def test_2_5_who_has_used_nothing_yet_finds_its_group_anew() -> None:
-    script = script_of(levels(q="groups: [g1], maxresources: {memory: 1}"))
+@pytest.mark.parametrize("limit", ["groups: [g1], maxresources: {memory: 1}", ""])
+def test_2_5_who_has_used_nothing_yet_finds_its_group_anew(limit: str) -> None:
+    """And who has used something without a group stays without one."""
+    script = script_of(levels(q=limit))
     enter(script, "a", "ann", "g1", "g2")
-    assert allocated(script) == []
-    script.configure(levels(q=f"groups: [g2], {TEN}"))
-    assert allocated(script) == ["a0"]
-    assert group(script, "a") == "g2"
-
-
-def test_2_5_an_application_without_a_group_stays_without_one() -> None:
-    script = script_of(levels())
-    enter(script, "a", "ann", "g1", asks=3)
-    allocated(script)
-    script.configure(levels(q="groups: [g1], maxresources: {memory: 1}"))
+    assert allocated(script) == ([] if limit else ["a0"])
+    script.configure(levels(q="groups: [g2], maxresources: {memory: 6}"))
+    assert allocated(script) == (["a0"] if limit else [])
+    assert group(script, "a") == ("g2" if limit else "")
     script.ask("a", "more", memory=5)
-    assert allocated(script) == ["more"]
+    assert allocated(script) == ([] if limit else ["more"])
