@@ -45,11 +45,8 @@ def route(message: type, field: str, entity: str = "") -> Route:
 
 def ready() -> Script:
     """A node, an ordinary application a with allocation x-0 and the pending ask y, a gang g whose
-    placeholder p-0 is asked back for m, and an application k that is being killed."""
+    placeholder p-0 is asked back for m."""
     script = on_nodes(n1={"memory": 20})
-    script.app("k", timeout_ms=1)
-    serve(script, "k", "z", memory=1)
-    script.advance(1)
     run(script, "a", "x", memory=1)
     script.ask("a", "y", memory=100)
     run(script, "g", "p", gang={"memory": 1}, group="tg", placeholder=True, memory=1)
@@ -144,51 +141,6 @@ RECOVERED = si.Allocation(
     nodeID="n1",
     resourcePerAlloc=resource({"memory": 1}),
 )
-
-
-# fmt: off
-ROWS = [
-    # route       the message                                            the entity  what is fired at it
-    (NEW,          lambda s: s.app("bad", gang={"memory": -1}),           "bad",      ["reject"]),
-    (REMOVE,       lambda s: s.remove_app("a"),                           "a",        ["wait", "complete"]),
-    (REMOVE,       lambda s: (s.app("new"), s.remove_app("new")),         "new",      ["kill", "killed"]),
-    (REMOVE,       lambda s: s.remove_app("k"),                           "k",        ["killed"]),
-    (ALLOCATIONS,  lambda s: s.send(si.AllocationRequest(rmID="rm", allocations=[RECOVERED])),
-                                                                          "a/r-0",    ["allocate"]),
-    (ASKS,         lambda s: s.ask("a", "z", memory=1),                   "a/z",      ["submit"]),
-    (ASKS,         lambda s: s.ask("a", "y", memory=1),                   "a/y",      ["update"]),
-    (NODELESS,     lambda s: s.ask("a", "z", memory=1, by_key=True),      "a/z",      ["submit"]),
-    (NODELESS,     lambda s: s.ask("a", "y", memory=1, by_key=True),      "a/y",      ["update"]),
-    (ASK_RELEASES, lambda s: s.release_ask("a", "y"),                     "a/y",      ["reject"]),
-    (ASK_RELEASES, lambda s: s.release_ask("g", "m"),                     "g/m",      ["reject"]),
-    (RELEASES,     lambda s: s.release("a", "x-0"),                       "a/x-0",    ["complete"]),
-    (RELEASES,     lambda s: s.release("a", "x-0", REPLACED),             "a/x-0",    ["complete"]),
-    (RELEASES,     lambda s: s.release("g", "p-0", REPLACED),             "g/p-0",    ["confirm"]),
-    (RELEASES,     lambda s: (s.ask("a", "z", memory=100, by_key=True), s.release("a", key="z")),
-                                                                          "a/z",      ["submit", "reject"]),
-]
-# fmt: on
-
-
-def entity_of(each: Route, expected: list[str]) -> str:
-    """Which of those that the route concerns the row is about."""
-    return next(e for e, triggers in each.concerns.items() if expected[-1] in triggers)
-
-
-@pytest.mark.parametrize(("each", "send", "key", "expected"), ROWS)
-def test_m1_a_message_reaches_its_entity(
-    each: Route, send: Callable[[Script], object], key: str, expected: list[str]
-) -> None:
-    script = ready()
-    with watching() as fired:
-        send(script)
-    entity = entity_of(each, expected)
-    # what follows from it at other entities of the same kind comes after it
-    at_it = [trigger for name, trigger in fired if name == entity]
-    assert at_it[: len(expected)] == expected
-    last = script.scheduler.story(f"{entity}/{key}")[-1]
-    if expected != ["update"]:  # which changes no state and is in no journal
-        assert (last.trigger, last.cause) == (expected[-1], each.cause)
 
 
 def test_m5_x34_an_accepted_application_is_new_and_nothing_is_fired() -> None:

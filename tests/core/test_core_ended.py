@@ -22,7 +22,7 @@ from quadriga.core.model.ended import LONGEST, EndedApplication
 from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.scheduling.releasing import evict
-from quadriga.core.views import Views
+from quadriga.core.views import NotFound, Views
 from quadriga.si.constants import INSTANCE_TYPE
 from quadriga.sim.script import ONE_QUEUE, Script
 
@@ -50,9 +50,11 @@ def send(
     ]
 
 
-def come_and_go(script: Script, app_id: str, partition: str = "default") -> None:
+def come_and_go(
+    script: Script, app_id: str, partition: str = "default", user: str = "user"
+) -> None:
     """It comes and goes."""
-    script.app(app_id, "root.a", partition=partition)
+    script.app(app_id, "root.a", partition=partition, user=user)
     removal = si.RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
     script.send(si.ApplicationRequest(rmID=script.rm_id, remove=[removal]))
 
@@ -373,3 +375,30 @@ def test_2_18_the_service_logs_a_summary(caplog: pytest.LogCaptureFixture) -> No
     text, _, fields = record.getMessage().partition(": ")
     assert text == "YK_APP_SUMMARY"
     assert json.loads(fields)["ApplicationID"] == "a"
+
+
+def _names(script: Script) -> list[str]:
+    return [user["userName"] for user in Views(script.scheduler).users("default")]
+
+
+def test_2_14_a_user_stays_after_the_last_application() -> None:
+    script = cluster()
+    come_and_go(script, "one", user="ann")
+    script.app("two", "root.a", user="bob")
+    assert _names(script) == ["ann", "bob"]
+    ann = Views(script.scheduler).user("default", "ann")
+    assert ann["groups"] == {} and ann["queues"]["runningApplications"] == []
+    with pytest.raises(NotFound):
+        Views(script.scheduler).user("default", "carl")
+
+
+def test_2_14_the_users_without_applications_are_bounded_and_the_oldest_leave() -> None:
+    script = cluster(keep_users=2)
+    for number, user in enumerate(("ann", "bob", "ann", "carl", "dora")):
+        come_and_go(script, f"app-{number}", user=user)
+    assert _names(script) == ["carl", "dora"]
+    script.app("runs", "root.a", user="ann")
+    assert _names(script) == ["ann", "carl", "dora"]
+    script = cluster(keep_users=0)
+    come_and_go(script, "one")
+    assert _names(script) == []

@@ -303,3 +303,22 @@ def test_i40_a_service_sends_the_events_of_one_push_together() -> None:
     assert listener.calls == [["root", "root.default"]]
     batch = service.read(lambda scheduler: scheduler.events.batch())
     assert len(batch.records) == 2
+
+
+def test_no_resource_manager_makes_the_ring_larger_than_a_million() -> None:
+    extra = {"event.ringBufferCapacity": "2147483647", "event.requestCapacity": "1000001"}
+    events = Script(extra={**extra, "event.maxStreams": "7"}).scheduler.events
+    settings = events.settings
+    assert (settings.ring_capacity, settings.request_capacity) == (1_000_000, 1_000_000)
+    assert (settings.max_streams, events.entries.maxlen) == (7, 1_000_000)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_i40_messages_are_made_only_for_resource_managers_that_want_records(wanted: bool) -> None:
+    scheduler = Script().scheduler
+    scheduler.set_events("rm", wanted)
+    outputs = scheduler.advance(10 * SECOND)
+    assert any(isinstance(message, EventRecord) for _, message in outputs) is wanted
+    counts = scheduler.events.counts
+    assert counts.collected == counts.created > 0
+    assert scheduler.events.batch().records

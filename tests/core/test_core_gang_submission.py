@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from core_world import later, launch, member, news, queues, scripted, serve, state
 
+from quadriga.core import Options
 from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo, NodeResponse
 from quadriga.sim.script import Script
 
@@ -210,3 +213,27 @@ def test_g13_deeper_hierarchies_and_dynamic_allocation(script: Script) -> None:
     assert "g Running (run)" in script.schedule()
     assert serve(script, "g", "extra", memory=1) == ["new g/extra-0 on n1"]
     assert serve(script, "g", "too-much", memory=1) == []
+
+
+def test_q16_a_placeholder_ask_with_two_billion_repeats_is_rejected_by_name() -> None:
+    """One ask must not stand for more members of a gang than a plan can visit."""
+    script = scripted(memory=8)
+    script.app("a", gang={"memory": 1})
+    (answer,) = script.ask("a", "p", group="g", placeholder=True, memory=1, repeat=2**31 - 1)
+    assert "maxAllocations 2147483647 of ask p would give the gang of application a" in answer
+    assert "at most 10000 are allowed" in answer
+    script.schedule()
+    assert "new other/x-0 on n1" in launch(script, "other", "x", memory=1)
+
+
+def test_q16_the_repeats_of_several_asks_count_together() -> None:
+    """Also those of ordinary asks of a gang."""
+    script = scripted(QUEUES, options=Options(gang_members=6), memory=8)
+    for app, size in (("a", {"memory": 8}), ("b", {"memory": 2}), ("plain", None)):
+        script.app(app, "root.free", gang=size)
+    more: Any = {"group": "g", "placeholder": True, "memory": 1}
+    assert script.ask("a", "p", repeat=4, **more) == ["a Accepted (ask)"]
+    assert "6 are allowed" in script.ask("a", "q", repeat=4, **more)[0]
+    assert script.ask("a", "p", repeat=6, **more) == []  # in place of the earlier one
+    assert "6 are allowed" in script.ask("b", "r", repeat=7, memory=1)[0]
+    assert script.ask("plain", "r", repeat=7, memory=1) == ["plain Accepted (ask)"]
