@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 from core_steps import on_nodes, run, serve
+from core_world import reported
 
 from quadriga import si
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
 from quadriga.fsm import LIFECYCLES
 from quadriga.si.constants import TAG_FOREIGN
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import Script
 
 REQUESTS = (si.ApplicationRequest, si.AllocationRequest, si.NodeRequest)
 WHOLE = (si.RegisterResourceManagerRequest, si.UpdateConfigurationRequest)
@@ -134,13 +135,7 @@ ASK_RELEASES = route(si.AllocationRequest, "releases.allocationAsksToRelease")
 NODES = route(si.NodeRequest, "nodes")
 RELEASES = route(si.AllocationRequest, "releases.allocationsToRelease")
 
-RECOVERED = si.Allocation(
-    allocationKey="r",
-    UUID="r-0",
-    applicationID="a",
-    nodeID="n1",
-    resourcePerAlloc=resource({"memory": 1}),
-)
+RECOVERED = reported("r", "a", nodeID="n1", memory=1)
 
 
 def test_m5_x34_an_accepted_application_is_new_and_nothing_is_fired() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, scripted, serve
+from core_world import queues, reported, scripted, serve
 from event_lines import RecordReader
 
-from quadriga.si import Allocation, NodeInfo, TerminationType
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.script import ONE_QUEUE, Script
 
 
 def config(small: str = "max: {vcore: 2}", more: str = "", name: str = "small") -> str:
@@ -221,11 +221,6 @@ def test_x44_every_allocation_of_repeated_asks_serves_its_ask_and_enters_its_lea
     assert reader.new_lines("APP REMOVE", "QUEUE") == expected
 
 
-def ran() -> Allocation:
-    size = resource({"vcore": 1000})
-    return Allocation(allocationKey="k", applicationID="a", nodeID="n1", resourcePerAlloc=size)
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
     asked: bool,
@@ -234,7 +229,7 @@ def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_th
     if asked:
         script.ask("a", "k", vcore=1000)
         reader.new_lines()
-    script.node("n1", existing=[ran()], vcore=4000)
+    script.node("n1", existing=[reported("k", "a", vcore=1000)], vcore=4000)
     accepted = [] if asked else ["APP SET APP_ACCEPTED a"]
     served = ["APP REMOVE REQUEST_ALLOC a k vcore=1000"] if asked else []
     assert reader.new_lines("APP", "NODE ADD", "QUEUE ADD") == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from core_steps import later, on_nodes, refused, run, serve, submit
+from core_world import reported
 
 from quadriga import si
 from quadriga.core import RequestError
@@ -193,10 +194,7 @@ def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -
 
 def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     script.app("app")
-    size = resource({"vcore": 1000})
-    own = si.Allocation(
-        allocationKey="a", UUID="a-0", applicationID="app", nodeID="n2", resourcePerAlloc=size
-    )
+    own = reported("a", "app", nodeID="n2", vcore=1000)
     heard = script.node("n2", existing=[others("pod-1", "", vcore=500), own], vcore=4000)
     assert heard[-1] == "accepted node n2"
     assert books(script, "n2") == (1000, 500, 2500)

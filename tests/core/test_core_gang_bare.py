@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, news, queues, scripted, serve, state
+from core_world import later, news, queues, reported, scripted, serve, state
 from event_lines import RecordReader
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +14,12 @@ from tree_side import tree
 from quadriga.core import Options
 from quadriga.core.model.gang import ELASTIC, PLACEHOLDERS, WAIT_LIMIT
 from quadriga.si import (
-    Allocation,
     AllocationResponse,
     ApplicationResponse,
     NodeInfo,
     UpdateContainerSchedulingStateRequest,
 )
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import Script
 
 NONE = {PLACEHOLDERS: "none"}
 ADMISSIONS = ("incremental", "whole", "atomic")
@@ -370,18 +369,6 @@ def test_k204_preemption_breaks_up_as_few_running_gangs_as_it_can() -> None:
     assert [each.allocationKey for each in script.outstanding] == ["x1"]
 
 
-def held(key: str, **more: Any) -> Allocation:
-    size = resource({"vcore": 2})
-    return Allocation(
-        allocationKey=key,
-        applicationID="g",
-        UUID=f"{key}-0",
-        nodeID="n1",
-        resourcePerAlloc=size,
-        **more,
-    )
-
-
 @pytest.mark.parametrize("asked", [False, True])
 def test_k204_with_a_recovered_member_the_application_runs_and_asks_are_placed_alone(
     asked: bool,
@@ -392,10 +379,11 @@ def test_k204_with_a_recovered_member_the_application_runs_and_asks_are_placed_a
     script.node("n2", vcore=4)
     if asked:
         assert news(serve(script, "g", "m1", vcore=2)) == []
-    heard = script.node("n1", existing=[held("p0", placeholder=True, taskGroupName="tg")], vcore=4)
+    placeholder = reported("p0", placeholder=True, taskGroupName="tg", vcore=2)
+    heard = script.node("n1", existing=[placeholder], vcore=4)
     assert any("is a placeholder of an application that has none" in line for line in heard)
     assert not script.scheduler.application("g").placeholders
-    script.node("n1", existing=[held("m0")], vcore=4)
+    script.node("n1", existing=[reported("m0", vcore=2)], vcore=4)
     assert state(script) == "Running"
     if not asked:
         script.ask("g", "m1", vcore=2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from core_world import member, queues, running_gang, scripted, serve, state
+from core_world import member, queues, reported, running_gang, scripted, serve, state
 
 from quadriga import si
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 MINUTE = 60
@@ -18,23 +20,13 @@ def script(order: str) -> Script:
     return scripted(order=order)
 
 
-def ran(
-    key: str, *, app: str = "g", group: str = "tg", placeholder: bool = False, **more: object
-) -> Allocation:
+def ran(key: str, group: str = "tg", **more: Any) -> Allocation:
     """An allocation of 1 as the resource manager reports it."""
-    return Allocation(
-        allocationKey=key,
-        UUID=str(more.get("uuid", f"{key}-0")),
-        applicationID=app,
-        nodeID=str(more.get("node", "n1")),
-        resourcePerAlloc=resource({"memory": 1}),
-        taskGroupName=group,
-        placeholder=placeholder,
-    )
+    return reported(key, taskGroupName=group, memory=1, **{"nodeID": "n1", **more})
 
 
-def placeholder(key: str, **more: object) -> Allocation:
-    return ran(key, placeholder=True, **more)  # type: ignore[arg-type]
+def placeholder(key: str, group: str = "tg") -> Allocation:
+    return ran(key, group, placeholder=True)
 
 
 def report(script: Script, *allocations: Allocation) -> list[str]:
@@ -120,7 +112,7 @@ def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
 def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> None:
     script.app("g")
     script.node("n1", memory=20)
-    heard = report(script, ran("a", node="n9"), ran("b", app="nobody"), ran("c"), ran(""))
+    heard = report(script, ran("a", nodeID="n9"), ran("b", app="nobody"), ran("c"), ran(""))
     assert [line for line in heard if line.startswith("new")] == ["new g/c-0 on n1"]
     rejected = [line for line in heard if line.startswith("rejected allocation")]
     assert [line.split()[2] for line in rejected] == ["g/a:", "nobody/b:", "g/:"]
@@ -128,7 +120,7 @@ def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> Non
 
 def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
     script.app("g")
-    script.node("n1", memory=20, existing=[ran("a", group="", uuid="a-3")])
+    script.node("n1", memory=20, existing=[ran("a", group="", UUID="a-3")])
     assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
 
 

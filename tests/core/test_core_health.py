@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from core_world import later, launch, serve
+from core_world import later, launch, reported, serve
 
 from quadriga.core.checks.failures import FailureLog
 from quadriga.core.checks.health import CHECK_EVERY, check_health, check_interval
 from quadriga.core.views import Views
 from quadriga.fsm.table import SECOND
-from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
-from quadriga.sim.script import Script, resource
+from quadriga.si import NodeInfo, RegisterResourceManagerRequest
+from quadriga.sim.script import Script
 
 #: descriptions by name, in order
 CHECKS = [
@@ -132,9 +132,7 @@ def test_2_12_many_errors_are_summarised() -> None:
 
 def test_2_12_a_node_that_could_not_be_added() -> None:
     script = Script()
-    size = resource({"vcore": 1})
-    lost = Allocation(allocationKey="k", applicationID="gone", resourcePerAlloc=size)
-    script.node("n1", vcore=1, existing=[lost])
+    script.node("n1", vcore=1, existing=[reported("k", "gone", vcore=1)])
     assert failing(script) == {1: "nodes that could not be taken up: [rm]default/n1"}
     script.node("n1", vcore=1)
     assert failing(script) == {}

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from core_steps import later, on_nodes, partitions, run, serve, submit
+from core_world import reported
 
-from quadriga import si
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
 from quadriga.si import NodeInfo, NodeRequest
-from quadriga.sim.script import Script, lines, resource
+from quadriga.sim.script import Script, lines
 
 
 class Thing:
@@ -288,10 +288,7 @@ def test_x25_a_placeholder_recovered_after_the_soft_timeout_is_given_back() -> N
     serve(script, "gang", "p0", "p1", vcore=1000, group="g", placeholder=True)
     script.advance(1)
     assert script.scheduler.application("gang").state == "Resuming"
-    late = si.Allocation(
-        allocationKey="p9", applicationID="gang", taskGroupName="g", placeholder=True
-    )
-    late.resourcePerAlloc.CopyFrom(resource({"vcore": 1000}))
+    late = reported("p9", "gang", taskGroupName="g", placeholder=True, vcore=1000)
     heard = script.node("n2", vcore=1000, existing=[late])
     assert heard == ["released gang/p9-0 TIMEOUT", "accepted node n2"]
     assert script.confirm()[-1] == "gang Accepted (resumed)"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from core_world import reported
 
-from quadriga.si import Allocation, TerminationType
-from quadriga.sim.script import Script, resource
+from quadriga.si import TerminationType
+from quadriga.sim.script import Script
 
 from .limits_side import allocated, limited, submit, used
 from .tree_side import limits, tree
@@ -144,12 +145,9 @@ def test_g52_leftover_placeholders_do_not_keep_the_place() -> None:
 
 def test_2_11_a_recovered_application_counts_without_being_asked() -> None:
     script = script_of(ONE)
-    existing = []
     for app in ("a", "b"):
         submit(script, app, asks=0)
-        size = resource({"memory": 5})
-        found = Allocation(applicationID=app, allocationKey=f"{app}0", resourcePerAlloc=size)
-        existing.append(found)
+    existing = [reported(f"{app}0", app, memory=5) for app in ("a", "b")]
     script.node("n2", memory=100, existing=existing)
     assert running(script) == ["a", "b"]
     submit(script, "c")

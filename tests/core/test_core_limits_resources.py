@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from core_world import reported
 
-from quadriga.si import Allocation, NodeInfo, TerminationType
-from quadriga.sim.script import Script, resource
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.script import Script
 
 from .limits_side import allocated, limited, submit, used
 from .tree_side import below, limits, tree
@@ -155,18 +156,10 @@ def test_g28_g31_a_replacement_changes_the_users_usage_in_one_update() -> None:
     assert allocated(script) == ["a2"]
 
 
-def recovered(script: Script, app: str, key: str, memory: int, node: str = "n2") -> list[str]:
-    size = resource({"memory": memory})
-    message = Allocation(
-        applicationID=app, allocationKey=key, UUID=f"{key}-0", resourcePerAlloc=size
-    )
-    return script.node(node, memory=100, existing=[message])
-
-
 def test_2_11_recovery_counts_and_does_not_ask() -> None:
     script = script_of(limited(EVERYBODY_20))
     submit(script, "a", asks=0)
-    heard = recovered(script, "a", "old", 30)
+    heard = script.node("n2", memory=100, existing=[reported("old", "a", memory=30)])
     assert heard[-1] == "accepted node n2"
     assert used(script, "ann") == 30
     script.ask("a", "a1", memory=1)
@@ -213,7 +206,8 @@ def test_2_7_a_reservation_that_a_limit_holds_back_is_used_when_there_is_headroo
     script.schedule()
     (kept,) = script.scheduler.partition().reservations
     assert kept.node.node_id == "n1"
-    recovered(script, "a", "old", 5, "n3")  # takes ann's headroom away
+    old = reported("old", "a", memory=5)
+    script.node("n3", memory=100, existing=[old])  # takes ann's headroom away
     script.node("n3", NodeInfo.DRAIN_NODE)
     script.release("b", "b0-0")
     assert allocated(script) == []
