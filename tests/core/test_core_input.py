@@ -251,36 +251,3 @@ def test_duplicates_in_one_request() -> None:
         "released app/a-0 STOPPED_BY_RM",
         "app Waiting (wait)",
     ]
-
-
-def test_thousands_of_items_in_one_request() -> None:
-    script, count = Script(check=False), 2_000
-    size, user = resource({"vcore": 1000}), si.UserGroupInformation(user="ann")
-
-    def heard(request: Any, *words: str) -> list[int]:
-        """How many lines of the answer begin with each of these words."""
-        lines = script.send(request)
-        assert script.scheduler.check() == []
-        return [sum(line.startswith(word) for line in lines) for word in words]
-
-    request: Any = si.NodeRequest(rmID="rm")
-    for n in range(count // 4):
-        request.nodes.add(nodeID=f"n{n:05}", action=si.NodeInfo.CREATE, schedulableResource=size)
-    assert heard(request, "accepted") == [count // 4]
-    request = si.ApplicationRequest(rmID="rm")
-    for n in range(count):
-        request.new.add(applicationID=f"app-{n % 1_800}", queueName="default", ugi=user)
-    assert heard(request, "accepted", "rejected") == [1_800, 200]
-    request = si.AllocationRequest(rmID="rm")
-    for n in range(count):
-        ask = request.asks.add(allocationKey=f"k{n}", applicationID="app-0", maxAllocations=1)
-        ask.resourceAsk.CopyFrom(size if n % 10 else resource({}))
-    assert heard(request, "rejected") == [200]
-    assert sum(line.startswith("new") for line in script.schedule()) == 500
-    stops = [
-        si.AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
-        for n in range(count)
-    ]
-    assert heard(releases(*stops), "") == [500]
-    assert len(script.remove_app("app-0")) == 2
-    assert script.scheduler.check() == []

@@ -70,48 +70,6 @@ def test_2_5_the_group_of_an_application(
     assert group(script, "a") == expected
 
 
-def test_2_5_the_members_of_a_group_share_its_limit() -> None:
-    """And all other groups together share the wildcard's."""
-    script = script_of(levels(q=f"groups: [g1], {TEN}\n{ALL}"))
-    for app, user, group in (("a", "ann", "g1"), ("b", "bob", "g1"), ("c", "cem", "g1")):
-        enter(script, app, user, group)
-    for app, user, group in (("d", "dot", "g2"), ("e", "eva", "g3"), ("f", "fay", "g4")):
-        enter(script, app, user, group)
-    assert allocated(script) == ["a0", "b0", "d0", "e0"]
-    script.release("a", "a0-0")
-    assert allocated(script) == ["c0"]
-
-
-def test_2_5_a_named_group_has_no_part_in_a_wildcard_above() -> None:
-    script = script_of(levels(q=f"groups: [g1], {TEN}", p=f"groups: [g2], {TEN}\n{ALL}"))
-    enter(script, "a", "ann", "g1", asks=2)
-    enter(script, "b", "bob", "g3", leaf="r", asks=2)
-    assert sorted(allocated(script)) == ["a0", "a1", "b0", "b1"]
-
-
-def test_2_5_a_group_is_limited_on_every_level() -> None:
-    script = script_of(
-        levels(p="groups: [g1], maxresources: {memory: 15}", q=f"groups: [g1], {TEN}")
-    )
-    enter(script, "a", "ann", "g1", asks=3)
-    enter(script, "b", "bob", "g1", leaf="r", asks=3)
-    assert sorted(allocated(script)) == ["a0", "a1", "b0"]
-    script.release("a", "a0-0")
-    assert allocated(script) == ["b1"]  # r before q: it uses as much, and asks for more
-
-
-def test_2_5_an_application_counts_for_one_group_only() -> None:
-    """The same user counts for g1 in q and for g2 in r; g2 has 5 in p, but a is not g2's."""
-    config = levels(q=f"groups: [g1], {TEN}", p="groups: [g2], maxresources: {memory: 5}")
-    script = script_of(config)
-    enter(script, "a", "ann", "g1", "g2", asks=3)
-    assert allocated(script) == ["a0", "a1"]
-    assert list(script.scheduler.partition().groups) == ["g1"]
-    enter(script, "b", "ann", "g1", "g2", leaf="r", asks=3)
-    assert allocated(script) == ["b0"]
-    assert (group(script, "a"), group(script, "b")) == ("g1", "g2")
-
-
 def test_2_5_the_group_is_kept_for_life() -> None:
     script = script_of(levels(q=f"groups: [g1], {TEN}"))
     enter(script, "a", "ann", "g1", "g2")
