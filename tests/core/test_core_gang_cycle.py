@@ -310,12 +310,3 @@ def test_node_loss_during_a_replacement(script: Script, same_node: bool, lost: s
         assert (group.replaced, group.timed_out) == (0, 1)
     assert len(app.allocations) == 1
     assert not app.placeholders
-
-
-def test_node_loss_takes_the_placeholder_of_a_member_that_waits(script: Script) -> None:
-    script.node("n2", memory=20)
-    running_gang(script, count=2)
-    script.node("n2", NodeInfo.DECOMISSION)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED", "new g/m1-0 on n1"]
-    assert script.confirm() == ["new g/m0-0 on n1"]

@@ -116,25 +116,18 @@ def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
     assert state(script) == "Waiting"
 
 
-def test_g44_the_timeout_starts_with_the_first_placeholder(script: Script) -> None:
-    script.app("g", gang={"memory": 40}, style="Hard", timeout_ms=60_000)
+def test_g44_g45_the_timeout_starts_with_the_first_placeholder(script: Script) -> None:
+    """Later ones do not restart it, and a gang times out whose asks have not all arrived."""
+    script.app("g", gang={"memory": 60}, style="Hard", timeout_ms=60_000)
     script.advance(60 * MINUTE)
     serve(script, "g", "p0", group="tg", placeholder=True, memory=30)
     assert script.advance(60 * MINUTE) == ["FAILED g/p0"]  # nothing placed, nothing timed out
-    script.ask("g", "p1", group="tg", placeholder=True, memory=10)
-    assert script.schedule() == ["new g/p1-0 on n1 placeholder of tg"]
-    script.advance(59)
+    for key in ("p1", "p2"):
+        heard = serve(script, "g", key, group="tg", placeholder=True, memory=10)
+        assert heard == [f"new g/{key}-0 on n1 placeholder of tg"]
+        script.advance(29.5)
     assert state(script) == "Accepted"
     script.advance(1)
-    assert state(script) == "Killing"
-
-
-def test_g44_g45_later_placeholders_do_not_restart_it(script: Script) -> None:
-    """G24: also a gang times out whose asks have not all arrived."""
-    script.app("g", gang={"memory": 10}, style="Hard", timeout_ms=60_000)
-    for n in range(6):
-        serve(script, "g", f"p{n}", group="tg", placeholder=True, memory=1)
-        script.advance(10)
     assert state(script) == "Killing"
 
 
@@ -333,31 +326,15 @@ def test_x31_from_every_state(order: str, before: str, after: str) -> None:
 def test_g58_what_is_stored(script: Script) -> None:
     script.app("g", gang={"memory": 2}, timeout_ms=90_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1, timeout_ms=7_000_000)
-    ask = script.scheduler.application("g").asks["p0"]
+    app = script.scheduler.application("g")
+    ask = app.asks["p0"]
     assert (ask.task_group, ask.placeholder, ask.terms.run_limit) == ("tg", True, 7_000 * 10**9)
+    assert (sum(app.gang.size or ()), app.gang.timeout) == (2, 90 * 10**9)
     script.schedule()
     member(script, "real")
-    app = script.scheduler.application("g")
-    assert app.gang.size is not None
-    assert sum(app.gang.size) == 2
-    assert app.gang.timeout == 90 * 10**9
-    assert (sum(app.allocated), sum(app.allocated_placeholder)) == (0, 2)
     placeholder = app.placeholders["p0-0"]
-    assert placeholder.placeholder
-    assert placeholder.partner is not None
+    assert placeholder.placeholder and placeholder.partner
     assert placeholder.partner.uuid == "real-0"
+    assert (sum(app.allocated), sum(app.allocated_placeholder)) == (0, 2)
     script.confirm()
     assert (sum(app.allocated), sum(app.allocated_placeholder)) == (1, 1)
-
-
-def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> None:
-    incomplete_gang(script, "Hard", timeout_ms=60_000)
-    script.advance(60)
-    script.confirm()
-    killed = script.scheduler.now
-    assert state(script) == "Killed"
-    assert script.advance(72 * 60 * MINUTE - 1) == []
-    assert script.scheduler.next_deadline() == killed + 72 * 3600 * 10**9
-    script.advance(1)
-    with pytest.raises(KeyError):
-        state(script)
