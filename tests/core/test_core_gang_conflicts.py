@@ -124,19 +124,6 @@ def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> Non
     assert not any(script.scheduler.partition().nodes["n2"].allocated)
 
 
-def test_x26_leftovers_are_released_before_completed_not_on_entry(script: Script) -> None:
-    running_gang(script)
-    member(script, "real")
-    script.confirm()
-    script.release("g", "real-0")
-    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
-    assert state(script) == "Waiting"
-    # an ask in the meantime: it goes on, and does not complete when the last one is gone
-    assert script.ask("g", "again", memory=1) == ["g Running (ask)"]
-    assert script.confirm() == []
-    assert script.schedule() == ["new g/again-0 on n1"]
-
-
 def test_x26_2_1_the_last_leftover_completes_it_before_the_timer(script: Script) -> None:
     """Whoever releases it: the 30 s of Waiting are for applications without placeholders."""
     running_gang(script)

@@ -99,19 +99,17 @@ def test_g25_a_placeholder_ask_that_comes_after_the_real_one(script: Script) -> 
     assert script.confirm() == ["new g/real-0 on n1"]
 
 
-def test_g26_a_real_ask_is_one_without_the_flag(script: Script) -> None:
+def test_g26_g27_only_real_asks_of_the_group_take_over_its_placeholders(script: Script) -> None:
     """A member names its task group and is no placeholder; a flag without a group is none (I18)."""
     running_gang(script)
-    script.ask("g", "member", group="tg", memory=1)
-    serve(script, "g", "flag-only", placeholder=True, memory=1)
-    script.confirm()
-    assert sorted(script.scheduler.application("g").allocations) == ["flag-only-0", "member-0"]
-
-
-def test_g27_no_placeholder_of_the_group_means_the_normal_way(script: Script) -> None:
-    running_gang(script)
     script.ask("g", "stranger", group="unknown", memory=1)
-    assert serve(script, "g", "none", memory=1) == ["new g/stranger-0 on n1", "new g/none-0 on n1"]
+    script.ask("g", "flag-only", placeholder=True, memory=1)
+    script.ask("g", "none", memory=1)
+    assert member(script, "member") == [
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+        *(f"new g/{key}-0 on n1" for key in ("stranger", "flag-only", "none")),
+    ]
+    assert script.confirm() == ["new g/member-0 on n1"]
 
 
 def test_g10_g27_g34_x36_released_placeholders_are_not_chosen_again(script: Script) -> None:
@@ -163,19 +161,6 @@ def test_g30_g33_the_confirmation_finalises_the_parked_ask(script: Script) -> No
     assert gone.target == "Replaced"
     assert script.release("g", "p0-0", REPLACED) == []
     assert any("unknown allocation 'p0-0'" in text for _, text in script.scheduler.notes)
-
-
-def test_g31_the_placeholders_node_is_the_real_ones(script: Script) -> None:
-    for node in ("n2", "n3"):
-        script.node(node, memory=20)
-    running_gang(script, count=3, size=6)
-    app = script.scheduler.application("g")
-    nodes = {uuid: held.node.node_id for uuid, held in app.placeholders.items()}
-    assert sorted(nodes.values()) == ["n1", "n2", "n3"]
-    member(script, "m0", "m1", "m2", size=6)
-    script.confirm()
-    real = {uuid: held.node.node_id for uuid, held in app.allocations.items()}
-    assert real == {f"m{n}-0": nodes[f"p{n}-0"] for n in range(3)}
 
 
 def test_g31_a_smaller_member_gives_the_difference_back(script: Script) -> None:

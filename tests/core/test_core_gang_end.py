@@ -72,15 +72,23 @@ def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: 
     assert all("g" not in leaf.apps for leaf in partition.leaves())
 
 
-def test_g43_g51_g53_leftovers_are_released_on_the_way_to_completed(script: Script) -> None:
-    """In both orders: completion waits for the confirmations of the releases."""
+@pytest.mark.parametrize("again", [False, True])
+def test_g43_g51_g53_x26_leftovers_are_released_on_the_way_to_completed(
+    script: Script, again: bool
+) -> None:
+    """Not on entry to Waiting; completion waits for the confirmations, and an ask in the meantime ends it."""
     with_leftovers(script, 4)
     script.release("g", "real-0")
     assert script.advance(30) == [f"released g/p{n}-0 TIMEOUT" for n in (1, 2, 3)]
     assert script.confirm(most=2) == []  # by themselves they change no state
     assert state(script) == "Waiting"
-    assert script.confirm() == ["g Completed (complete)"]
-    assert nothing_is_left(script)
+    if again:
+        assert script.ask("g", "again", memory=1) == ["g Running (ask)"]
+        assert script.confirm() == []
+        assert script.schedule() == ["new g/again-0 on n1"]
+    else:
+        assert script.confirm() == ["g Completed (complete)"]
+        assert nothing_is_left(script)
 
 
 @pytest.mark.parametrize("ended", ["Completed", "Killed", "Rejected", "removed"])

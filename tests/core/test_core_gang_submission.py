@@ -51,13 +51,16 @@ def test_g1_the_originator_waits_for_all_placeholders(script: Script) -> None:
     ]
 
 
-def test_g2_a_gang_needs_no_first_pod(script: Script) -> None:
-    """An application that a CRD made lives without any ask, and starts as any other."""
-    script.app("g", "root.gangs", gang={"memory": 2})
-    assert script.schedule() == []
-    assert script.advance(3600) == []
+def test_g2_g5_a_gang_needs_no_first_pod_and_no_task_groups(script: Script) -> None:
+    """An application that a CRD made lives without any ask; placeholderAsk is a sum, and task groups
+    become known by their placeholders' asks."""
+    script.app("g", "root.gangs", gang={"memory": 7})
+    assert script.schedule() == script.advance(3600) == []
     assert state(script, "g") == "New"
-    placeholders(script, "g", 2)
+    assert script.scheduler.application("g").gang.task_groups == {}
+    placeholders(script, "g", 2, "small", 2)
+    placeholders(script, "g", 1, "large", 3)
+    assert list(script.scheduler.application("g").gang.task_groups) == ["small", "large"]
     assert "g Running (run)" in script.schedule()
 
 
@@ -122,16 +125,6 @@ def test_g4_x10_every_allocation_is_told_one_by_one(script: Script) -> None:
             assert isinstance(message, NodeResponse)
             continue
         assert len([field for field in fields if field]) == 1
-
-
-def test_g5_the_total_is_all_that_is_needed_at_submission(script: Script) -> None:
-    """placeholderAsk is a sum: task groups become known by their placeholders' asks."""
-    script.app("g", "root.gangs", gang={"memory": 7})
-    assert script.scheduler.application("g").gang.task_groups == {}
-    placeholders(script, "g", 2, "small", 2)
-    placeholders(script, "g", 1, "large", 3)
-    assert list(script.scheduler.application("g").gang.task_groups) == ["small", "large"]
-    assert "g Running (run)" in script.schedule()
 
 
 @pytest.mark.parametrize(

@@ -16,21 +16,13 @@ def placeholders(script: Script, *keys: str, size: int = 1) -> list[str]:
     return script.ask("g", *keys, group="tg", placeholder=True, memory=size)
 
 
-def test_x35_it_stays_accepted_until_all_that_were_asked_for_are_there(script: Script) -> None:
-    script.app("g")
-    placeholders(script, "p0", "p1", "p2", size=8)
-    assert news(script.schedule()) == ["g/p0-0 on n1", "g/p1-0 on n1"]
-    assert state(script) == "Accepted"
-    script.node("n2", memory=8)
-    assert script.schedule() == ["g Running (run)", "new g/p2-0 on n2 placeholder of tg"]
-
-
-def test_x35_real_asks_are_held_with_and_without_a_task_group(script: Script) -> None:
-    """X9, also those that came before the first placeholder ask."""
+def test_x35_real_asks_are_held_until_all_that_were_asked_for_are_there(script: Script) -> None:
+    """X9, with and without a task group, also those that came before the first placeholder ask."""
     script.app("g")
     script.ask("g", "before", memory=1)
     placeholders(script, "p0", "p1", size=15)
     assert member(script, "m0", size=15) == ["new g/p0-0 on n1 placeholder of tg"]
+    assert state(script) == "Accepted"
     (reason, *_) = script.scheduler.explain("g", "before").reasons
     assert reason.startswith("held until the gang is complete: has 15 B memory of 30 B memory")
     script.node("n2", memory=15)
