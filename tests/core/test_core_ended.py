@@ -250,26 +250,21 @@ def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
     script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000, memory=100)
     script.node("n3", vcore=1000, memory=100)
     run(script, "a", "k0", "k1", "k2", "k3", vcore=1000, memory=7)
-    script.advance(10.9)
+    script.advance(10)
+
+    def used(seconds: int) -> dict[str, dict[str, int]]:
+        names = {"c4": 1, "m5": 2, usage.UNKNOWN_INSTANCE: 1}
+        return {
+            n: {"vcore": k * seconds * 1000, "memory": k * seconds * 7} for n, k in names.items()
+        }
+
+    for more in (0, 1, 0):  # what runs is added, and looking counts nothing
+        assert usage_of(script, "a", more * SECOND).used == used(10 + more)
+    script.advance(0.9)
     script.release("a")
-    used = usage_of(script, "a")
-    assert used.used == {
-        "c4": {"vcore": 10_000, "memory": 70},
-        "m5": {"vcore": 20_000, "memory": 140},
-        usage.UNKNOWN_INSTANCE: {"vcore": 10_000, "memory": 70},
-    }
-    assert used.preempted == used.placeholder == {}
-
-
-def test_2_18_the_live_view_adds_what_runs() -> None:
-    script = machines()
-    run(script, "a", "k0", "k1", vcore=1000)
-    script.advance(3)
-    script.release("a", "k0-0")
-    script.advance(4)
-    for more in (0, 1, 0):  # looking counts nothing
-        used = {"m5": {"vcore": 10_000 + more * 1000}}
-        assert usage_of(script, "a", more * SECOND).used == used
+    found = usage_of(script, "a")
+    assert found.used == used(10)
+    assert found.preempted == found.placeholder == {}
 
 
 def test_2_18_placeholders_have_an_account_of_their_own() -> None:

@@ -153,6 +153,6 @@ TestAnything = Anything.TestCase
 TestAnything.settings = settings(
     settings.default,
     stateful_step_count=50 if _THOROUGH else 30,
-    max_examples=_EXAMPLES if _THOROUGH else 25,
+    max_examples=_EXAMPLES if _THOROUGH else 15,
     suppress_health_check=_SLOW,
 )

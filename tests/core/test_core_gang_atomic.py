@@ -53,19 +53,21 @@ def states(script: Script, name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("root", "options", "queue", "held"),
     [
-        ("properties: {}", {}, "default", 0),
-        ("properties: {}", {}, "other", 0),
-        ("properties: {}", {"gang_admission": "incremental"}, "default", 2),
-        ("properties: {gang.admission: incremental}", {}, "default", 2),
-        ("properties: {gang.admission: atomic}", {"gang_admission": "incremental"}, "default", 0),
+        ("{}", {}, "default", 0),
+        ("{}", {}, "other", 0),
+        ("{}", {"gang_admission": "incremental"}, "default", 2),
+        ("{gang.admission: incremental}", {}, "default", 2),
+        ("{gang.admission: atomic}", {"gang_admission": "incremental"}, "default", 0),
     ],
 )
 def test_q1_gangs_are_placed_whole_unless_the_queue_or_the_scheduler_says_otherwise(
     root: str, options: dict[str, str], queue: str, held: int
 ) -> None:
     """Two of four members fit. The property is inherited; X16 counts the cluster's room."""
-    config = queues("default", "other", root=root, other="properties: {gang.admission: whole}")
-    script = two_nodes(config, **options)
+    whole = "properties: {gang.admission: whole}"
+    script = two_nodes(
+        queues("default", "other", root=f"properties: {root}", other=whole), **options
+    )
     single(script, "s", vcore=4)
     gang(script, "g", 4, queue=queue)
     assert len(news(script.schedule())) == held

@@ -103,23 +103,6 @@ def test_k204_more_members_than_announced_start_with_the_others(script: Script, 
     assert len(news(serve(script, "g", "m0", "m1", "m2", "m3", vcore=2))) == 4
 
 
-def test_k204_while_it_waits_nothing_is_held_and_others_go_on(script: Script) -> None:
-    """An originator is a member like the others, and the tag elastic changes nothing."""
-    single(script, "s", vcore=1)
-    announce(script, "g", 8, tags={**NONE, ELASTIC: "true"})
-    script.ask("g", "m0", originator=True, vcore=2)
-    assert news(serve(script, "g", "m1", "m2", "m3", vcore=2)) == []
-    assert lacks(script) == "nodes"
-    assert told(script, "g", "m0") == (
-        "3 of 4 members of the gang could start now, and they are placed together or not at all."
-    )
-    assert single(script, "t", vcore=4) == ["t/a-0 on n2"]
-    assert news(later(script, 30)) == []
-    for name in ("s", "t"):
-        script.release(name, "a-0")
-    assert len(news(script.schedule(1))) == 4
-
-
 def test_k204_all_allocations_are_in_one_response_where_the_rm_takes_many() -> None:
     options = Options(batch=100)
     script = scripted(config(), nodes=("n1", "n2"), options=options, vcore=4)
@@ -200,9 +183,17 @@ def test_k204_the_tag_is_ignored_with_a_note_where_it_says_nothing(
     assert len(news(serve(script, "g", "p0", placeholder=True, group="tg", vcore=2))) == (not size)
 
 
-def test_k204_without_one_of_its_asks_it_waits_for_another(script: Script) -> None:
+def test_k204_while_it_waits_nothing_is_held_and_others_go_on(script: Script) -> None:
+    """Also without one of its asks. An originator is a member like the others, and the tag elastic
+    changes nothing."""
     single(script, "s", vcore=1)
-    gang(script, "g", 4)
+    announce(script, "g", 8, tags={**NONE, ELASTIC: "true"})
+    script.ask("g", "m0", originator=True, vcore=2)
+    assert news(serve(script, "g", "m1", "m2", "m3", vcore=2)) == []
+    assert lacks(script) == "nodes"
+    assert told(script, "g", "m0") == (
+        "3 of 4 members of the gang could start now, and they are placed together or not at all."
+    )
     script.release_ask("g", "m3")
     script.release("s", "a-0")
     assert news(script.schedule()) == []
@@ -210,7 +201,10 @@ def test_k204_without_one_of_its_asks_it_waits_for_another(script: Script) -> No
     assert told(script, "g", "m0") == (
         "The gang waits for its asks: it has announced 8m CPU, and asked for 6m CPU so far."
     )
-    assert len(news(serve(script, "g", "m4", vcore=2))) == 4
+    assert single(script, "t", vcore=4) == ["t/a-0 on n1"]
+    assert news(serve(script, "g", "m4", vcore=2)) == []
+    script.release("t", "a-0")
+    assert len(news(script.schedule(1))) == 4
 
 
 @pytest.mark.parametrize(

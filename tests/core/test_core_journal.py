@@ -28,11 +28,6 @@ class Thing:
 NODE_REQUEST = NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
 
 
-def fill(journal: Journal, *keys: str) -> None:
-    for at, key in enumerate(keys):
-        journal.add(at, Thing(key), Edge("thing", "Here", "go", "There"), "a test")
-
-
 def lived(script: Script) -> Script:
     script.node("n1", vcore=1000)
     submit(script, "app", "a", vcore=1000)
@@ -76,6 +71,18 @@ def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
     assert "New --ask--> Accepted" in text and "0.000s" in text
     assert text.endswith("because of AllocationRequest.asks")
     assert script.scheduler.story("application/nobody") == ()
+    # among all records, which are numbered, a cause comes before its effect
+    records = list(script.scheduler.journal)
+    assert [r.seq for r in records] == list(range(len(records)))
+    assert [r.time for r in records] == sorted(r.time for r in records)
+    keys = [(r.key, r.target) for r in records]
+    assert keys.index(("resource_manager/rm", "Running")) == 0
+    chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
+    assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
+    # stories of several come newest first
+    found = list(script.scheduler.journal.stories(lambda name, _: name in ("application", "ask")))
+    assert found == [r for r in records[::-1] if r.key.startswith(("application/", "ask/"))]
+    assert len(found) > len(story)
 
 
 def test_i9_the_story_of_an_id_that_several_use() -> None:
@@ -114,17 +121,6 @@ def test_the_notes_of_a_bug_tell_the_story_of_that_entity_alone() -> None:
     with pytest.raises(InvalidTransition) as bug:
         one.scheduler._kernel.fire(NODE, node, "accept")
     assert len(bug.value.__notes__) == 1
-
-
-def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
-    records = list(lived(Script()).scheduler.journal)
-    assert [r.seq for r in records] == list(range(len(records)))
-    assert [r.time for r in records] == sorted(r.time for r in records)
-    keys = [(r.key, r.target) for r in records]
-    assert keys.index(("resource_manager/rm", "Running")) == 0
-    # the cause before its effect: the ask is allocated, then its allocation, then the application
-    chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
-    assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
 
 
 def test_a_journal_of_size_zero_keeps_nothing_and_the_scheduler_works() -> None:
@@ -171,26 +167,20 @@ def rings(timers: Timers, now: int) -> list[str]:
 
 
 def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
+    """One that is cancelled, or whose state was left, never does."""
     timers, thing = Timers(), Thing("x")
     for name, delay in (("late", 9), ("first", 3), ("second", 3), ("early", 1)):
         timers.start(0, delay, name, thing)
+    cancelled = timers.start(0, 0, "cancelled", thing)
+    timers.start(0, 0, "state", thing, entries=thing.entries)
+    cancelled.cancel()
+    thing.entries += 1
+    assert cancelled.dead
     assert timers.next() == 1
     assert rings(timers, 3) == ["early", "first", "second"]
     assert rings(timers, 8) == []
     assert rings(timers, 9) == ["late"]
     assert (timers.next(), len(timers)) == (None, 0)
-
-
-def test_a_timer_that_is_cancelled_or_whose_state_was_left_never_fires() -> None:
-    timers, thing = Timers(), Thing("x")
-    first = timers.start(0, 1, "first", thing)
-    timers.start(0, 1, "state", thing, entries=thing.entries)
-    timers.start(0, 2, "second", thing)
-    first.cancel()
-    thing.entries += 1
-    assert first.dead
-    assert timers.next() == 2
-    assert rings(timers, 5) == ["second"]
 
 
 def test_a_state_that_is_entered_again_has_its_full_time() -> None:
@@ -322,19 +312,6 @@ def test_times_and_causes_are_those_of_each_record_however_it_is_read(size: int 
         assert [(r.seq, r.time, r.cause) for r in journal.following(seq)] == late
         assert [(e[0], e[1], e[4]) for e in journal.entries(seq)] == late
     assert journal.since == kept[0][1]
-
-
-def test_stories_of_several_come_newest_first() -> None:
-    script = on_nodes(n1=4000)
-    run(script, "app-1", "pod", vcore=1000)
-    found = list(script.scheduler.journal.stories(lambda name, _: name in ("application", "ask")))
-    assert [(record.key, record.trigger) for record in found] == [
-        ("application/app-1", "run"),
-        ("ask/app-1/pod", "allocate"),
-        ("application/app-1", "ask"),
-        ("ask/app-1/pod", "submit"),
-    ]
-    assert found == [each for each in reversed(tuple(script.scheduler.journal)) if each in found]
 
 
 def test_edges_are_counted_among_what_is_remembered() -> None:
