@@ -27,18 +27,23 @@ def running(**asked: int) -> tuple[Script, RecordReader]:
     return script, RecordReader(script)
 
 
-def test_2_16_configured_queues_are_recorded_parents_first() -> None:
-    batch = Script(config()).scheduler.events.batch()
-    assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
-
-
-def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
+def test_2_16_queues_are_recorded_parents_first_with_new_quotas_and_types() -> None:
     script, reader = recorded(config())
+    batch = script.scheduler.events.batch()
+    assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
     script.configure(config("max: {vcore: 3}, guaranteed: {vcore: 1}"))
     assert reader.new_lines() == [
         "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=3000",
         "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
+    ]
+    script.configure(config("max: {vcore: 2}, guaranteed: {vcore: 1}", "queues: [{name: below}]"))
+    assert reader.new_lines() == [
+        "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
+        "QUEUE SET QUEUE_CONFIG root.small",
+        "QUEUE SET QUEUE_MAX root.small vcore=2000",
+        "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
+        "QUEUE ADD QUEUE_CONFIG root.small.below",
     ]
 
 
@@ -59,17 +64,6 @@ def test_2_16_x44_any_change_of_a_queue_by_its_configuration_is_recorded_once(ch
     assert reader.new_lines("QUEUE") == ["QUEUE SET QUEUE_CONFIG root.small"]
     script.configure(config(more=change) + " # the same")
     assert reader.new_lines() == []
-
-
-def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
-    script, reader = recorded(config())
-    script.configure(config(more="queues: [{name: below}]"))
-    assert reader.new_lines() == [
-        "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
-        "QUEUE SET QUEUE_CONFIG root.small",
-        "QUEUE SET QUEUE_MAX root.small vcore=2000",
-        "QUEUE ADD QUEUE_CONFIG root.small.below",
-    ]
 
 
 def test_2_16_x44_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
@@ -155,21 +149,6 @@ def test_2_16_the_allocations_of_a_removed_node_end() -> None:
         "APP REMOVE ALLOC_NODEREMOVED a k-0 vcore=1000",
         "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
         "APP SET APP_COMPLETING a",
-    ]
-
-
-def test_2_7_a_reservation_is_recorded_and_its_end() -> None:
-    script = scripted(ONE_QUEUE, "a", nodes=("n1", "n2"), vcore=4000)
-    serve(script, "a", "k", "l", vcore=3000)
-    script.ask("a", "wide", vcore=2000)
-    script.advance(3)
-    reader = RecordReader(script)
-    script.schedule()
-    assert reader.new_lines("NODE") == ["NODE ADD NODE_RESERVATION n1 wide vcore=2000"]
-    script.release("a", "k-0")
-    script.schedule()
-    assert [line for line in reader.new_lines("NODE") if "RESERVATION" in line] == [
-        "NODE REMOVE NODE_RESERVATION n1 wide vcore=2000"
     ]
 
 

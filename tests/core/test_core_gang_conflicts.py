@@ -149,12 +149,6 @@ def test_x27_though_its_own_placeholder_fills_the_quota(order: str) -> None:
     assert script.advance(1) == ["FAILED g/real"]
 
 
-def test_x27_a_member_that_waits_for_its_confirmation_is_not_reported(script: Script) -> None:
-    running_gang(script, count=1)
-    member(script, "real", "next")
-    assert script.advance(59) == []
-
-
 @pytest.mark.parametrize("announced", [True, False])
 def test_i17_x35_a_placeholder_ask_that_changes_its_size(script: Script, announced: bool) -> None:
     script.app("g", gang={"memory": 4} if announced else None)

@@ -239,17 +239,6 @@ def test_g35_x13_one_ask_for_each_member_or_for_all(script: Script) -> None:
     assert member(script, "one") == ["new g/one-1 on n1"]
 
 
-def test_a_member_that_is_taken_back_leaves_its_placeholder_to_be_freed(script: Script) -> None:
-    running_gang(script, count=2)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    script.schedule(1)
-    assert script.release_ask("g", "m0") == ["released ask g/m0 STOPPED_BY_RM"]
-    assert script.confirm() == []
-    assert books(script)["placeholders"] == 1
-    script.schedule()
-    assert script.confirm() == ["new g/m1-0 on n1"]
-
-
 def test_a_member_whose_ask_changes_while_its_placeholder_is_asked_back(script: Script) -> None:
     """I17: an update changes what is still to be allocated, not what is on its way."""
     running_gang(script, count=2, size=4)

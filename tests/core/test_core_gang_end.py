@@ -286,15 +286,6 @@ def test_x28_soft_updates_come_before_the_allocation_that_causes_them(order: str
     ]
 
 
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_x28_no_allocation_outlives_its_application(order: str, style: str) -> None:
-    script = in_flight(order, style, other_node=False)
-    script.advance(15 * MINUTE)
-    script.remove_app("g")
-    assert script.confirm() == []
-    assert nothing_is_left(script)
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -55,15 +55,6 @@ def test_x16_two_gangs_of_ten_under_a_parent_of_twelve(script: Script) -> None:
     assert held(script, "b") == 10
 
 
-def test_x16_incremental_admission_places_one_by_one() -> None:
-    """gang.admission: incremental is what YuniKorn does: both start, neither is complete."""
-    script = scripted(siblings("gang.admission: incremental"), memory=100)
-    gang(script, "a", LEFT, 10)
-    gang(script, "b", RIGHT, 10)
-    script.schedule()
-    assert (held(script, "a"), held(script, "b")) == (6, 6)
-
-
 def test_x16_what_started_gangs_are_owed_is_not_free(script: Script) -> None:
     """A gang that has started keeps its promise while its other asks are still to come."""
     script.app("a", LEFT, gang={"memory": 8})

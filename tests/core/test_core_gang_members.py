@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import gang, launch, member, queues, running_gang, state
+from core_world import gang, launch, member, queues, running_gang
 
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -73,15 +73,6 @@ def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script, refu
     assert group_counts(script) == (1, 1, 0)
 
 
-def test_x37_what_it_needs_beyond_its_placeholder_is_held_for_it(script: Script) -> None:
-    """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
-    parked(script, 6, 20)
-    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
-    assert launch(script, "other", "x", memory=1) == []
-    assert script.confirm() == ["new g/real-0 on n1"]
-    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
-
-
 def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
     running_gang(script, count=2, size=10)
     script.node("n2", memory=15)
@@ -122,13 +113,18 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
 
 
-def test_x37_a_larger_member_that_is_taken_back_gives_its_room_back(script: Script) -> None:
+def test_x37_what_a_larger_member_needs_is_held_for_it_until_it_is_taken_back(
+    script: Script,
+) -> None:
+    """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
     parked(script, 6, 20)
-    script.release_ask("g", "real")
+    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
+    assert launch(script, "other", "x", memory=1) == []
+    script.remove_app("other")
+    assert "released ask g/real STOPPED_BY_RM" in script.release_ask("g", "real")
     assert allocated(script) == {"node": 6, "queue": 6, "user": 6}
     queue = script.scheduler.application("g").queue
-    script.confirm()
-    assert state(script) == "Completed"
+    assert script.confirm() == ["g Completed (complete)"]
     assert not any(script.scheduler.partition().nodes["n1"].allocated)
     assert not any(queue.allocated)
     assert not script.scheduler.partition().users

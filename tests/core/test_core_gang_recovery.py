@@ -97,7 +97,7 @@ def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> 
     assert member(script, "real") == ["new g/real-0 on n1"]
 
 
-def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
+def test_g56_allocations_of_a_request_are_echoed_or_rejected_one_by_one(script: Script) -> None:
     script.app("g", gang={"memory": 2})
     script.node("n1", memory=20)
     assert report(script, placeholder("p0"), placeholder("p1"), ran("early")) == [
@@ -107,11 +107,6 @@ def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
         "new g/p1-0 on n1 placeholder of tg",
         "new g/early-0 on n1",
     ]
-
-
-def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> None:
-    script.app("g")
-    script.node("n1", memory=20)
     heard = report(script, ran("a", nodeID="n9"), ran("b", app="nobody"), ran("c"), ran(""))
     assert [line for line in heard if line.startswith("new")] == ["new g/c-0 on n1"]
     rejected = [line for line in heard if line.startswith("rejected allocation")]

@@ -40,12 +40,6 @@ def test_s2_the_whole_group_taken_back(script: Script) -> None:
     assert script.schedule() == ["new g/real-0 on n1"]
 
 
-def lost_confirmation(script: Script, style: str) -> None:
-    """An incomplete gang after its timeout; nobody answers."""
-    gang(script, "p0", "p1", announced=40, size=20, style=style, timeout_ms=60_000)
-    script.advance(60)
-
-
 @pytest.mark.parametrize(
     ("style", "during", "after"),
     [("Hard", "Killing", "g Killed (killed)"), ("Soft", "Resuming", "g Accepted (resumed)")],
@@ -61,29 +55,16 @@ def test_s4_an_unconfirmed_release_is_sent_again(
     minutes."""
     extra = {} if first == "60s" else {"release.resend": first}
     script = scripted(order=order, extra=extra, memory=20)
-    lost_confirmation(script, style)
+    gang(script, "p0", "p1", announced=40, size=20, style=style, timeout_ms=60_000)
+    script.advance(60)
     for wait in waits:
         assert state(script) == during
         assert script.advance(wait - 1) == []
         assert script.advance(1) == ["released g/p0-0 TIMEOUT"]
+    overdue = {(key, state) for _, key, state in script.scheduler.overdue}
+    assert overdue == {("application/g", during), ("allocation/g/p0-0", "Releasing")}
     script.outstanding.clear()
     assert script.release("g", "p0-0", TerminationType.TIMEOUT) == [after]
-
-
-def test_s4_the_watchdog_reports_who_stays(script: Script) -> None:
-    lost_confirmation(script, "Hard")
-    script.advance(30 * MINUTE)
-    states = {(key, state) for _, key, state in script.scheduler.overdue}
-    assert states == {("application/g", "Killing"), ("allocation/g/p0-0", "Releasing")}
-
-
-def test_s4_waiting_for_leftovers_is_watched_too(script: Script) -> None:
-    gang(script, "p0", "p1", announced=2)
-    serve(script, "g", "real", memory=1)
-    script.release("g", "real-0")
-    script.advance(30)
-    assert script.advance(60) == ["released g/p0-0 TIMEOUT", "released g/p1-0 TIMEOUT"]
-    assert script.confirm() == ["g Completed (complete)"]
 
 
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
