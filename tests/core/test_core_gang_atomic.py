@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from core_world import later, launch, news, queues, scripted, serve
+from event_lines import RecordReader
 
 from quadriga.core import Options
 from quadriga.si import NodeInfo
@@ -46,6 +47,12 @@ def single(script: Script, *names: str, vcore: int) -> list[str]:
     return news(script.schedule())
 
 
+def waits(reader: RecordReader) -> list[str]:
+    """The texts of the gangs' records (Q8), each after its application."""
+    lines = reader.new_lines("APP NONE")
+    return [line.removeprefix("APP NONE ") for line in lines if "(Gang " in line]
+
+
 def states(script: Script, name: str) -> list[str]:
     return [record.target for record in script.scheduler.story(f"gang/{name}")]
 
@@ -69,15 +76,21 @@ def test_q1_gangs_are_placed_whole_unless_the_queue_or_the_scheduler_says_otherw
         queues("default", "other", root=f"properties: {root}", other=whole), **options
     )
     single(script, "s", vcore=4)
+    reader = RecordReader(script)
     gang(script, "g", 4, queue=queue)
     assert len(news(script.schedule())) == held
+    assert not (held and waits(reader))  # those that are placed one by one have no such record (Q8)
 
 
-def test_q2_without_a_complete_plan_nothing_is_held(script: Script) -> None:
+def test_q2_q8_without_a_complete_plan_nothing_is_held(script: Script) -> None:
     """It is tried again when room has come back."""
     assert single(script, "s", "t", vcore=1) == ["s/a-0 on n1", "t/a-0 on n1"]
+    reader = RecordReader(script)
     gang(script, "g", 4)
     assert news(script.schedule()) == []
+    assert waits(reader) == [
+        "g (Gang waits for nodes: 3 of 4 members could start now, no room for 1 of map[vcore:2])"
+    ]
     app = script.scheduler.application("g")
     assert (app.gang.lacks, app.gang.outstanding, app.gang.missing) == ("nodes", 4, 1)
     assert told(script, "g", "g-p0") == (
@@ -90,6 +103,7 @@ def test_q2_without_a_complete_plan_nothing_is_held(script: Script) -> None:
     script.release("t", "a-0")
     assert len(news(script.schedule(1))) == 4  # in one decision
     assert states(script, "g") == ["Placed"]
+    assert waits(reader) == ["g (Gang is placed: all 4 outstanding members)"]
 
 
 def test_q2_two_gangs_do_not_hold_parts_against_each_other(script: Script) -> None:
@@ -116,14 +130,22 @@ def test_q2_a_plan_that_fails_leaves_the_order_of_nodes_as_it_was(script: Script
     assert single(script, "s", vcore=2) == ["s/a-0 on n1"]
 
 
-@pytest.mark.parametrize(("queue", "lacks"), [("small", "quota"), ("limited", "limit")])
-def test_q2_a_quota_or_limit_has_room_for_all_members_or_none_is_placed(
-    script: Script, queue: str, lacks: str
+@pytest.mark.parametrize(
+    ("queue", "lacks", "text"),
+    [
+        ("small", "quota", "does not fit in queue 'root.small'"),
+        ("limited", "limit", "exceeds the available quota of user 'user' in queue 'root.limited'"),
+    ],
+)
+def test_q2_q8_a_quota_or_limit_has_room_for_all_members_or_none_is_placed(
+    script: Script, queue: str, lacks: str, text: str
 ) -> None:
     app = f"root.{queue}"
     launch(script, "s", "a", vcore=3 if queue == "limited" else 2, queue=app)
+    reader = RecordReader(script)
     gang(script, "g", 2, vcore=1, queue=app)
     assert news(script.schedule()) == []
+    assert waits(reader) == [f"g (Gang {text} (requested map[vcore:2], available map[vcore:1]))"]
     found = script.scheduler.application("g").gang
     assert (found.gated, found.lacks) == (queue == "small", lacks)
     script.release("s", "a-0")
@@ -215,14 +237,84 @@ def test_q3_g12_a_gang_larger_than_the_cluster_asks_for_nodes_and_does_not_gathe
     assert len(news(script.schedule())) == 3
 
 
-def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> None:
+def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Script) -> None:
+    for name in "stu":
+        single(script, name, vcore=2)
+    reader = RecordReader(script)
+    gang(script, "g", 2, 4)
+    for _ in range(2):
+        script.schedule()
+        script.release(
+            "s", "a-0"
+        )  # then one node has room, and an attempt fails as the last one did
+    assert len(waits(reader)) == 1
+    single(script, "v", vcore=4)
+    assert waits(reader) == []
+    serve(script, "g", "late", group="h", placeholder=True, vcore=3)
+    assert waits(reader) == [
+        "g (Gang waits for nodes: 0 of 3 members could start now, "
+        "no room for 2 of map[vcore:4], no room for 1 of map[vcore:3])"
+    ]
+
+
+def test_q8_a_record_says_that_predicates_refuse_a_member(script: Script) -> None:
+    script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
+    reader = RecordReader(script)
+    gang(script, "g", 2, 2)
+    script.schedule()
+    assert waits(reader) == [
+        "g (Gang waits for nodes: the predicates accept no node for one of its members)"
+    ]
+
+
+def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
+    """It starts to gather, keeps nodes, gives them back, and the next gang gathers."""
+    single(script, "s", vcore=3)
+    for name in ("g", "h"):
+        gang(script, name, 2, 4)
+    script.schedule()
+    reader = RecordReader(script)
+
+    def gathers(name: str) -> list[str]:
+        return [
+            f"APP NONE {name} (Gang starts to gather: it keeps nodes until all its members fit, "
+            "1 of 2 fit now)",
+            f"NODE ADD NODE_RESERVATION n1 {name}-p0 vcore=4 "
+            f"(reserved for the gang of application '{name}')",
+        ]
+
+    later(script, 60)
+    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES") == gathers("g")
+    gang(script, "i", 5, 1)
+    script.schedule()
+    assert waits(reader) == [
+        "i (Gang waits for nodes: 4 of 5 members could start now, no room for 1 of map[vcore:1]; "
+        "nodes with room are reserved: n1 for application g)"
+    ]
+    script.remove_app("i")
+    reader.new_lines()
+    later(script, 600)
+    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
+        "APP NONE g (Gang gives its reserved nodes back (1): "
+        "none of them had more room for its members in all its patience)",
+        "NODE REMOVE NODE_RESERVATION n1 g-p0 vcore=4",
+        *gathers("h"),
+    ]
+
+
+def test_q5_q8_after_a_soft_timeout_the_members_start_together(script: Script) -> None:
     """Another placeholder timeout later the gang goes on with the members that have asked."""
+    reader = RecordReader(script)
     for name in ("g", "h"):
         script.app(name, gang={"vcore": 8}, timeout_ms=10_000)
         serve(script, name, "p0", group="g", placeholder=True, vcore=4)  # the other does not come
+        assert waits(reader) == [
+            f"{name} (Gang waits for its asks: announced map[vcore:8], asked for map[vcore:4] so far)"
+        ]
     script.advance(10)
     single(script, "s", vcore=1)
     assert news(serve(script, "g", "r0", "r1", group="g", vcore=4)) == []
+    assert [line.split(":")[0] for line in waits(reader)] == ["g (Gang waits for nodes"]
     script.release("s", "a-0")
     assert len(news(script.schedule())) == 2
     script.remove_app("g")
