@@ -76,18 +76,3 @@ def test_quota_events_follow_the_partitions_that_there_are() -> None:
     assert [partition.name for partition in followed] == ["default", "other"]
     script.configure(partitions("default"))
     assert [partition.name for partition in recorder.quota_events.partitions] == ["default"]
-
-
-def test_tracking_is_switched_off_and_on_with_its_marks() -> None:
-    script = Script()
-    rm = script.scheduler.resource_managers()[0]
-    partition = script.scheduler.partition()
-    script.configure("", {"event.trackingEnabled": "false"})
-    assert not isinstance(rm.observer, observers.Recorder)
-    assert partition.quota_changes is None
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.configure("", {"event.trackingEnabled": "true"})
-    assert isinstance(rm.observer, observers.Recorder)
-    assert partition.quota_changes is not None
-    assert [group.app.app_id for group in partition.quota_changes.groups] == ["a"]

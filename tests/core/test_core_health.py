@@ -153,22 +153,6 @@ def test_v2_a_node_that_lost_capacity_is_reported() -> None:
     assert failing(script) == {}
 
 
-def test_x18_a_replacement_on_another_node_is_no_inconsistency() -> None:
-    script = Script()
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "no" if (key, node) == ("r", "n1") else None
-    )
-    script.node("n1", vcore=1000)
-    script.app("g", gang={"vcore": 1000})
-    serve(script, "g", "p", group="tg", placeholder=True, vcore=1000)
-    script.node("n2", vcore=1000)
-    script.ask("g", "r", group="tg", vcore=1000)
-    assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
-    assert failing(script) == {}
-    script.confirm()
-    assert failing(script) == {}
-
-
 def parts(script: Script) -> Any:
     """A partition and what is in it, to be broken."""
     partition = script.scheduler.partition()
