@@ -189,15 +189,3 @@ def test_x7_x20_i30_an_action_that_cannot_be_is_answered_and_fires_nothing() -> 
         assert answer.startswith("rejected node n1: ") and fired == []
         script.node("n2", memory=1, existing=[RECOVERED])  # which cannot be recovered (M7)
     assert fired == [("node", "reject")]
-
-
-def test_m2_a_request_that_fails_a_check_is_not_applied_at_all() -> None:
-    """The check of a later part comes before the first part is applied."""
-    script = ready()
-    request = si.AllocationRequest(rmID="rm")
-    ask = request.asks.add(allocationKey="z", applicationID="a", maxAllocations=1)
-    ask.resourceAsk.resources["memory"].value = 1
-    request.releases.allocationsToRelease.add(UUID="x-0")
-    with watching() as fired, pytest.raises(si.RequestError, match="R6"):
-        script.send(request)
-    assert fired == []

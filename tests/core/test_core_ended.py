@@ -82,7 +82,8 @@ def test_v8_the_oldest_expire_where_too_many_have_ended() -> None:
     assert known(script) == ["ran-2", "ran-3", "ran-4", "app-98", "app-99"]
 
 
-def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
+def test_v8_g55_what_is_forgotten_early_leaves_through_the_table() -> None:
+    """Unless its id is in use again."""
     script = cluster(keep_ended=1)
     come_and_go(script, "first")
     script.app("second", "root.a")
@@ -90,6 +91,10 @@ def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
     assert said[-1] == "first Expired (expire)"
     story = [(r.trigger, r.target) for r in script.scheduler.story("application/first")]
     assert story[-1] == ("expire", "Expired")
+    script.app("second", "root.a")
+    said = [*script.app("third", "root.a"), *script.remove_app("third")]
+    assert "second Expired (expire)" not in said
+    assert script.scheduler.application("second").state == "New"
     script.advance(72 * 3600)  # its timer is nobody's
     assert known(script) == []
     assert len(script.scheduler.story("application/first")) == len(story)
@@ -188,15 +193,6 @@ def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() 
     assert timers(script) <= before - 10
     shelf = script.scheduler.resource_managers()[0].ended
     assert (shelf.count, shelf.bytes) == (0, 0)
-
-
-def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> None:
-    script = cluster(keep_ended=1)
-    come_and_go(script, "app")
-    script.app("app", "root.a")
-    said = [script.app("other", "root.a"), script.remove_app("other")]
-    assert not any("app Expired" in line for lines in said for line in lines)
-    assert script.scheduler.application("app").state == "New"
 
 
 CHANGED = """usedResource maxUsedResource requests allocations applicationState stateLog placeholderData

