@@ -6,7 +6,6 @@ import pytest
 from core_world import (
     gang,
     in_order,
-    later,
     launch,
     member,
     queues,
@@ -96,23 +95,6 @@ def test_x18_any_placeholders_own_node_goes_first(script: Script) -> None:
     assert script.confirm() == ["new g/real-0 on n3"]
 
 
-def test_x18_the_chosen_node_vanishes(script: Script) -> None:
-    script.node("n2", memory=20)
-    running_gang(script, count=2)
-    first = script.scheduler.application("g").placeholders["p0-0"].node.node_id
-    assert first == "n1"
-    script.node("n3", memory=20)
-    only(script, "n3")
-    assert member(script, "real") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.node("n3", NodeInfo.DECOMISSION) == []
-    only(script, "n1", "n2")
-    # planned anew with the placeholder that is left; the other one is only freed
-    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-1 on n2"]
-    (group,) = script.scheduler.application("g").gang.task_groups.values()
-    assert (group.replaced, group.timed_out) == (1, 1)
-
-
 def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> None:
     script.node("n2", memory=20)
     running_gang(script, count=1)
@@ -183,30 +165,6 @@ def test_i17_a_parked_ask_stays_a_member_of_its_group_and_may_want_more(script: 
     assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-1 on n1"]
     assert not script.scheduler.application("g").asks
-
-
-def test_a_member_with_a_reservation_takes_over_a_placeholder(script: Script) -> None:
-    """It waited for a node; when a placeholder comes the reservation falls."""
-    script.node("n2", memory=19)
-    script.node("n3", memory=2)
-    gang(script, "p0", announced=14, size=14)
-    member(script, "m0", size=14)
-    script.confirm()
-    launch(script, "other", "x", memory=9)
-    member(script, "m1", size=14)
-    later(script, 2)
-    app = script.scheduler.application("g")
-    assert len(app.reservations) == 1
-    reserved = next(iter(app.reservations)).node.node_id
-    script.node("n4", memory=14)
-    script.node("n4", NodeInfo.DRAIN_NODE)
-    script.ask("g", "p1", group="tg", placeholder=True, memory=14)
-    script.node("n4", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    script.schedule()
-    script.confirm()
-    assert "m1-0" in app.allocations
-    assert not app.reservations
-    assert script.scheduler.partition().nodes[reserved].reservation is None
 
 
 def test_asks_releases_and_confirmations_in_one_request(script: Script) -> None:

@@ -31,14 +31,6 @@ def nothing_is_left(script: Script) -> bool:
     return not any(any(book) for book in books)
 
 
-def test_g40_waiting_when_nothing_is_allocated_or_pending(script: Script, order: str) -> None:
-    """Leftover placeholders are no active allocations and do not prevent it."""
-    with_leftovers(script, 2)
-    heard = script.release("g", "real-0")
-    assert heard == in_order(order, "g Waiting (wait)", "released g/real-0 STOPPED_BY_RM")
-    assert list(script.scheduler.application("g").placeholders) == ["p1-0"]
-
-
 def with_leftovers(script: Script, count: int) -> None:
     """A gang of so many, one of which has taken over its placeholder."""
     running_gang(script, count)
@@ -180,6 +172,7 @@ def test_g48_g49_g50_the_removal_of_the_placeholders_ends_the_application(script
     assert script.confirm(most=1) == []
     assert (state(script), "g" in leaf.apps) == ("Killing", True)
     assert script.confirm() == ["g Killed (killed)"]
+    assert "failed to find application g" in script.ask("g", "late", memory=1)[0]
     states = [state for _, state in script.scheduler.application("g").history]
     assert states == ["New", "Accepted", "Killing", "Killed"]
     assert "g" not in script.scheduler.partition().applications
@@ -195,8 +188,7 @@ def test_x2_x29_a_soft_timeout_goes_through_resuming(script: Script) -> None:
     heard = script.advance(15 * MINUTE)
     assert [line for line in heard if "ask" in line] == ["released ask g/p2 TIMEOUT"]
     assert sorted(script.scheduler.application("g").asks) == ["driver", "real"]
-    assert script.confirm(most=1) == []
-    assert script.schedule() == []
+    assert script.confirm(most=1) == script.schedule() == []
     assert script.confirm() == ["g Accepted (resumed)"]
     started = ["g Running (run)", "new g/real-0 on n1", "new g/driver-0 on n1"]
     assert script.schedule() == started

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import member, queues, reported, running_gang, scripted, serve, state
+from core_world import member, queues, reported, scripted, serve, state
 
-from quadriga import si
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import Script
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 MINUTE = 60
@@ -132,23 +131,6 @@ def test_x25_a_leftover_of_a_running_application(script: Script, first: str, end
         assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
         assert script.confirm() == ["g Completed (complete)"]
     assert state(script) == ("Completed" if ends == "completes" else "Running")
-
-
-def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -> None:
-    """The RM confirms what the former scheduler asked for: the pod is gone (X32)."""
-    script.node("n1", memory=20)
-    running_gang(script, count=1)
-    member(script, "real")
-    extra = {"si.messageOrder": order}
-    script.send(si.RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE, extraConfig=extra))
-    script.outstanding.clear()
-    script.app("g", gang={"memory": 1})
-    script.node("n1", memory=20, existing=[placeholder("p0")])
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.release("g", "p0-0", REPLACED) == []
-    assert script.schedule() == ["new g/real-0 on n1"]
-    # timers of the former life are nobody's
-    assert script.advance(20 * MINUTE) == []
 
 
 def test_recovered_on_a_draining_node(script: Script) -> None:

@@ -32,14 +32,6 @@ def test_s2_a_pending_placeholder_taken_back_is_not_waited_for(script: Script) -
     assert len(script.confirm()) == 3
 
 
-def test_s2_the_whole_group_taken_back(script: Script) -> None:
-    gang(script, "p", announced=1)
-    script.ask("g", "q", group="other", placeholder=True, memory=100)
-    assert serve(script, "g", "real", group="other", memory=1) == []
-    script.release_ask("g", "q")
-    assert script.schedule() == ["new g/real-0 on n1"]
-
-
 @pytest.mark.parametrize(
     ("style", "during", "after"),
     [("Hard", "Killing", "g Killed (killed)"), ("Soft", "Resuming", "g Accepted (resumed)")],

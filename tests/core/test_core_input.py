@@ -123,27 +123,12 @@ def test_empty_requests_are_answered_with_nothing() -> None:
     assert holds(script)
 
 
-def timed_out(style: str, during: str) -> Script:
-    """A gang on a full node, whose timeout has passed."""
+def test_a_manager_that_never_confirms() -> None:
     script = on_nodes(n1=1000)
-    script.app("app", gang={"vcore": 2000}, style=style, timeout_ms=1000)
+    script.app("app", gang={"vcore": 2000}, timeout_ms=1000)
     serve(script, "app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.advance(1)
-    assert script.scheduler.application("app").state == during
-    return script
-
-
-def test_asks_of_applications_that_end_are_rejected() -> None:
-    script = timed_out("Hard", "Killing")
-    (line,) = script.ask("app", "late", vcore=1)
-    assert line == "rejected ask app/late: application app is Killing and takes no asks: late"
-    script.confirm()
-    (line,) = script.ask("app", "late", vcore=1)
-    assert "failed to find application app" in line
-
-
-def test_a_manager_that_never_confirms() -> None:
-    script = timed_out("Soft", "Resuming")
+    assert script.scheduler.application("app").state == "Resuming"
     submit(script, "other", "a", vcore=1000)
     for _ in range(10):
         script.advance(3600)
