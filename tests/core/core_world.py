@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core_steps import later, on_nodes, serve
+from core_steps import run as launch
 from tree_side import news as allocations
 
 from quadriga.core import Options
@@ -94,14 +95,6 @@ def reported(key: str, app: str = "g", **said: Any) -> Allocation:
 def member(script: Script, *keys: str, size: int = 1, **more: Any) -> list[str]:
     """Application g asks for members of its task group tg. Returns what the decisions say."""
     return serve(script, "g", *keys, group="tg", memory=size, **more)
-
-
-def launch(
-    script: Script, app: str, *keys: str, queue: str = "root.default", **more: Any
-) -> list[str]:
-    """An application that asks, and is scheduled. Returns what the decisions say."""
-    script.app(app, queue)
-    return serve(script, app, *keys, **more)
 
 
 def in_order(order: str, update: str, *rest: str) -> list[str]:

@@ -425,6 +425,8 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
     ran: set[str] = set()
     for number, (what, one, other) in enumerate(steps):
         name, before = f"a{number}", len(script.messages)
+        partition = script.scheduler.partition()
+        known = f"n{one}" in partition.nodes
         if what == "gang":
             sizes[name] = sum(other)
             announce(script, name, sum(other), f"root.{one}")
@@ -435,12 +437,11 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
             script.app(name, gang={"vcore": one} if other else None)
             script.ask(name, "a", vcore=one, placeholder=other, group="tg")
         elif what == "node":
-            script.node(
-                f"n{one}", *([NodeInfo.UPDATE] if f"n{one}" in _nodes(script) else []), vcore=other
-            )
-        elif what == "drop" and f"n{one}" in _nodes(script):
+            action = NodeInfo.UPDATE if known else NodeInfo.CREATE
+            script.node(f"n{one}", action, vcore=other)
+        elif what == "drop" and known:
             script.node(f"n{one}", NodeInfo.DECOMISSION)
-        elif what in ("end", "late") and (apps := _living(script)):
+        elif what in ("end", "late") and (apps := sorted(partition.applications)):
             app = apps[one % len(apps)]
             if what == "end":
                 script.remove_app(app)
@@ -459,11 +460,3 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
         for app, size in placed.items():
             assert app not in sizes or app in ran or size >= sizes[app]
         ran.update(placed)
-
-
-def _nodes(script: Script) -> list[str]:
-    return sorted(node for partition in script.scheduler.partitions() for node in partition.nodes)
-
-
-def _living(script: Script) -> list[str]:
-    return sorted(app for part in script.scheduler.partitions() for app in part.applications)
