@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import tree_side
 from core_world import queues, serve
 from test_core_everything import history
 
@@ -57,42 +58,28 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def configuration(random: Random) -> str:
     """Up to three levels, with quotas that come in the way, some with limits or another order."""
 
-    def queue(name: str, depth: int, room: int) -> list[str]:
-        pad = "  " * (2 * depth + 2)
-        found = [f"{pad}- name: {name}"]
+    def queue(name: str, depth: int, room: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"name": name}
         if random.random() < 0.5:
             most = room = random.randrange(room // 3, room)  # a child's is within its parent's
-            found.append(f"{pad}  resources: {{max: {{vcore: {most}m, memory: {most * 10}}}}}")
+            found["resources"] = {"max": {"vcore": f"{most}m", "memory": most * 10}}
         if random.random() < 0.3:
-            found.append(f"{pad}  properties: {{priority.offset: {random.randrange(-2, 3)}}}")
+            found["properties"] = {"priority.offset": str(random.randrange(-2, 3))}
         if depth < 2 and random.random() < 0.5:
-            found.append(f"{pad}  queues:")
-            for at in range(random.randrange(1, 4)):
-                found += queue(f"{name}{at}", depth + 1, room // 2)
+            children = range(random.randrange(1, 4))
+            found["queues"] = [queue(f"{name}{at}", depth + 1, room // 2) for at in children]
         else:
             policy = random.choice(("fifo", "fifo", "fifo", "fair", "fair", "stateaware"))
-            found.append(f"{pad}  properties: {{application.sort.policy: {policy}}}")
+            found["properties"] = {"application.sort.policy": policy}
             if random.random() < 0.3:
-                users = random.choice(("ann", "'*'"))
-                found.append(
-                    f"{pad}  limits: [{{limit: some, users: [{users}],"
-                    f" maxresources: {{vcore: {room // 4}m}}}}]"
-                )
-        return _one_properties(found)
+                users = [random.choice(("ann", "*"))]
+                most_each = {"vcore": f"{room // 4}m"}
+                found["limits"] = [{"limit": "some", "users": users, "maxresources": most_each}]
+        return found
 
-    lines = ["partitions:", "  - name: default", "    queues:", "    - name: root"]
-    lines += ["      submitacl: '*'", "      queues:"]
     names = random.choice(("a", "abc", "abc", "abcdefghijklmnopq"))  # also more than are few
-    for name in names:
-        lines += queue(name, 1, 400_000)
-    return "\n".join(lines) + "\n"
-
-
-def _one_properties(lines: list[str]) -> list[str]:
-    """A map says each key once: the later word stands."""
-    kept = [line for line in lines if line.lstrip().startswith("properties")]
-    own = [line for line in kept if line.index("properties") == kept[0].index("properties")]
-    return [line for line in lines if line not in own[:-1]]
+    below = [queue(name, 1, 400_000) for name in names]
+    return tree_side.configuration({"name": "root", "submitacl": "*", "queues": below})
 
 
 class World(Script):

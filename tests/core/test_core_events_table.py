@@ -42,13 +42,10 @@ def _functions_in(module: str) -> dict[str, list[str]]:
 REPORTED = _functions_of_the_observer()
 
 
-def test_every_change_has_one_row() -> None:
+def test_every_change_has_one_row_which_takes_what_is_reported() -> None:
     by_listener = {"settings_changed", "state_dropped"}
     rows = [*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]
     assert sorted(rows) == sorted(REPORTED)
-
-
-def test_a_row_takes_what_is_reported() -> None:
     for change, record in observers.CHANGES.items():
         module = f"{record.__module__.rpartition('.')[2]}.py"
         assert _functions_in(module)[record.__name__] == REPORTED[change], change

@@ -13,9 +13,7 @@ from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
 ATOMIC = queues(
-    "default",
-    "small",
-    "limited",
+    *"default small limited".split(),
     root="properties: {gang.admission: atomic, gang.gather.after: 1m}",
     small="resources: {max: {vcore: 3m}}",
     limited="limits: [{limit: each, users: ['*'], maxresources: {vcore: 4m}, maxapplications: 2}]",

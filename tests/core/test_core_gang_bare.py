@@ -27,12 +27,7 @@ ADMISSIONS = ("incremental", "whole", "atomic")
 
 def config(admission: str = "atomic") -> str:
     return queues(
-        "default",
-        "small",
-        "limited",
-        "aware",
-        "fair",
-        "slots",
+        *"default small limited aware fair slots".split(),
         root=f"properties: {{gang.admission: {admission}, gang.gather.after: 1m, gang.gather.patience: 5m}}",
         small="resources: {max: {vcore: 3m}}",
         limited="limits: [{limit: each, users: ['*'], maxresources: {vcore: 3m}}]",

@@ -14,9 +14,7 @@ def siblings(more: str = "", most: str = "memory: 12") -> str:
     """Two sibling leafs under a parent of 12, ``more`` is a property of both."""
     properties = f"properties: {{{more}}}" if more else "submitacl: '*'"
     return queues(
-        "default",
-        "parent.left",
-        "parent.right",
+        *"default parent.left parent.right".split(),
         parent=f"resources: {{max: {{{most}}}}}",
         parent_left=properties,
         parent_right=properties,

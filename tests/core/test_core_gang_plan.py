@@ -85,32 +85,30 @@ def test_g4_g21_the_messages_of_a_gang_are_in_the_order_of_its_asks() -> None:
 
 
 @pytest.mark.parametrize("sort", ["fair", "bestfit"])
-def test_q2_a_plan_that_fails_on_many_nodes_refunds_them(sort: str) -> None:
+@pytest.mark.parametrize(
+    ("large", "groups"),
+    [([2, 2], [("t", 3, 2)]), ([4], [("small", 32, 1), ("large", 1, 3)])],
+    ids=["many nodes", "large members leave no room for small ones"],
+)
+def test_q2_a_plan_that_fails_on_many_nodes_refunds_them(
+    sort: str, large: list[int], groups: list[tuple[str, int, int]]
+) -> None:
     """With many nodes for each member the room is not counted in advance."""
-    script = cluster("atomic", sort, [1] * 30 + [2, 2])
-    gang(script, "g", [("t", 3, 2)])
+    script = cluster("atomic", sort, [1] * 30 + large)
+    gang(script, "g", groups)
     assert news(script.schedule()) == []
     own = script.scheduler.application("g").gang
-    assert (own.lacks, own.outstanding, own.missing) == ("nodes", 3, 1)
+    members = sum(number for _, number, _ in groups)
+    assert (own.lacks, own.outstanding, own.missing) == ("nodes", members, 1)
     nodes = script.scheduler.partition().nodes.values()
     assert not any(any(node.allocated) for node in nodes)
     script.app("s")
-    script.ask("s", "a", "b", vcore=2)  # the shape of the gang still has nodes
-    assert news(script.schedule()) == ["s/a-0 on n030", "s/b-0 on n031"]
+    keys = "ab"[: len(large)]
+    script.ask("s", *keys, vcore=2)  # the shape of the gang still has nodes
+    assert news(script.schedule()) == [f"s/{k}-0 on n{30 + at:03}" for at, k in enumerate(keys)]
     script.node("n100", vcore=4)
     script.node("n101", vcore=2)
-    assert len(news(script.schedule())) == 3
-
-
-def test_q2_large_members_that_leave_no_room_for_small_ones_are_refunded() -> None:
-    script = cluster("atomic", "bestfit", [1] * 30 + [4])
-    gang(script, "g", [("small", 32, 1), ("large", 1, 3)])
-    assert news(script.schedule()) == []
-    own = script.scheduler.application("g").gang
-    assert (own.outstanding, own.missing) == (33, 1)
-    assert not any(any(node.allocated) for node in script.scheduler.partition().nodes.values())
-    script.node("n100", vcore=1)
-    assert len(news(script.schedule())) == 33
+    assert len(news(script.schedule())) == members
 
 
 def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,7 @@ from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo, NodeR
 from quadriga.sim.script import Script
 
 QUEUES = queues(
-    "gangs",
-    "free",
-    "fair",
-    "aware",
-    "parent.left",
-    "parent.right",
-    "a.b.c.leaf",
+    *"gangs free fair aware parent.left parent.right a.b.c.leaf".split(),
     gangs="resources: {max: {memory: 10}}",
     fair="properties: {application.sort.policy: fair}",
     aware="properties: {application.sort.policy: stateaware}",
