@@ -123,10 +123,8 @@ def test_m2_m5_parts_are_handled_in_the_protocols_order() -> None:
     ]
 
 
-REGISTER, CONFIGURE = (
-    route(si.RegisterResourceManagerRequest, ""),
-    route(si.UpdateConfigurationRequest, ""),
-)
+REGISTER = route(si.RegisterResourceManagerRequest, "")
+CONFIGURE = route(si.UpdateConfigurationRequest, "")
 NEW, REMOVE = route(si.ApplicationRequest, "new"), route(si.ApplicationRequest, "remove")
 ASKS = route(si.AllocationRequest, "asks")
 ALLOCATIONS = route(si.AllocationRequest, "allocations", "allocation")

@@ -185,22 +185,6 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     assert reader.new_lines() == ["APP SET APP_EXPIRED a"]
 
 
-def test_x44_every_allocation_of_repeated_asks_serves_its_ask_and_enters_its_leaf() -> None:
-    """Also for allocations of one batch, and once for each repeat."""
-    script, reader = recorded(ONE_QUEUE, "a", vcore=50_000)
-    script.ask("a", *(f"k{number}" for number in range(20)), vcore=1000)
-    script.ask("a", "r", vcore=1000, repeat=3)
-    reader.new_lines()
-    script.schedule()
-    expected = []
-    for uuid in [f"k{number}-0" for number in range(20)] + ["r-0", "r-1", "r-2"]:
-        expected += [
-            f"QUEUE ADD QUEUE_ALLOC root.default {uuid} vcore=1000",
-            f"APP REMOVE REQUEST_ALLOC a {uuid.rpartition('-')[0]} vcore=1000",
-        ]
-    assert reader.new_lines("APP REMOVE", "QUEUE") == expected
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
     asked: bool,

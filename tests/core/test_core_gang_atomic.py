@@ -161,15 +161,6 @@ def test_q2_a_limit_that_admits_no_further_application_is_waited_for(script: Scr
     assert len(news(script.schedule())) == 2
 
 
-def test_q2_a_gang_waits_for_all_its_asks(script: Script) -> None:
-    script.app("g", gang={"vcore": 4})
-    assert news(serve(script, "g", "p0", group="g", placeholder=True, vcore=2)) == []
-    assert told(script, "g", "p0") == (
-        "The gang waits for its asks: it has announced 4m CPU, and asked for 2m CPU so far."
-    )
-    assert len(news(serve(script, "g", "p1", group="g", placeholder=True, vcore=2))) == 2
-
-
 def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) -> None:
     script.app("g", gang={"vcore": 4}, style="Hard", timeout_ms=10_000)
     serve(script, "g", "p0", group="g", placeholder=True, vcore=2)

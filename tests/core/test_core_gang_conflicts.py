@@ -157,18 +157,6 @@ def test_i17_a_partly_allocated_placeholder_ask_stays_one(script: Script) -> Non
     assert state(script) == "Accepted"
 
 
-def test_i17_a_parked_ask_stays_a_member_of_its_group_and_may_want_more(script: Script) -> None:
-    running_gang(script)
-    member(script, "real")
-    (answer,) = script.ask("g", "real", group="tg", placeholder=True, memory=1)
-    assert answer.startswith("rejected ask g/real: ")
-    assert member(script, "real", repeat=2, priority=3) == []
-    assert script.confirm() == ["new g/real-0 on n1"]
-    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-1 on n1"]
-    assert not script.scheduler.application("g").asks
-
-
 def test_asks_releases_and_confirmations_in_one_request(script: Script) -> None:
     """M2: the ask is there before the release that would have let the application wait."""
     launch(script, "g", "a", memory=1)

@@ -37,10 +37,10 @@ def last_release(script: Script) -> str:
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_g20_g21_g24_it_is_accepted_with_the_first_ask_and_runs_with_the_last_placeholder(
+def test_g20_g21_g24_g25_it_is_accepted_with_the_first_ask_and_runs_with_the_last_placeholder(
     script: Script, real: bool
 ) -> None:
-    """Nothing pending does not mean that all asks have come."""
+    """Nothing pending does not mean that all asks have come. A real ask that comes first loses nothing."""
     script.app("g", gang={"memory": 3})
     assert state(script) == "New"
     if real:
@@ -53,6 +53,9 @@ def test_g20_g21_g24_it_is_accepted_with_the_first_ask_and_runs_with_the_last_pl
     assert script.schedule() == []
     heard = serve(script, "g", "p2", group="tg", placeholder=True, memory=1)
     assert heard[0] == "g Running (run)"
+    if real:
+        assert heard[-1] == "released g/p0-0 PLACEHOLDER_REPLACED"
+        assert script.confirm() == ["new g/real-0 on n1"]
 
 
 def test_g22_x42_real_asks_are_held_while_placeholders_are_missing(script: Script) -> None:
@@ -87,16 +90,6 @@ def test_g23_x37_task_groups_replace_their_own_placeholders(script: Script) -> N
     assert script.confirm() == [f"new g/{key}-0 on n1" for key in ("b-real", "a-real", "a-large")]
     groups = script.scheduler.application("g").gang.task_groups
     assert [(g.count, g.replaced) for g in groups.values()] == [(2, 2), (1, 1)]
-
-
-def test_g25_a_placeholder_ask_that_comes_after_the_real_one(script: Script) -> None:
-    """G25 promises the other order; the wrong one loses nothing."""
-    script.app("g", gang={"memory": 1})
-    assert member(script, "real") == []
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    heard = script.schedule()
-    assert heard[-1] == "released g/p0-0 PLACEHOLDER_REPLACED"
-    assert script.confirm() == ["new g/real-0 on n1"]
 
 
 def test_g26_g27_only_real_asks_of_the_group_take_over_its_placeholders(script: Script) -> None:
@@ -222,19 +215,22 @@ def test_g35_x13_one_ask_for_each_member_or_for_all(script: Script) -> None:
     assert member(script, "one") == ["new g/one-1 on n1"]
 
 
-def test_a_member_whose_ask_changes_while_its_placeholder_is_asked_back(script: Script) -> None:
-    """I17: an update changes what is still to be allocated, not what is on its way."""
+def test_i17_a_parked_ask_stays_a_member_of_its_group_and_may_change(script: Script) -> None:
+    """An update changes what is still to be allocated, not what is on its way."""
     running_gang(script, count=2, size=4)
-    serve(script, "g", "real", group="tg", repeat=2, memory=4)
-    script.ask("g", "real", group="tg", repeat=2, memory=3)
+    member(script, "real", size=4)
+    (answer,) = script.ask("g", "real", group="tg", placeholder=True, memory=4)
+    assert answer.startswith("rejected ask g/real: ")
+    assert member(script, "real", size=3, repeat=2, priority=3) == []
     assert script.confirm() == ["new g/real-0 on n1"]
     _, message = script.messages[-1]
     assert isinstance(message, AllocationResponse)
     assert message.new[0].resourcePerAlloc.resources["memory"].value == 4
     assert books(script)["real"] == 4
-    script.schedule()
-    script.confirm()
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-1 on n1"]
     assert books(script)["real"] == 7
+    assert not script.scheduler.application("g").asks
 
 
 @pytest.mark.parametrize("same_node", [True, False])

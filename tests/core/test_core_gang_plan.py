@@ -208,12 +208,6 @@ def test_confirmations_together_say_what_single_ones_say(seed: int) -> None:
     assert told(together) == told(single)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_replacements_of_a_batch_say_what_single_ones_say(seed: int) -> None:
-    single, batch = replaced(seed, rounds=1), replaced(seed, rounds=None)
-    assert told(batch) == told(single)
-
-
 def test_g30_a_confirmation_that_comes_twice_in_a_message_counts_once() -> None:
     script = replaced(0, rounds=None)
     script.outstanding *= 2

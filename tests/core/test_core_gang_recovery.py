@@ -78,14 +78,15 @@ def test_g56_recovery_knows_no_quota(script: Script) -> None:
     assert sum(script.scheduler.application("h").queue.allocated) == 3
 
 
-def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> None:
-    """And no replacement ever touches it."""
+def test_g57_x12_without_a_task_group_it_is_a_regular_allocation(script: Script) -> None:
+    """And no replacement ever touches it. Numbers go on."""
     script.app("g", gang={"memory": 1})
-    script.node("n1", memory=20, existing=[placeholder("p0", group="")])
-    app = script.scheduler.application("g")
-    assert list(app.allocations) == ["p0-0"]
+    existing = [placeholder("p0", group=""), ran("a", group="", UUID="a-3")]
+    script.node("n1", memory=20, existing=existing)
+    assert list(script.scheduler.application("g").allocations) == ["p0-0", "a-3"]
     assert state(script) == "Running"
     assert member(script, "real") == ["new g/real-0 on n1"]
+    assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
 
 
 def test_g56_allocations_of_a_request_are_echoed_or_rejected_one_by_one(script: Script) -> None:
@@ -102,12 +103,6 @@ def test_g56_allocations_of_a_request_are_echoed_or_rejected_one_by_one(script: 
     assert [line for line in heard if line.startswith("new")] == ["new g/c-0 on n1"]
     rejected = [line for line in heard if line.startswith("rejected allocation")]
     assert [line.split()[2] for line in rejected] == ["g/a:", "nobody/b:", "g/:"]
-
-
-def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
-    script.app("g")
-    script.node("n1", memory=20, existing=[ran("a", group="", UUID="a-3")])
-    assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
 
 
 @pytest.mark.parametrize("first", ["real", "placeholder"])

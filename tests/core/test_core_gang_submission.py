@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, launch, member, news, queues, scripted, serve, state
+from core_world import launch, member, news, queues, scripted, serve, state
 
 from quadriga.core import Options
 from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo, NodeResponse
@@ -70,17 +70,6 @@ def test_g3_placeholders_are_sorted_by_priority_and_age(script: Script) -> None:
     assert [line.split()[0] for line in heard] == ["g/high-0", "plain/x-0", "g/low-0"]
 
 
-def test_g3_placeholders_reserve_nodes(script: Script) -> None:
-    script.node("n2", memory=20)
-    launch(script, "plain", "x", memory=60, queue="root.free")
-    script.app("g", "root.free", gang={"memory": 50})
-    serve(script, "g", "p", group="tg", placeholder=True, memory=50)
-    later(script, 2)
-    assert len(script.scheduler.application("g").reservations) == 1
-    script.release("plain", "x-0")
-    assert "new g/p-0 on n1 placeholder of tg" in script.schedule()
-
-
 def test_g4_x10_every_allocation_is_told_one_by_one(script: Script) -> None:
     """X10: one kind of message for each entity, never a mixture."""
     script.app("g", "root.gangs", gang={"memory": 2})
@@ -131,7 +120,10 @@ def test_g6_types_without_a_limit_are_not_checked(script: Script) -> None:
     assert script.app("h", "root.free", gang={"memory": 10_000}) == ["accepted h"]
 
 
-def test_g7_a_fair_queue_takes_no_gang(script: Script) -> None:
+def test_g7_a_fair_queue_takes_no_gang_and_a_stateaware_one_takes_it_through_starting(
+    script: Script,
+) -> None:
+    """X15: all placeholders make it Starting, the second replacement makes it Running."""
     (answer,) = script.app("g", "root.fair", gang={"memory": 1})
     assert answer == (
         "rejected g: queue root.fair cannot run application g with task group request: "
@@ -139,12 +131,7 @@ def test_g7_a_fair_queue_takes_no_gang(script: Script) -> None:
     )
     assert script.app("plain", "root.fair") == ["accepted plain"]
     assert script.app("fifo", "root.gangs", gang={"memory": 1}) == ["accepted fifo"]
-    assert script.app("aware", "root.aware", gang={"memory": 1}) == ["accepted aware"]
-
-
-def test_g7_a_stateaware_queue_takes_a_gang_through_starting(script: Script) -> None:
-    """X15: all placeholders make it Starting, the second replacement makes it Running."""
-    script.app("g", "root.aware", gang={"memory": 2})
+    assert script.app("g", "root.aware", gang={"memory": 2}) == ["accepted g"]
     placeholders(script, "g", 2)
     assert "g Starting (run)" in script.schedule()
     member(script, "m1", "m2")

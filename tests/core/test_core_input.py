@@ -123,23 +123,6 @@ def test_empty_requests_are_answered_with_nothing() -> None:
     assert holds(script)
 
 
-def test_a_manager_that_never_confirms() -> None:
-    script = on_nodes(n1=1000)
-    script.app("app", gang={"vcore": 2000}, timeout_ms=1000)
-    serve(script, "app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.advance(1)
-    assert script.scheduler.application("app").state == "Resuming"
-    submit(script, "other", "a", vcore=1000)
-    for _ in range(10):
-        script.advance(3600)
-        assert not any(line.startswith("new") for line in script.schedule())
-    # the watchdog has told of it, and the day the confirmation comes all goes on
-    assert ("application/app", "Resuming") in {(k, s) for _, k, s in script.scheduler.overdue}
-    script.confirm()
-    assert script.scheduler.application("app").state == "Accepted"
-    assert script.schedule() == ["other Running (run)", "new other/a-0 on n1"]
-
-
 def test_the_largest_quantities_of_the_protocol() -> None:
     script = Script()
     for name in ("n1", "n2", "n3"):
