@@ -136,27 +136,22 @@ def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Scrip
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
-def test_r4_x32_a_release_is_not_confirmed_where_nobody_asked_or_it_is_unknown(
+def test_r4_x32_i42_a_release_is_not_confirmed_where_nobody_asked_or_it_is_unknown(
     script: Script,
 ) -> None:
-    report(script, others("pod-1", vcore=1500))
-    assert gone(script, "pod-9") == gone(script, "pod-1", partition="nowhere") == []
-    assert [text for _, text in script.scheduler.notes] == [
-        "release of unknown foreign allocation 'pod-9' ignored (I42)",
-        "release of unknown foreign allocation 'pod-1' ignored (I42)",
-    ]
-    assert books(script) == (0, 1500, 2500)
-    assert gone(script, "pod-1", si.TerminationType.PREEMPTED_BY_SCHEDULER) == []
-    assert books(script) == (0, 0, 4000)
-
-
-def test_i42_a_release_without_application_ends_none_of_ours(script: Script) -> None:
+    """One without an application ends none of ours, and by UUID it is refused as ever."""
     run(script, "app", "a", vcore=1000)
-    assert gone(script, "a") == []
-    assert books(script) == (1000, 0, 3000)
-    # and by UUID it is refused as ever
+    report(script, others("pod-1", vcore=1500))
     with pytest.raises(RequestError, match="R6"):
         script.release("", "a-0")
+    assert gone(script, "a") == gone(script, "pod-1", partition="nowhere") == []
+    assert [text for _, text in script.scheduler.notes] == [
+        "release of unknown foreign allocation 'a' ignored (I42)",
+        "release of unknown foreign allocation 'pod-1' ignored (I42)",
+    ]
+    assert books(script) == (1000, 1500, 1500)
+    assert gone(script, "pod-1", si.TerminationType.PREEMPTED_BY_SCHEDULER) == []
+    assert books(script) == (1000, 0, 3000)
 
 
 def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:

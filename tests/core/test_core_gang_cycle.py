@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from core_world import member, running_gang, serve, state
 
@@ -24,16 +26,6 @@ def books(script: Script, node: str = "n1") -> dict[str, int]:
         "placeholders": app.allocated_placeholder[0],
         "pending": app.pending[0],
     }
-
-
-def last_release(script: Script) -> str:
-    releases = [
-        release
-        for _, message in script.messages
-        if isinstance(message, AllocationResponse)
-        for release in message.released
-    ]
-    return releases[-1].message
 
 
 @pytest.mark.parametrize("real", [True, False])
@@ -159,7 +151,8 @@ def test_x37_s1_a_larger_member_takes_over_one_placeholder(script: Script) -> No
     """5.13: placeholder 6, real 10. The other placeholder stays for its own member, here a smaller one."""
     running_gang(script, count=2, size=6)
     assert member(script, "real", size=10) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert last_release(script) == "replacing allocation with UUID: real-0"
+    said: Any = script.messages[-1].message
+    assert said.released[0].message == "replacing allocation with UUID: real-0"
     assert script.schedule() == []
     assert script.confirm() == ["new g/real-0 on n1"]
     (group,) = script.scheduler.application("g").gang.task_groups.values()

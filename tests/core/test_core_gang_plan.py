@@ -153,19 +153,16 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
     assert len(scored) <= 50 + 40
 
 
-QUEUES = queues("default", "fair", fair="properties: {application.sort.policy: fair}")
-
-
-def replaced(seed: int, *, rounds: int | None) -> Script:
+def replaced(seed: int) -> Script:
     """Gangs whose members have taken over their placeholders, as far as the scheduler decides that: equal
     ones, smaller and larger ones, with time limits, and on nodes that drain meanwhile."""
     random = Random(seed)
     nodes = tuple(f"n{at}" for at in range(6))
     options = Options(journal_size=None, gang_admission="atomic")
-    script = scripted(QUEUES, nodes=nodes, options=options, vcore=20)
+    script = scripted(CONFIG, nodes=nodes, options=options, vcore=20)
     sizes = {f"g{at}": random.randint(1, 8) for at in range(6)}
     for at, (name, members) in enumerate(sizes.items()):
-        queue = ("root.default", "root.fair")[at % 2]
+        queue = ("root.default", "root.other")[at % 2]
         script.app(name, queue, gang={"vcore": 2 * members})
         keys = [f"p{each}" for each in range(members)]
         script.ask(name, *keys, group="t", placeholder=True, vcore=2)
@@ -175,11 +172,7 @@ def replaced(seed: int, *, rounds: int | None) -> Script:
         keys = [f"m{each}" for each in range(members)]
         limit = random.choice((0, 0, 60_000))
         script.ask(name, *keys, group="t", vcore=vcore, timeout_ms=limit)
-    if rounds is None:
-        script.schedule()
-    else:
-        while script.schedule(rounds):
-            pass
+    script.schedule()
     if random.random() < 0.5:
         script.node(f"n{random.randrange(6)}", NodeInfo.DRAIN_NODE)
     random.shuffle(script.outstanding)
@@ -201,7 +194,7 @@ def told(script: Script) -> tuple[list[str], list[str], list[str]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_confirmations_together_say_what_single_ones_say(seed: int) -> None:
-    single, together = (replaced(seed, rounds=None) for _ in range(2))
+    single, together = (replaced(seed) for _ in range(2))
     assert single.outstanding
     single.confirm()
     confirm_together(together)
@@ -209,7 +202,7 @@ def test_confirmations_together_say_what_single_ones_say(seed: int) -> None:
 
 
 def test_g30_a_confirmation_that_comes_twice_in_a_message_counts_once() -> None:
-    script = replaced(0, rounds=None)
+    script = replaced(0)
     script.outstanding *= 2
     confirm_together(script)
     members = [line for line in script.log if line.startswith("new ") and "/m" in line]
