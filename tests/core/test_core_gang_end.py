@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import (
-    gang,
-    in_order,
-    later,
-    launch,
-    member,
-    queues,
-    running_gang,
-    scripted,
-    serve,
-    state,
-)
+from core_world import gang, in_order, launch, member, queues, running_gang, scripted, serve, state
 
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script
@@ -429,7 +418,8 @@ def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str
     script.node("n2", memory=5)
     launch(script, "plain", "x", memory=10)
     serve(script, "plain", "big", memory=14)
-    later(script, 2)
+    script.advance(2)
+    script.schedule()
     assert script.scheduler.partition().nodes["n1"].reservation is not None
     assert launch(script, "other", "small", memory=8) == []
     if how == "its ask goes":
@@ -466,7 +456,8 @@ def test_v7_s3_a_gang_whose_placeholders_are_pending_waits_on_and_says_so(script
     assert state(script) == "Accepted"
     script.ask("g", "real", memory=1)
     script.release_ask("g", "p")  # now nothing can come of it any more
-    assert "new g/real-0 on n1" in later(script, 15 * MINUTE)
+    script.advance(15 * MINUTE)
+    assert "new g/real-0 on n1" in script.schedule()
 
 
 @pytest.mark.parametrize("again", [False, True])
