@@ -227,7 +227,8 @@ def test_2_2_3_the_number_of_streams_is_bounded() -> None:
         script.scheduler.events.open_stream("d")
 
 
-def test_2_16_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> None:
+def test_2_16_2_2_3_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> None:
+    """It is switched while running."""
     script = scripted(ONE_QUEUE, "a", extra={"event.trackingEnabled": "false"}, vcore=1000)
     serve(script, "a", "k", "l", vcore=1000)
     script.advance(10)
@@ -236,18 +237,13 @@ def test_2_16_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> N
     with pytest.raises(EventsRefused, match="Event tracking is disabled") as refused:
         events.open_stream("host")
     assert not refused.value.too_many
-
-
-def test_2_2_3_tracking_is_switched_while_running() -> None:
-    script = scripted(ONE_QUEUE, "a", vcore=1000)
-    script.ask("a", "k", "l", vcore=1000)
-    script.configure("", {"event.trackingEnabled": "False"})
     reader = RecordReader(script)
-    script.schedule()
-    assert reader.new_lines() == []
     script.configure("", {"event.trackingEnabled": "true"})
     script.schedule()  # what waits is looked at as if it were new
     assert [each.split(" (")[0] for each in reader.new_lines()] == ["REQUEST NONE l a vcore=1000"]
+    script.configure("", {"event.trackingEnabled": "False"})
+    script.app("b")
+    assert reader.new_lines() == []
 
 
 @pytest.mark.parametrize(
