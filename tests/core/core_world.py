@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from core_steps import on_nodes
+from core_steps import later, on_nodes, serve
+from core_steps import run as launch
 from tree_side import news as allocations
 
 from quadriga.core import Options
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.si import Allocation
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 __all__ = [
     "MESSAGE_ORDERS",
@@ -19,6 +21,7 @@ __all__ = [
     "member",
     "news",
     "queues",
+    "reported",
     "running_gang",
     "scripted",
     "serve",
@@ -78,29 +81,20 @@ def news(heard: list[str]) -> list[str]:
     return [line.split(" placeholder")[0] for line in allocations(heard)]
 
 
-def serve(script: Script, app: str, *keys: str, **more: Any) -> list[str]:
-    """Ask, and schedule. Returns what the decisions say."""
-    script.ask(app, *keys, **more)
-    return script.schedule()
+def reported(key: str, app: str = "g", **said: Any) -> Allocation:
+    """An allocation that runs, as a resource manager reports it: its quantities, and other fields."""
+    fields = {
+        name: said.pop(name) for name in [*said] if name in Allocation.DESCRIPTOR.fields_by_name
+    }
+    fields = {"UUID": f"{key}-0", **fields}
+    return Allocation(
+        allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **fields
+    )
 
 
 def member(script: Script, *keys: str, size: int = 1, **more: Any) -> list[str]:
     """Application g asks for members of its task group tg. Returns what the decisions say."""
     return serve(script, "g", *keys, group="tg", memory=size, **more)
-
-
-def later(script: Script, seconds: float) -> list[str]:
-    """Let time pass, and schedule. Returns what the decisions say."""
-    script.advance(seconds)
-    return script.schedule()
-
-
-def launch(
-    script: Script, app: str, *keys: str, queue: str = "root.default", **more: Any
-) -> list[str]:
-    """An application that asks, and is scheduled. Returns what the decisions say."""
-    script.app(app, queue)
-    return serve(script, app, *keys, **more)
 
 
 def in_order(order: str, update: str, *rest: str) -> list[str]:

@@ -58,14 +58,11 @@ def test_every_field_of_a_kind_is_tried_here() -> None:
 def test_asks_that_differ_in_one_field_wait_apart(app: Application, field: str) -> None:
     group, apart = group_of(app, "a", ONE), group_of(app, "c", other(field))
     assert group_of(app, "b", AskKind(Requirements((1000, 10)))) is group
+    # nor does a resource type that turns up later separate them
+    assert group_of(app, "d", AskKind(Requirements((1000, 10, 0, 0)))) is group
     assert apart is not group
     # a shape is told apart by what nodes are chosen by
     assert (apart.shape is not group.shape) == (field in Requirements._fields)
-
-
-def test_a_resource_type_that_turns_up_later_separates_no_asks(app: Application) -> None:
-    group = group_of(app, "a", ONE)
-    assert group_of(app, "b", AskKind(Requirements((1000, 10, 0, 0)))) is group
 
 
 def test_a_template_says_what_the_messages_of_a_kind_have_in_common(app: Application) -> None:

@@ -11,11 +11,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from core_world import serve
+import tree_side
+from core_world import queues, serve
 from test_core_everything import history
 
 from quadriga import si
-from quadriga.core import Options, Scheduler
+from quadriga.core import Options
 from quadriga.core.events.records import message_of
 from quadriga.core.intake import asks, repeated_asks
 from quadriga.core.model.ask import Ask, AskKind, Terms
@@ -54,118 +55,70 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "_MAX_PAUSE", 1)
 
 
-# -- a cluster ---------------------------------------------------------------------------------------
-
-
 def configuration(random: Random) -> str:
     """Up to three levels, with quotas that come in the way, some with limits or another order."""
 
-    def queue(name: str, depth: int, room: int) -> list[str]:
-        pad = "  " * (2 * depth + 2)
-        found = [f"{pad}- name: {name}"]
+    def queue(name: str, depth: int, room: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"name": name}
         if random.random() < 0.5:
             most = room = random.randrange(room // 3, room)  # a child's is within its parent's
-            found.append(f"{pad}  resources: {{max: {{vcore: {most}m, memory: {most * 10}}}}}")
+            found["resources"] = {"max": {"vcore": f"{most}m", "memory": most * 10}}
         if random.random() < 0.3:
-            found.append(f"{pad}  properties: {{priority.offset: {random.randrange(-2, 3)}}}")
+            found["properties"] = {"priority.offset": str(random.randrange(-2, 3))}
         if depth < 2 and random.random() < 0.5:
-            found.append(f"{pad}  queues:")
-            for at in range(random.randrange(1, 4)):
-                found += queue(f"{name}{at}", depth + 1, room // 2)
+            children = range(random.randrange(1, 4))
+            found["queues"] = [queue(f"{name}{at}", depth + 1, room // 2) for at in children]
         else:
             policy = random.choice(("fifo", "fifo", "fifo", "fair", "fair", "stateaware"))
-            found.append(f"{pad}  properties: {{application.sort.policy: {policy}}}")
+            found["properties"] = {"application.sort.policy": policy}
             if random.random() < 0.3:
-                users = random.choice(("ann", "'*'"))
-                found.append(
-                    f"{pad}  limits: [{{limit: some, users: [{users}],"
-                    f" maxresources: {{vcore: {room // 4}m}}}}]"
-                )
-        return _one_properties(found)
+                users = [random.choice(("ann", "*"))]
+                most_each = {"vcore": f"{room // 4}m"}
+                found["limits"] = [{"limit": "some", "users": users, "maxresources": most_each}]
+        return found
 
-    lines = ["partitions:", "  - name: default", "    queues:", "    - name: root"]
-    lines += ["      submitacl: '*'", "      queues:"]
     names = random.choice(("a", "abc", "abc", "abcdefghijklmnopq"))  # also more than are few
-    for name in names:
-        lines += queue(name, 1, 400_000)
-    return "\n".join(lines) + "\n"
+    below = [queue(name, 1, 400_000) for name in names]
+    return tree_side.configuration({"name": "root", "submitacl": "*", "queues": below})
 
 
-def _one_properties(lines: list[str]) -> list[str]:
-    """A map says each key once: the later word stands."""
-    kept = [line for line in lines if line.lstrip().startswith("properties")]
-    own = [line for line in kept if line.index("properties") == kept[0].index("properties")]
-    return [line for line in lines if line not in own[:-1]]
-
-
-class World:
-    """A scheduler, and everything it said."""
+class World(Script):
+    """A scheduler in a random cluster, and everything it said."""
 
     def __init__(self, seed: int, batch: int, policy: str = "fair") -> None:
-        self.random = Random(seed)
+        self.random = random = Random(seed)
+        self.said: list[tuple[str, bytes]] = []
+        self.live: list[si.Allocation] = []
         options = Options(
             batch=batch,
             journal_size=None,
             node_sort_policy=policy,
             gang_admission="whole" if seed % 3 else "atomic",
         )
-        self.scheduler = Scheduler(options)
-        self.said: list[tuple[str, bytes]] = []
-        self.now = 0
-        self.live: list[si.Allocation] = []
-        self.asked_back: list[si.AllocationRelease] = []
-        config = configuration(self.random)
         extra = {"event.trackingEnabled": "true"}
-        self.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config, extraConfig=extra))
-        self.add_nodes(self.random.randrange(5, 60))
+        super().__init__(configuration(random), options=options, extra=extra, check=False)
+        for at in range(random.randrange(5, 60)):
+            self.node(f"n{at:03}", vcore=random.choice((8_000, 16_000, 33_000)), memory=200_000)
         leaves = [q.path for q in self.scheduler.partition().leaves()]
-        most = self.random.choice((30, 30, 30, 120))  # also more than are few in a leaf
-        self.apps = [f"app-{at}" for at in range(self.random.randrange(2, most))]
-        self.gangs = [app for app in self.apps if self.random.random() < 0.4]
-        request = si.ApplicationRequest(rmID=RM)
+        most = random.choice((30, 30, 30, 120))  # also more than are few in a leaf
+        self.apps = [f"app-{at}" for at in range(random.randrange(2, most))]
+        self.gangs = [app for app in self.apps if random.random() < 0.4]
         for app in self.apps:
-            user = self.random.choice(USERS)
-            announced = self.random.choice((3, 20, 60))  # what comes then may be more or less
-            gang: dict[str, Any] = {
-                "placeholderAsk": resource({"vcore": 500 * announced, "memory": 100 * announced}),
-                "gangSchedulingStyle": self.random.choice(("Soft", "Hard")),
-            }
-            request.new.add(
-                applicationID=app,
-                queueName=self.random.choice(leaves),
-                ugi=si.UserGroupInformation(user=user, groups=["group"]),
-                **(gang if app in self.gangs else {}),
-            )
-        self.apply(request)
+            user = random.choice(USERS)
+            announced = random.choice((3, 20, 60))  # what comes then may be more or less
+            gang = {"vcore": 500 * announced, "memory": 100 * announced}
+            style = random.choice(("Soft", "Hard"))
+            gang_of = gang if app in self.gangs else None
+            self.app(app, random.choice(leaves), user=user, gang=gang_of, style=style)
 
-    def apply(self, message: Any) -> None:
-        self.heard(self.scheduler.apply(message, self.now))
-
-    def heard(self, outputs: list[Output]) -> None:
+    def _heard(self, outputs: list[Output]) -> list[str]:
         for rm_id, message in outputs:
             self.said.append((rm_id, message.SerializeToString(deterministic=True)))
             if isinstance(message, si.AllocationResponse):
                 self.live.extend(message.new)
-                self.asked_back.extend(
-                    each
-                    for each in message.released
-                    if each.terminationType != si.TerminationType.STOPPED_BY_RM
-                )
+        return super()._heard(outputs)
 
-    def add_nodes(self, number: int) -> None:
-        infos = [
-            si.NodeInfo(
-                nodeID=f"n{at:03}",
-                action=si.NodeInfo.CREATE,
-                schedulableResource=resource(
-                    {"vcore": self.random.choice((8_000, 16_000, 33_000)), "memory": 200_000}
-                ),
-            )
-            for at in range(number)
-        ]
-        self.apply(si.NodeRequest(rmID=RM, nodes=infos))
-
-    def ask(self) -> None:
+    def ask_much(self) -> None:
         """Runs of repeated asks, some of several applications in one request."""
         random = self.random
         request = si.AllocationRequest(rmID=RM)
@@ -195,9 +148,9 @@ class World:
                     tags=tags,
                     **more,
                 )
-        self.apply(request)
+        self.send(request)
 
-    def release(self) -> None:
+    def stop_some(self) -> None:
         self.random.shuffle(self.live)
         request = si.AllocationRequest(rmID=RM)
         for each in self.live[: self.random.randrange(1, 80)]:
@@ -208,22 +161,20 @@ class World:
                 terminationType=si.TerminationType.STOPPED_BY_RM,
             )
         del self.live[: len(request.releases.allocationsToRelease)]
-        self.apply(request)
+        self.send(request)
 
-    def confirm(self) -> None:
+    def confirm_some(self) -> None:
         """What the scheduler asked back is gone."""
         request = si.AllocationRequest(rmID=RM)
-        gone = self.asked_back[: self.random.randrange(1, 60)]
+        gone = self.outstanding[: self.random.randrange(1, 60)]
         request.releases.allocationsToRelease.extend(gone)
-        del self.asked_back[: len(gone)]
-        self.apply(request)
+        del self.outstanding[: len(gone)]
+        self.send(request)
 
     def step(self) -> None:
-        self.random.choice((self.ask, self.ask, self.release, self.confirm))()
-        limit = self.random.choice((None, None, 5, 50))
-        self.heard(self.scheduler.schedule(self.now, limit))
-        self.now += self.random.choice((0, 10**9, 3 * 10**9))
-        self.heard(self.scheduler.advance(self.now))
+        self.random.choice((self.ask_much, self.ask_much, self.stop_some, self.confirm_some))()
+        self.schedule(self.random.choice((None, None, 5, 50)))
+        self.advance(self.random.choice((0, 1, 3)))
 
     def seen(self) -> dict[str, Any]:
         partition, tally = self.scheduler.partition(), self.scheduler.tally
@@ -264,9 +215,9 @@ class World:
         }
 
 
-def lived(seed: int, batch: int, steps: int = 25, policy: str = "fair") -> dict[str, Any]:
+def lived(seed: int, batch: int, policy: str = "fair") -> dict[str, Any]:
     world = World(seed, batch, policy)
-    for _ in range(steps):
+    for _ in range(25):
         world.step()
     return world.seen()
 
@@ -275,26 +226,16 @@ def lived(seed: int, batch: int, steps: int = 25, policy: str = "fair") -> dict[
 @pytest.mark.parametrize(
     ("seed", "policy"),
     [(seed, "fair") for seed in range(8)]
-    + [(seed, policy) for policy in ("binpacking", "bestfit") for seed in range(2)],
+    + [(seed, policy) for policy in ("binpacking", "bestfit") for seed in range(2)]
+    + [pytest.param(seed, "fair", marks=pytest.mark.slow) for seed in range(100, 106)],
 )
 def test_with_batches_the_decisions_are_the_same(seed: int, policy: str, no_batches: Any) -> None:
     batch = (1, 1, 10)[seed % 3] if policy == "fair" else 1
-    batched = lived(seed, batch, policy=policy)
+    batched = lived(seed, batch, policy)
     no_batches()
-    single = lived(seed, batch, policy=policy)
+    single = lived(seed, batch, policy)
     for what, seen in single.items():
         assert batched[what] == seen, what
-
-
-@pytest.mark.interpreted
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 106))
-def test_with_batches_the_decisions_are_the_same_at_length(
-    seed: int, eager: None, no_batches: Any
-) -> None:
-    batched = lived(seed, 1, 40)
-    no_batches()
-    assert batched == lived(seed, 1, 40)
 
 
 @pytest.mark.interpreted
@@ -333,9 +274,6 @@ def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum(map(len, said)) > made["place_in_batch"]
 
 
-# -- what they are made of -------------------------------------------------------------------------
-
-
 @pytest.mark.interpreted
 def test_a_repeated_ask_has_everything_that_the_message_of_the_first_says() -> None:
     world = World(1, 1)
@@ -368,7 +306,7 @@ def with_asks(*keys: tuple[str, int], **more: Any) -> tuple[World, Any]:
             maxAllocations=repeats,
             **{name: value(at) for name, value in more.items()},
         )
-    world.apply(request)
+    world.send(request)
     return world, world.scheduler.partition().applications["app-0"]
 
 
@@ -376,11 +314,8 @@ def pending(world: World, app: Any) -> int:
     return int(app.pending[world.scheduler.partition().registry.index["memory"]])
 
 
-def test_x13_repeated_asks_may_have_several_repeats() -> None:
+def test_x13_i17_repeated_asks_have_repeats_and_a_key_that_comes_twice_changes_the_ask() -> None:
     assert pending(*with_asks(*((f"pod-{at}", 3) for at in range(5)))) == 150
-
-
-def test_i17_a_key_that_comes_twice_among_repeated_asks_changes_the_ask() -> None:
     world, app = with_asks(("a", 1), ("b", 1), ("b", 1), ("c", 1), ("a", 2))
     assert {key: ask.pending for key, ask in app.asks.items()} == {"a": 2, "b": 1, "c": 1}
     assert pending(world, app) == 40
@@ -407,15 +342,7 @@ def test_an_ask_that_says_more_is_not_a_repeated_ask(key: str, tag: str) -> None
     assert all(ask.terms.tags.get("tag", "") == tag for ask in asks.values())
 
 
-# -- what a batch must not take for granted ---------------------------------------------------------
-
-LIMITED = f"""\
-{ONE_QUEUE}\
-            limits:
-              - limit: some
-                users: [ann]
-                maxresources: {{vcore: 2}}
-"""
+LIMITED = queues("default", default="limits: [{users: [ann], maxresources: {vcore: 2}}]")
 
 
 def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None) -> None:
@@ -437,9 +364,6 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None
     keys = [a.key for a in partition.nodes["n1"].allocations]
     pods = [f"{app}/pod-{at}-0" for app in ("first", "second") for at in range(5)]
     assert keys[2:] == [*pods, "second/large-0"]
-
-
-# -- the last node goes in between -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])

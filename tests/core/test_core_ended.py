@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from core_steps import later, partitions, run, serve, submit
@@ -21,7 +22,7 @@ from quadriga.core.model.ended import LONGEST, EndedApplication
 from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.scheduling.releasing import evict
-from quadriga.core.views import Views
+from quadriga.core.views import NotFound, Views
 from quadriga.si.constants import INSTANCE_TYPE
 from quadriga.sim.script import ONE_QUEUE, Script
 
@@ -49,9 +50,11 @@ def send(
     ]
 
 
-def come_and_go(script: Script, app_id: str, partition: str = "default") -> None:
+def come_and_go(
+    script: Script, app_id: str, partition: str = "default", user: str = "user"
+) -> None:
     """It comes and goes."""
-    script.app(app_id, "root.a", partition=partition)
+    script.app(app_id, "root.a", partition=partition, user=user)
     removal = si.RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
     script.send(si.ApplicationRequest(rmID=script.rm_id, remove=[removal]))
 
@@ -76,11 +79,11 @@ def test_v8_the_oldest_expire_where_too_many_have_ended() -> None:
     with pytest.raises(KeyError):
         script.scheduler.application("ran-1")
     send(script, [f"app-{number}" for number in range(100)], [], "root.nowhere")
-    assert known(script)[-2:] == ["app-98", "app-99"]
-    assert len(known(script)) == 3 + 2
+    assert known(script) == ["ran-2", "ran-3", "ran-4", "app-98", "app-99"]
 
 
-def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
+def test_v8_g55_what_is_forgotten_early_leaves_through_the_table() -> None:
+    """Unless its id is in use again."""
     script = cluster(keep_ended=1)
     come_and_go(script, "first")
     script.app("second", "root.a")
@@ -88,6 +91,10 @@ def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
     assert said[-1] == "first Expired (expire)"
     story = [(r.trigger, r.target) for r in script.scheduler.story("application/first")]
     assert story[-1] == ("expire", "Expired")
+    script.app("second", "root.a")
+    said = [*script.app("third", "root.a"), *script.remove_app("third")]
+    assert "second Expired (expire)" not in said
+    assert script.scheduler.application("second").state == "New"
     script.advance(72 * 3600)  # its timer is nobody's
     assert known(script) == []
     assert len(script.scheduler.story("application/first")) == len(story)
@@ -153,13 +160,13 @@ def test_v8_an_ended_application_takes_less_than_1500_bytes() -> None:
         tracemalloc.start()
         live_and_end(0, 50)
         before = tracemalloc.get_traced_memory()[0]
-        live_and_end(50, 1_050)
+        live_and_end(50, 350)
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert len(known(script)) == 1_050
-    assert 500 < taken / 1_000 < 1_500
+    assert len(known(script)) == 350
+    assert 500 < taken / 300 < 1_500
 
 
 def test_v8_a_steady_load_reaches_a_plateau() -> None:
@@ -188,13 +195,8 @@ def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() 
     assert (shelf.count, shelf.bytes) == (0, 0)
 
 
-def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> None:
-    script = cluster(keep_ended=1)
-    come_and_go(script, "app")
-    script.app("app", "root.a")
-    said = [script.app("other", "root.a"), script.remove_app("other")]
-    assert not any("app Expired" in line for lines in said for line in lines)
-    assert script.scheduler.application("app").state == "New"
+CHANGED = """usedResource maxUsedResource requests allocations applicationState stateLog placeholderData
+resourceHistory maxRequestPriority startTime"""
 
 
 def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
@@ -202,25 +204,13 @@ def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
     script.app("g", "root.a", gang={"vcore": 200}, style="Hard", groups=["dev"], tags={"a": "b"})
     serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=100)
     views = Views(script.scheduler)
-    before = views.application("default", "g")
+    before: Any = views.application("default", "g")
     script.advance(10)
     script.remove_app("g")
-    after = views.application("default", "g")
+    after: Any = views.application("default", "g")
     assert isinstance(script.scheduler.application("g"), EndedApplication)
     assert set(after) == {*before, "finishedTime"}
-    changed = {name for name in before if before[name] != after[name]}  # type: ignore[literal-required]
-    assert changed <= {
-        "usedResource",
-        "maxUsedResource",
-        "requests",
-        "allocations",
-        "applicationState",
-        "stateLog",
-        "placeholderData",
-        "resourceHistory",
-        "maxRequestPriority",
-        "startTime",
-    }
+    assert {name for name in before if before[name] != after[name]} <= {*CHANGED.split()}
     assert after["finishedTime"] == script.now
     assert after["resourceHistory"]["placeholderResource"] == {"UNKNOWN": {"vcore": 2_000}}
     assert [each["applicationState"] for each in after["stateLog"]][-1] == "Completed"
@@ -230,7 +220,6 @@ def test_v8_without_a_bound_all_stay_for_72_hours() -> None:
     script = cluster(keep_ended=None, keep_ended_bytes=None)
     for number in range(30):
         come_and_go(script, f"app-{number}")
-    assert len(known(script)) == 30
     script.advance(72 * 3600 - 1)
     assert len(known(script)) == 30
     script.advance(1)
@@ -257,26 +246,21 @@ def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
     script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000, memory=100)
     script.node("n3", vcore=1000, memory=100)
     run(script, "a", "k0", "k1", "k2", "k3", vcore=1000, memory=7)
-    script.advance(10.9)
+    script.advance(10)
+
+    def used(seconds: int) -> dict[str, dict[str, int]]:
+        names = {"c4": 1, "m5": 2, usage.UNKNOWN_INSTANCE: 1}
+        return {
+            n: {"vcore": k * seconds * 1000, "memory": k * seconds * 7} for n, k in names.items()
+        }
+
+    for more in (0, 1, 0):  # what runs is added, and looking counts nothing
+        assert usage_of(script, "a", more * SECOND).used == used(10 + more)
+    script.advance(0.9)
     script.release("a")
-    used = usage_of(script, "a")
-    assert used.used == {
-        "c4": {"vcore": 10_000, "memory": 70},
-        "m5": {"vcore": 20_000, "memory": 140},
-        usage.UNKNOWN_INSTANCE: {"vcore": 10_000, "memory": 70},
-    }
-    assert used.preempted == used.placeholder == {}
-
-
-def test_2_18_the_live_view_adds_what_runs() -> None:
-    script = machines()
-    run(script, "a", "k0", "k1", vcore=1000)
-    script.advance(3)
-    script.release("a", "k0-0")
-    script.advance(4)
-    for more in (0, 1, 0):  # looking counts nothing
-        used = {"m5": {"vcore": 10_000 + more * 1000}}
-        assert usage_of(script, "a", more * SECOND).used == used
+    found = usage_of(script, "a")
+    assert found.used == used(10)
+    assert found.preempted == found.placeholder == {}
 
 
 def test_2_18_placeholders_have_an_account_of_their_own() -> None:
@@ -295,8 +279,7 @@ def test_2_18_what_was_preempted_is_counted_apart() -> None:
     script = machines()
     run(script, "a", "k", vcore=1000)
     script.advance(8)
-    app = script.scheduler.application("a")
-    victim = app.allocations["k-0"]
+    victim = script.scheduler.application("a").allocations["k-0"]
     evict(script.scheduler._kernel, Eviction((victim,), victim.ask, "for another"))
     script.advance(1)
     script.release("a", "k-0", si.TerminationType.PREEMPTED_BY_SCHEDULER)
@@ -304,11 +287,17 @@ def test_2_18_what_was_preempted_is_counted_apart() -> None:
     assert (used.preempted, used.used) == ({"m5": {"vcore": 9000}}, {})
 
 
-def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
+@pytest.mark.parametrize("node", [True, False], ids=["node", "application"])
+def test_2_18_x31_a_node_or_an_application_that_goes_ends_what_ran_there(node: bool) -> None:
     script = machines()
     run(script, "a", "k", vcore=1000)
     script.advance(2)
-    script.node("n1", si.NodeInfo.DECOMISSION)
+    if node:
+        script.node("n1", si.NodeInfo.DECOMISSION)
+    else:
+        script.remove_app("a")
+        (summary,) = script.scheduler.take_summaries()
+        assert summary.usage.used == {"m5": {"vcore": 2000}}
     script.advance(5)
     assert usage_of(script, "a").used == {"m5": {"vcore": 2000}}
 
@@ -355,15 +344,6 @@ def test_2_1_a_killed_application_has_a_summary() -> None:
     assert summary.usage.placeholder == {"m5": {"vcore": 2 * 5000}}
 
 
-def test_x31_an_application_that_is_removed_has_a_summary() -> None:
-    script = machines()
-    run(script, "a", "k", vcore=1000)
-    script.advance(2)
-    script.remove_app("a")
-    (summary,) = script.scheduler.take_summaries()
-    assert summary.usage.used == {"m5": {"vcore": 2000}}
-
-
 def test_nobody_has_to_take_summaries() -> None:
     script = Script(check=False)
     for at in range(1100):
@@ -386,3 +366,30 @@ def test_2_18_the_service_logs_a_summary(caplog: pytest.LogCaptureFixture) -> No
     text, _, fields = record.getMessage().partition(": ")
     assert text == "YK_APP_SUMMARY"
     assert json.loads(fields)["ApplicationID"] == "a"
+
+
+def _names(script: Script) -> list[str]:
+    return [user["userName"] for user in Views(script.scheduler).users("default")]
+
+
+def test_2_14_a_user_stays_after_the_last_application() -> None:
+    script = cluster()
+    come_and_go(script, "one", user="ann")
+    script.app("two", "root.a", user="bob")
+    assert _names(script) == ["ann", "bob"]
+    ann = Views(script.scheduler).user("default", "ann")
+    assert ann["groups"] == {} and ann["queues"]["runningApplications"] == []
+    with pytest.raises(NotFound):
+        Views(script.scheduler).user("default", "carl")
+
+
+def test_2_14_the_users_without_applications_are_bounded_and_the_oldest_leave() -> None:
+    script = cluster(keep_users=2)
+    for number, user in enumerate(("ann", "bob", "ann", "carl", "dora")):
+        come_and_go(script, f"app-{number}", user=user)
+    assert _names(script) == ["carl", "dora"]
+    script.app("runs", "root.a", user="ann")
+    assert _names(script) == ["ann", "carl", "dora"]
+    script = cluster(keep_users=0)
+    come_and_go(script, "one")
+    assert _names(script) == []

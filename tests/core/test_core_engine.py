@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,16 +12,12 @@ from transitions import Machine
 
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
-from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import (
     LIFECYCLES,
     DefinitionError,
     FastMachine,
     InvalidTransition,
     Lifecycle,
-    ignored,
-    row,
-    within,
 )
 from quadriga.sim.script import Script
 
@@ -52,9 +47,6 @@ def on_stock(monkeypatch: pytest.MonkeyPatch) -> None:
         initialise(self, *args, **{**settings, "engine": "stock"})
 
     monkeypatch.setattr(Options, "__init__", stock)
-
-
-# -- the stock engine -------------------------------------------------------------------------------
 
 
 def said_in_a_world(seed: int) -> Said:
@@ -107,9 +99,6 @@ def test_observers_of_the_shared_lifecycles_see_every_engine(engine: str) -> Non
         for o in seen
         if o.source != o.target
     ]
-
-
-# -- own lifecycles -----------------------------------------------------------------------------------
 
 
 def moves_of(script: Script) -> list[tuple[str, str, str, str]]:
@@ -185,28 +174,3 @@ def test_own_lifecycles_stand_for_shared_ones() -> None:
     other.machine.add_states("Asleep")
     with pytest.raises(ValueError, match="other states than the scheduler knows: Asleep$"):
         Options(lifecycles={"node": other})
-
-
-def test_a_state_that_is_entered_anew_starts_its_timer_again() -> None:
-    lamp_table = Lifecycle(
-        "lamp",
-        initial="On",
-        final=("Off",),
-        lasts={"On": within(60, then="end")},
-        rows=(
-            row("again", "On", "On"),
-            ignored("look", "On", why="it only looks"),
-            row("end", "On", "Off"),
-        ),
-    )
-    kernel = Kernel(Options())
-    lamp = SimpleNamespace(key="l-1", state="On", entries=0)
-    kernel.now = 40
-    kernel.fire(lamp_table, lamp, "look")
-    assert (lamp.entries, kernel.timers.next(), len(kernel.journal)) == (0, None, 0)
-    kernel.fire(lamp_table, lamp, "again")
-    assert (lamp.entries, kernel.timers.next()) == (1, 100)
-    kernel.now = 70
-    kernel.fire(lamp_table, lamp, "again")
-    assert (lamp.entries, kernel.timers.next()) == (2, 130)
-    assert [(r.trigger, r.source, r.target) for r in kernel.journal] == [("again", "On", "On")] * 2

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from core_world import queues, scripted, serve
+from core_world import later, launch, queues, reported, scripted, serve
 from event_lines import RecordReader
 
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    TerminationType,
-)
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import ONE_QUEUE, Script
 
 
 def config(small: str = "max: {vcore: 2}", more: str = "", name: str = "small") -> str:
@@ -32,21 +28,23 @@ def running(**asked: int) -> tuple[Script, RecordReader]:
     return script, RecordReader(script)
 
 
-# -- queues ------------------------------------------------------------------------------------------
-
-
-def test_2_16_configured_queues_are_recorded_parents_first() -> None:
-    batch = Script(config()).scheduler.events.batch()
-    assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
-
-
-def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
+def test_2_16_queues_are_recorded_parents_first_with_new_quotas_and_types() -> None:
     script, reader = recorded(config())
+    batch = script.scheduler.events.batch()
+    assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
     script.configure(config("max: {vcore: 3}, guaranteed: {vcore: 1}"))
     assert reader.new_lines() == [
         "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=3000",
         "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
+    ]
+    script.configure(config("max: {vcore: 2}, guaranteed: {vcore: 1}", "queues: [{name: below}]"))
+    assert reader.new_lines() == [
+        "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
+        "QUEUE SET QUEUE_CONFIG root.small",
+        "QUEUE SET QUEUE_MAX root.small vcore=2000",
+        "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
+        "QUEUE ADD QUEUE_CONFIG root.small.below",
     ]
 
 
@@ -69,39 +67,14 @@ def test_2_16_x44_any_change_of_a_queue_by_its_configuration_is_recorded_once(ch
     assert reader.new_lines() == []
 
 
-def test_x44_a_queue_that_is_configured_again_before_it_was_gone_is_recorded() -> None:
-    script = scripted(config(), "a:root.small")
-    script.configure(config(name="other"))
-    reader = RecordReader(script)
-    script.configure(config())
-    assert reader.new_lines("QUEUE SET") == ["QUEUE SET QUEUE_CONFIG root.small"]
-
-
-def test_x44_a_queue_made_by_placement_that_is_configured_is_recorded() -> None:
-    def placing(name: str) -> str:
-        rules = "placementrules: [{name: provided, create: true}], queues:"
-        return config(name=name).replace("queues:", rules, 1)
-
-    script, reader = recorded(placing("small"), "a:root.made")
-    script.configure(placing("made"))
-    assert "QUEUE SET QUEUE_CONFIG root.made" in reader.new_lines("QUEUE")
-
-
-def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
-    script, reader = recorded(config())
-    script.configure(config(more="queues: [{name: below}]"))
-    assert reader.new_lines() == [
-        "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
-        "QUEUE SET QUEUE_CONFIG root.small",
-        "QUEUE SET QUEUE_MAX root.small vcore=2000",
-        "QUEUE ADD QUEUE_CONFIG root.small.below",
-    ]
-
-
-def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
+def test_2_16_x44_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
     script, reader = recorded(config(), "a:root.small")
     script.configure(config(name="other"))
     assert reader.new_lines("QUEUE") == ["QUEUE ADD QUEUE_CONFIG root.other"]
+    script.configure(config())  # it is configured again before it was gone
+    assert reader.new_lines("QUEUE SET") == ["QUEUE SET QUEUE_CONFIG root.small"]
+    script.configure(config(name="other"))
+    reader.new_lines()
     script.remove_app("a")
     script.advance(10)
     assert reader.new_lines("QUEUE") == [
@@ -110,70 +83,62 @@ def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
     ]
 
 
-def test_2_16_queues_made_by_placement_are_dynamic() -> None:
-    rules = "placementrules: [{name: user, create: true}], queues:"
-    script, reader = recorded(queues().replace("queues:", rules, 1))
-    script.app("a", "", user="ann")
-    assert reader.new_lines() == [
-        "QUEUE ADD QUEUE_DYNAMIC root.ann",
-        "APP ADD APP_NEW a",
-        "QUEUE ADD QUEUE_APP root.ann a",
-    ]
-    script.remove_app("a")
+def test_2_16_x44_queues_made_by_placement_are_dynamic_until_they_are_configured() -> None:
+    def placing(*names: str) -> str:
+        rules = "placementrules: [{name: user, create: true}], queues:"
+        return queues(*names).replace("queues:", rules, 1)
+
+    script, reader = recorded(placing())
+    for user in ("ann", "bob"):
+        script.app(user, "", user=user)
+        assert reader.new_lines() == [
+            f"QUEUE ADD QUEUE_DYNAMIC root.{user}",
+            f"APP ADD APP_NEW {user}",
+            f"QUEUE ADD QUEUE_APP root.{user} {user}",
+        ]
+    script.configure(placing("bob"))
+    assert "QUEUE SET QUEUE_CONFIG root.bob" in reader.new_lines("QUEUE")
+    script.remove_app("ann")
     script.advance(10)
     assert reader.new_lines("QUEUE")[-1] == "QUEUE REMOVE QUEUE_DYNAMIC root.ann"
 
 
-def test_2_16_the_record_of_roots_max_has_the_quantities_before() -> None:
-    script, reader = recorded(vcore=4000)
-    script.node("n2", vcore=1000)
-    assert reader.new_lines("QUEUE") == [
-        "QUEUE SET QUEUE_MAX root vcore=4000 "
-        "(max resources changed from map[vcore:4000] to map[vcore:5000])"
-    ]
-
-
-# -- nodes -------------------------------------------------------------------------------------------
-
-
-def test_2_16_records_of_a_node_from_its_arrival_to_its_removal() -> None:
-    script, reader = recorded()
-    script.node("n1", vcore=4000)
-    assert reader.new_lines("NODE") == [
-        "NODE SET NODE_SCHEDULABLE n1 (schedulable: true)",
-        "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
-    ]
-    script.node("n1", NodeInfo.DRAIN_NODE)
-    script.node("n1", NodeInfo.DRAIN_NODE)
-    assert reader.new_lines() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: false)"]
-    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    assert reader.new_lines() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: true)"]
-    script.node("n1", NodeInfo.DECOMISSION)
-    assert reader.new_lines("NODE") == [
-        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
-        "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
-    ]
-
-
-def test_x7_i30_a_node_created_draining_is_not_schedulable_and_a_rejected_one_not_added() -> None:
+def test_2_16_x7_i30_records_of_a_node_from_its_arrival_to_its_removal() -> None:
     script, reader = recorded()
     script.node("n1", NodeInfo.CREATE_DRAIN, vcore=4000)
-    assert "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)" in reader.new_lines()
-    script.node("n1", vcore=4000)
+    assert reader.new_lines("NODE") == [
+        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
+        "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
+    ]
+    script.node("n1", vcore=4000)  # which is rejected
+    script.node("n1", NodeInfo.DRAIN_NODE)
     assert reader.new_lines() == []
-
-
-def test_2_16_capacity_occupied_and_ready_are_recorded_when_they_change() -> None:
-    script, reader = recorded(vcore=4000)
+    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert reader.new_lines() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: true)"]
+    for action in (NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_NODE):
+        script.node("n1", action)
+    assert reader.new_lines() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: false)"]
     script.node("n1", NodeInfo.UPDATE, vcore=6000)
     assert reader.new_lines("NODE") == ["NODE SET NODE_CAPACITY n1 vcore=6000"]
     script.node("n1", NodeInfo.UPDATE, vcore=6000)
     assert reader.new_lines() == []
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
     assert reader.new_lines() == ["NODE SET NODE_OCCUPIED n1 vcore=500"]
-    script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
-    script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
+    for _ in range(2):
+        script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
     assert reader.new_lines() == ["NODE SET NODE_READY n1 (ready: false)"]
+    script.node("n2", vcore=1000)
+    assert reader.new_lines() == [
+        "QUEUE SET QUEUE_MAX root vcore=6000 "
+        "(max resources changed from map[vcore:6000] to map[vcore:7000])",
+        "NODE SET NODE_SCHEDULABLE n2 (schedulable: true)",
+        "NODE ADD n2 vcore=1000 (Node added to the scheduler)",
+    ]
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert reader.new_lines("NODE") == [
+        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
+        "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
+    ]
 
 
 def test_2_16_the_allocations_of_a_removed_node_end() -> None:
@@ -186,24 +151,6 @@ def test_2_16_the_allocations_of_a_removed_node_end() -> None:
         "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
         "APP SET APP_COMPLETING a",
     ]
-
-
-def test_2_7_a_reservation_is_recorded_and_its_end() -> None:
-    script = scripted(ONE_QUEUE, "a", nodes=("n1", "n2"), vcore=4000)
-    serve(script, "a", "k", "l", vcore=3000)
-    script.ask("a", "wide", vcore=2000)
-    script.advance(3)
-    reader = RecordReader(script)
-    script.schedule()
-    assert reader.new_lines("NODE") == ["NODE ADD NODE_RESERVATION n1 wide vcore=2000"]
-    script.release("a", "k-0")
-    script.schedule()
-    assert [line for line in reader.new_lines("NODE") if "RESERVATION" in line] == [
-        "NODE REMOVE NODE_RESERVATION n1 wide vcore=2000"
-    ]
-
-
-# -- applications ------------------------------------------------------------------------------------
 
 
 def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
@@ -238,45 +185,26 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     assert reader.new_lines() == ["APP SET APP_EXPIRED a"]
 
 
-def test_x44_every_allocation_of_repeated_asks_serves_its_ask_and_enters_its_leaf() -> None:
-    """Also for allocations of one batch, and once for each repeat."""
-    script, reader = recorded(ONE_QUEUE, "a", vcore=50_000)
-    script.ask("a", *(f"k{number}" for number in range(20)), vcore=1000)
-    script.ask("a", "r", vcore=1000, repeat=3)
-    reader.new_lines()
-    script.schedule()
-    heard = reader.new_lines("APP REMOVE", "QUEUE")
-    uuids = [f"k{number}-0" for number in range(20)] + ["r-0", "r-1", "r-2"]
-    assert heard == [
-        line
-        for uuid in uuids
-        for line in (
-            f"QUEUE ADD QUEUE_ALLOC root.default {uuid} vcore=1000",
-            f"APP REMOVE REQUEST_ALLOC a {uuid.rpartition('-')[0]} vcore=1000",
-        )
-    ]
-
-
-def ran() -> Allocation:
-    return Allocation(
-        allocationKey="k",
-        applicationID="a",
-        nodeID="n1",
-        resourcePerAlloc=resource({"vcore": 1000}),
-    )
-
-
 @pytest.mark.parametrize("asked", [True, False])
-def test_x44_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
+def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
     asked: bool,
 ) -> None:
-    script, reader = recorded(ONE_QUEUE, "a", vcore=4000)
+    script, reader = recorded(ONE_QUEUE, "a")
     if asked:
         script.ask("a", "k", vcore=1000)
-    script.send(AllocationRequest(rmID="rm", allocations=[ran()]))
+        reader.new_lines()
+    script.node("n1", existing=[reported("k", "a", vcore=1000)], vcore=4000)
+    accepted = [] if asked else ["APP SET APP_ACCEPTED a"]
     served = ["APP REMOVE REQUEST_ALLOC a k vcore=1000"] if asked else []
-    heard = reader.new_lines("QUEUE ADD QUEUE_ALLOC", "APP REMOVE")
-    assert heard == ["QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000", *served]
+    assert reader.new_lines("APP", "NODE ADD", "QUEUE ADD") == [
+        "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
+        *accepted,
+        "NODE ADD NODE_ALLOC n1 k vcore=1000",
+        "QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000",
+        "APP ADD APP_ALLOC a k-0 vcore=1000",
+        *served,
+        "APP SET APP_RUNNING a vcore=1000",
+    ]
 
 
 def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
@@ -321,9 +249,6 @@ def test_x31_a_removed_application_leaves_nothing_behind() -> None:
     ]
 
 
-# -- asks and allocations ------------------------------------------------------------------------------
-
-
 def test_i17_2_16_an_ask_that_changes_is_recorded_again_and_its_cancellation() -> None:
     script, reader = recorded(ONE_QUEUE, "a")
     script.ask("a", "k", vcore=1000)
@@ -342,36 +267,19 @@ def test_i17_2_16_an_ask_that_changes_is_recorded_again_and_its_cancellation() -
         (TerminationType.TIMEOUT, "ALLOC_TIMEOUT"),
         (TerminationType.PREEMPTED_BY_SCHEDULER, "ALLOC_PREEMPT"),
         (TerminationType.PLACEHOLDER_REPLACED, "ALLOC_REPLACED"),
+        (None, "ALLOC_TIMEOUT"),  # it ran for too long
     ],
 )
-def test_2_16_the_end_of_an_allocation_says_how_its_release_was_terminated(
-    kind: TerminationType, detail: str
+def test_2_16_x17_the_end_of_an_allocation_says_how_its_release_was_terminated(
+    kind: TerminationType | None, detail: str
 ) -> None:
-    script, reader = running()
-    script.release("a", "k-0", kind)
-    assert reader.new_lines("APP REMOVE") == [f"APP REMOVE {detail} a k-0 vcore=1000"]
-
-
-def test_x17_an_allocation_that_ran_for_too_long_timed_out() -> None:
     script, reader = running(timeout_ms=5000)
-    script.advance(5)
-    script.confirm()
-    assert reader.new_lines("APP REMOVE") == ["APP REMOVE ALLOC_TIMEOUT a k-0 vcore=1000"]
-
-
-def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
-    script, reader = recorded(ONE_QUEUE, "a")
-    script.node("n1", existing=[ran()], vcore=4000)
-    assert reader.new_lines("APP", "NODE ADD") == [
-        "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
-        "APP SET APP_ACCEPTED a",
-        "NODE ADD NODE_ALLOC n1 k vcore=1000",
-        "APP ADD APP_ALLOC a k-0 vcore=1000",
-        "APP SET APP_RUNNING a vcore=1000",
-    ]
-
-
-# -- gangs -------------------------------------------------------------------------------------------
+    if kind is None:
+        script.advance(5)
+        script.confirm()
+    else:
+        script.release("a", "k-0", kind)
+    assert reader.new_lines("APP REMOVE") == [f"APP REMOVE {detail} a k-0 vcore=1000"]
 
 
 def gang(
@@ -423,27 +331,79 @@ def test_5_10_a_placeholder_that_is_too_small_is_named() -> None:
     )
 
 
-def test_g45_a_hard_timeout_is_recorded_with_its_reason() -> None:
-    script, reader = gang("Hard", node=1000, timeout_ms=10_000)
+@pytest.mark.parametrize("style", ["Hard", "Soft"])
+def test_g45_x2_a_timeout_is_recorded_with_its_reason(style: str) -> None:
+    script, reader = gang(style, node=1000, timeout_ms=10_000)
+    hard = style == "Hard"
     script.advance(10)
     assert reader.new_lines() == [
-        "APP SET APP_FAILING g (ResourceReservationTimeout)",
+        f"APP SET APP_{'FAILING' if hard else 'RESUMING'} g (ResourceReservationTimeout)",
         "APP REMOVE REQUEST_TIMEOUT g p1 vcore=1000",
     ]
     script.confirm()
     assert reader.new_lines("APP", "NODE") == [
         "APP REMOVE ALLOC_TIMEOUT g p0-0 vcore=1000",
         "NODE REMOVE NODE_ALLOC n1 p0 vcore=1000",
-        "APP SET APP_FAILED g",
-        "APP REMOVE g",
+        *(["APP SET APP_FAILED g", "APP REMOVE g"] if hard else ["APP SET APP_ACCEPTED g"]),
     ]
 
 
-def test_x2_a_soft_timeout_resumes() -> None:
-    script, reader = gang(node=1000, timeout_ms=10_000)
-    script.advance(10)
+def quotas(most: int) -> str:
+    low = f"resources: {{guaranteed: {{vcore: 1}}, max: {{vcore: {most}}}}}"
+    config = queues(
+        "low",
+        "high",
+        low=f"properties: {{preemption.quota.delay: 10s}}, {low}",
+        high="properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 3}}",
+    )
+    return config.replace("queues:", "preemption: {quotapreemptionenabled: true}, queues:", 1)
+
+
+def full() -> tuple[Script, RecordReader]:
+    """Four vcores, all used by ``low``; one of them is guaranteed to it."""
+    script = scripted(quotas(4), "low:root.low", "high:root.high", vcore=4000)
+    serve(script, "low", "a", "b", "c", "d", vcore=1000)
+    return script, RecordReader(script)
+
+
+def test_2_16_the_record_of_a_victim_names_the_ask_and_its_end_is_preempted() -> None:
+    script, reader = full()
+    script.ask("high", "h", preempt=(True, True), vcore=1000)
+    later(script, 1)
+    assert reader.new_lines("REQUEST NONE d", "NODE ADD") == [
+        "REQUEST NONE d low vcore=1000 (Preempted by h from application high in root.high)",
+        "NODE ADD NODE_RESERVATION n1 h vcore=1000",
+    ]
     script.confirm()
-    assert reader.new_lines("APP SET") == [
-        "APP SET APP_RESUMING g (ResourceReservationTimeout)",
-        "APP SET APP_ACCEPTED g",
+    assert reader.new_lines("APP") == ["APP REMOVE ALLOC_PREEMPT low d-0 vcore=1000"]
+    script.schedule()
+    assert reader.new_lines("NODE") == [
+        "NODE REMOVE NODE_RESERVATION n1 h vcore=1000",
+        "NODE ADD NODE_ALLOC n1 h vcore=1000",
+    ]
+
+
+def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
+    script, reader = full()
+    script.configure(quotas(3))
+    reader.new_lines()
+    script.advance(10)
+    assert reader.new_lines() == [
+        "REQUEST NONE d low vcore=1000 (Preempted by Quota change enforcement process in root.low)",
+        "QUEUE SET QUEUE_PREEMPTION root.low vcore=3000 (Quota preemption: preemptable "
+        "map[vcore:1000], claimed map[vcore:1000], selected 4, preempted 1)",
+    ]
+
+
+def test_2_16_an_ask_without_victims_on_its_required_node_is_recorded() -> None:
+    script = Script()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=9000)
+    script.node("n1", vcore=1000)
+    launch(script, "a", "first", priority=9, vcore=1000)
+    reader = RecordReader(script)
+    serve(script, "a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1000)
+    script.schedule()
+    assert reader.new_lines("REQUEST") == [
+        "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "
+        "no preemption victim found)"
     ]

@@ -41,25 +41,6 @@ def lines(stream: Stream) -> list[str]:
     return [line(message_of(record)) for record in stream.poll()]
 
 
-# -- to the resource manager -----------------------------------------------------------------------
-
-
-def test_i40_a_record_has_all_fields_of_the_protocol() -> None:
-    script = quiet_after()
-    script.node("n1", vcore=4000)
-    script.advance(2)
-    added = script.events[-1]
-    assert added == EventRecord(
-        type=EventRecord.NODE,
-        objectID="n1",
-        message="Node added to the scheduler",
-        timestampNano=2 * SECOND,
-        eventChangeType=EventRecord.ADD,
-        eventChangeDetail=EventRecord.DETAILS_NONE,
-        resource=resource({"vcore": 4000}),
-    )
-
-
 def test_2_10_events_are_sent_at_even_seconds_since_the_registration() -> None:
     scheduler = Scheduler()
     scheduler.apply(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE), 5 * SECOND)
@@ -70,18 +51,28 @@ def test_2_10_events_are_sent_at_even_seconds_since_the_registration() -> None:
     assert scheduler.next_deadline() is None  # no timer while nothing is stored
 
 
-def test_2_10_records_between_two_pushes_are_sent_with_the_next() -> None:
+def test_2_10_i40_records_between_two_pushes_are_sent_with_the_next() -> None:
     script = quiet_after()
     script.advance(0.5)
     script.app("a")
     script.advance(1)
     assert script.events == []
+    script.node("n1", vcore=4000)
     script.app("b")
     script.advance(0.5)
     assert [(e.objectID, e.timestampNano) for e in script.events if e.type == EventRecord.APP] == [
         ("a", 2_500_000_000),
         ("b", 3_500_000_000),
     ]
+    assert [event for event in script.events if event.objectID == "n1"][-1] == EventRecord(
+        type=EventRecord.NODE,
+        objectID="n1",
+        message="Node added to the scheduler",
+        timestampNano=3_500_000_000,
+        eventChangeType=EventRecord.ADD,
+        eventChangeDetail=EventRecord.DETAILS_NONE,
+        resource=resource({"vcore": 4000}),
+    )
 
 
 def test_2_16_a_full_store_drops_new_records_and_counts_them() -> None:
@@ -90,13 +81,8 @@ def test_2_16_a_full_store_drops_new_records_and_counts_them() -> None:
     counts = script.scheduler.events.counts
     assert (counts.created, counts.stored, counts.not_stored) == (8, 5, 3)
     script.advance(2)
-    assert [e.objectID for e in script.events] == [
-        "root",
-        "root.default",
-        "app-2",
-        "root.default",
-        "app-4",
-    ]
+    sent = [event.objectID for event in script.events]
+    assert sent == ["root", "root.default", "app-2", "root.default", "app-4"]
     assert script.scheduler.events.counts.collected == 5
     arrive(script, 1)  # there is room again
     script.advance(2)
@@ -138,43 +124,29 @@ def test_i7_a_resource_manager_that_registers_again_starts_with_an_empty_store()
     assert script.scheduler.events.created == 6  # in the ring they are all
 
 
-# -- the ring buffer -----------------------------------------------------------------------------------
-
-
-def test_2_16_ids_count_from_zero() -> None:
+def test_2_16_ids_count_from_zero_and_a_batch_begins_with_the_id_that_was_asked_for() -> None:
     assert Scheduler().events.batch() == (0, 0, ())  # before the first there is nothing
-    batch = Script().scheduler.events.batch()
+    script = Script()
+    events = script.scheduler.events
+    batch = events.batch()
     assert (batch.lowest, batch.highest) == (0, 1)
     assert [record[4] for record in batch.records] == ["root", "root.default"]
-
-
-def test_2_16_a_batch_begins_with_the_id_that_was_asked_for() -> None:
-    script = Script()
     arrive(script, 5)
-    events = script.scheduler.events
     everything = events.batch().records
     assert events.batch(3, 4).records == everything[3:7]
     assert events.batch(11, 4).records == everything[11:]
-    assert events.batch(12).records == ()
-    assert events.batch(0, 0).records == ()
+    assert events.batch(12).records == events.batch(0, 0).records == ()
 
 
-def test_2_16_a_reader_sees_by_the_range_that_it_missed_some() -> None:
+def test_2_16_the_oldest_go_first_when_the_ring_is_full_or_becomes_smaller() -> None:
     script = Script(extra={"event.ringBufferCapacity": "4"})
     arrive(script, 3)
     events = script.scheduler.events
-    batch = events.batch(0)
-    assert batch == (4, 7, ())
-    assert len(events.batch(batch.lowest).records) == 4
-
-
-def test_2_16_the_oldest_go_first_when_the_ring_becomes_smaller() -> None:
-    script = Script()
-    arrive(script, 3)
-    events = script.scheduler.events
-    before = events.batch().records
+    assert events.batch(0) == (4, 7, ())  # a reader sees by the range that it missed some
+    before = events.batch(4).records
+    assert len(before) == 4
     script.configure("", {"event.ringBufferCapacity": "3"})
-    assert events.batch(5) == (5, 7, before[5:])
+    assert events.batch(5) == (5, 7, before[1:])
     script.configure("", {"event.ringBufferCapacity": "100"})
     arrive(script, 2)
     assert (events.batch(5).lowest, events.batch(5).highest) == (5, 11)
@@ -203,30 +175,17 @@ def test_2_16_the_records_of_one_allocation_are_read_one_by_one() -> None:
     assert script.events == [message_of(record) for record in everything[:2]]
 
 
-# -- streams -------------------------------------------------------------------------------------------
-
-
-def test_2_16_a_stream_begins_with_earlier_records() -> None:
+def test_2_16_streams_begin_with_earlier_records_and_do_not_disturb_one_another() -> None:
     script = Script()
     script.app("a")
-    stream = script.scheduler.events.open_stream("host", history=1)
-    script.app("b")
-    assert lines(stream) == [
-        "QUEUE ADD QUEUE_APP root.default a",
-        "APP ADD APP_NEW b",
-        "QUEUE ADD QUEUE_APP root.default b",
-    ]
-    assert stream.poll() == []
-
-
-def test_2_16_streams_do_not_disturb_one_another() -> None:
-    script = Script()
     events = script.scheduler.events
-    one, two = events.open_stream("host"), events.open_stream("host")
-    script.app("a")
-    assert len(one.poll()) == 2
-    one.close()
+    one, two = events.open_stream("host", history=1), events.open_stream("host")
     script.app("b")
+    new = ["APP ADD APP_NEW b", "QUEUE ADD QUEUE_APP root.default b"]
+    assert lines(one) == ["QUEUE ADD QUEUE_APP root.default a", *new]
+    assert one.poll() == []
+    one.close()
+    script.app("c")
     assert one.poll() == []
     assert len(two.poll()) == 4
 
@@ -268,10 +227,8 @@ def test_2_2_3_the_number_of_streams_is_bounded() -> None:
         script.scheduler.events.open_stream("d")
 
 
-# -- settings ------------------------------------------------------------------------------------------
-
-
-def test_2_16_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> None:
+def test_2_16_2_2_3_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> None:
+    """It is switched while running."""
     script = scripted(ONE_QUEUE, "a", extra={"event.trackingEnabled": "false"}, vcore=1000)
     serve(script, "a", "k", "l", vcore=1000)
     script.advance(10)
@@ -280,18 +237,13 @@ def test_2_16_without_tracking_nothing_is_recorded_and_there_is_no_stream() -> N
     with pytest.raises(EventsRefused, match="Event tracking is disabled") as refused:
         events.open_stream("host")
     assert not refused.value.too_many
-
-
-def test_2_2_3_tracking_is_switched_while_running() -> None:
-    script = scripted(ONE_QUEUE, "a", vcore=1000)
-    script.ask("a", "k", "l", vcore=1000)
-    script.configure("", {"event.trackingEnabled": "False"})
     reader = RecordReader(script)
-    script.schedule()
-    assert reader.new_lines() == []
     script.configure("", {"event.trackingEnabled": "true"})
     script.schedule()  # what waits is looked at as if it were new
     assert [each.split(" (")[0] for each in reader.new_lines()] == ["REQUEST NONE l a vcore=1000"]
+    script.configure("", {"event.trackingEnabled": "False"})
+    script.app("b")
+    assert reader.new_lines() == []
 
 
 @pytest.mark.parametrize(
@@ -323,35 +275,10 @@ def test_2_2_3_an_invalid_value_is_refused_with_the_name_of_its_key(key: str, va
 def test_2_2_3_if_resource_managers_differ_the_largest_value_of_each_key_applies() -> None:
     script = Script(extra={"event.ringBufferCapacity": "10", "event.maxStreams": "7"})
     assert script.scheduler.events.settings.ring_capacity == 10
-    Script(
-        scheduler=script.scheduler,
-        rm_id="other",
-        extra={"event.ringBufferCapacity": "20", "event.maxStreams": "5"},
-    )
+    extra = {"event.ringBufferCapacity": "20", "event.maxStreams": "5"}
+    Script(scheduler=script.scheduler, rm_id="other", extra=extra)
     settings = script.scheduler.events.settings
     assert (settings.ring_capacity, settings.max_streams) == (20, 7)
-
-
-# -- determinism -----------------------------------------------------------------------------------------
-
-
-def test_v10_the_same_input_gives_the_same_records() -> None:
-    def story() -> list[bytes]:
-        script = Script()
-        script.node("n1", vcore=4000)
-        for name in ("b", "a"):
-            script.app(name)
-            script.ask(name, "x", "y", "z", vcore=1000)
-        script.schedule()
-        script.remove_app("a")
-        script.schedule()
-        script.advance(60)
-        return [event.SerializeToString(deterministic=True) for event in script.events]
-
-    assert story() == story() != []
-
-
-# -- the service ---------------------------------------------------------------------------------------
 
 
 class _Listener(NullCallback):
@@ -372,3 +299,22 @@ def test_i40_a_service_sends_the_events_of_one_push_together() -> None:
     assert listener.calls == [["root", "root.default"]]
     batch = service.read(lambda scheduler: scheduler.events.batch())
     assert len(batch.records) == 2
+
+
+def test_no_resource_manager_makes_the_ring_larger_than_a_million() -> None:
+    extra = {"event.ringBufferCapacity": "2147483647", "event.requestCapacity": "1000001"}
+    events = Script(extra={**extra, "event.maxStreams": "7"}).scheduler.events
+    settings = events.settings
+    assert (settings.ring_capacity, settings.request_capacity) == (1_000_000, 1_000_000)
+    assert (settings.max_streams, events.entries.maxlen) == (7, 1_000_000)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_i40_messages_are_made_only_for_resource_managers_that_want_records(wanted: bool) -> None:
+    scheduler = Script().scheduler
+    scheduler.set_events("rm", wanted)
+    outputs = scheduler.advance(10 * SECOND)
+    assert any(isinstance(message, EventRecord) for _, message in outputs) is wanted
+    counts = scheduler.events.counts
+    assert counts.collected == counts.created > 0
+    assert scheduler.events.batch().records

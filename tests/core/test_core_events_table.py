@@ -7,18 +7,13 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from core_steps import partitions
+
 from quadriga.core.events import observers
 from quadriga.fsm import LIFECYCLES
 from quadriga.sim.script import Script
 
 CORE = Path(__file__).parents[2] / "core"
-
-TWO_PARTITIONS = """\
-partitions:
-  - {name: default, queues: [{name: root, submitacl: '*'}]}
-  - {name: other, queues: [{name: root, submitacl: '*'}]}
-"""
-ONE_PARTITION = "\n".join(TWO_PARTITIONS.splitlines()[:2])
 
 
 def _functions_of_the_observer() -> dict[str, list[str]]:
@@ -47,21 +42,15 @@ def _functions_in(module: str) -> dict[str, list[str]]:
 REPORTED = _functions_of_the_observer()
 
 
-def test_every_change_has_one_row() -> None:
+def test_every_change_has_one_row_which_takes_what_is_reported() -> None:
     by_listener = {"settings_changed", "state_dropped"}
     rows = [*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]
     assert sorted(rows) == sorted(REPORTED)
-
-
-def test_a_row_takes_what_is_reported() -> None:
     for change, record in observers.CHANGES.items():
         module = f"{record.__module__.rpartition('.')[2]}.py"
         assert _functions_in(module)[record.__name__] == REPORTED[change], change
     for change, method in observers.QUOTA_CHANGES.items():
         assert _functions_in("quota_events.py")[method.__name__] == REPORTED[change], change
-
-
-def test_transitions_are_those_of_lifecycles_that_there_are() -> None:
     assert set(observers.TRANSITIONS) <= set(LIFECYCLES.values())
 
 
@@ -77,26 +66,10 @@ def test_every_change_is_reported_somewhere() -> None:
 
 
 def test_quota_events_follow_the_partitions_that_there_are() -> None:
-    script = Script(TWO_PARTITIONS)
-    rm = script.scheduler.resource_managers()[0]
-    recorder = rm.observer
+    script = Script(partitions("default", "other"))
+    recorder = script.scheduler.resource_managers()[0].observer
     assert isinstance(recorder, observers.Recorder)
-    names = [partition.name for partition in recorder.quota_events.partitions]
-    assert names == ["default", "other"]
-    script.configure(ONE_PARTITION)
+    followed = recorder.quota_events.partitions
+    assert [partition.name for partition in followed] == ["default", "other"]
+    script.configure(partitions("default"))
     assert [partition.name for partition in recorder.quota_events.partitions] == ["default"]
-
-
-def test_tracking_is_switched_off_and_on_with_its_marks() -> None:
-    script = Script()
-    rm = script.scheduler.resource_managers()[0]
-    partition = script.scheduler.partition()
-    script.configure("", {"event.trackingEnabled": "false"})
-    assert not isinstance(rm.observer, observers.Recorder)
-    assert partition.quota_changes is None
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.configure("", {"event.trackingEnabled": "true"})
-    assert isinstance(rm.observer, observers.Recorder)
-    assert partition.quota_changes is not None
-    assert [group.app.app_id for group in partition.quota_changes.groups] == ["a"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from core_steps import later, on_nodes, refused, run, serve, submit
+from core_world import reported
 
 from quadriga import si
 from quadriga.core import RequestError
@@ -66,12 +67,9 @@ def known(script: Script) -> dict[str, ForeignAllocation]:
     return script.scheduler.partition().foreign
 
 
-# -- they take up room -------------------------------------------------------------------------------
-
-
 def test_x19_a_foreign_allocation_occupies_its_node(script: Script) -> None:
     """It counts for no queue and no application, and nobody is told: nothing is to be started."""
-    assert report(script, others("pod-1", vcore=1500)) == []
+    assert report(script, others("pod-1", vcore=1500, gpu=1)) == []
     assert books(script) == (0, 1500, 2500)
     partition = script.scheduler.partition()
     assert not any(any(queue.allocated) for queue in partition.queues())
@@ -79,6 +77,10 @@ def test_x19_a_foreign_allocation_occupies_its_node(script: Script) -> None:
     submit(script, "app", "a", "b", "c", vcore=1000)
     assert script.schedule()[-2:] == ["new app/a-0 on n1", "new app/b-0 on n1"]
     assert script.schedule() == []
+    # it may use types that the node does not offer
+    assert run(script, "other", "d", gpu=1) == []
+    script.node("n1", si.NodeInfo.UPDATE, vcore=4000, gpu=2)
+    assert script.schedule()[-1] == "new other/d-0 on n1"
 
 
 def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
@@ -98,13 +100,6 @@ def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
     assert books(script) == (0, 1800, 2200)
 
 
-def test_x19_it_may_use_types_that_the_node_does_not_offer(script: Script) -> None:
-    assert report(script, others("pod-1", vcore=500, gpu=1)) == []
-    assert run(script, "app", "a", gpu=1) == []
-    script.node("n1", si.NodeInfo.UPDATE, vcore=4000, gpu=2)
-    assert script.schedule()[-1] == "new app/a-0 on n1"
-
-
 def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
     run(script, "app", "a", vcore=3000)
     report(script, others("pod-1", vcore=2000))
@@ -112,9 +107,6 @@ def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
     assert serve(script, "app", "b", vcore=500) == []
     assert script.release("app", "a-0")[0] == "released app/a-0 STOPPED_BY_RM"
     assert script.schedule() == ["new app/b-0 on n1"]
-
-
-# -- they change and go ------------------------------------------------------------------------------
 
 
 def test_x19_the_same_key_again_is_a_change_or_a_move(script: Script) -> None:
@@ -144,30 +136,22 @@ def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Scrip
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
-def test_r4_a_confirmation_of_a_foreign_allocation_is_not_confirmed(script: Script) -> None:
-    """Nobody asked for it, but the pod is gone (X32)."""
-    report(script, others("pod-1", vcore=1500))
-    assert gone(script, "pod-1", si.TerminationType.PREEMPTED_BY_SCHEDULER) == []
-    assert books(script) == (0, 0, 4000)
-
-
-def test_x32_the_release_of_an_unknown_one_is_ignored_and_noted(script: Script) -> None:
-    report(script, others("pod-1", vcore=1500))
-    assert gone(script, "pod-9") == gone(script, "pod-1", partition="nowhere") == []
-    assert [text for _, text in script.scheduler.notes] == [
-        "release of unknown foreign allocation 'pod-9' ignored (I42)",
-        "release of unknown foreign allocation 'pod-1' ignored (I42)",
-    ]
-    assert books(script) == (0, 1500, 2500)
-
-
-def test_i42_a_release_without_application_ends_none_of_ours(script: Script) -> None:
+def test_r4_x32_i42_a_release_is_not_confirmed_where_nobody_asked_or_it_is_unknown(
+    script: Script,
+) -> None:
+    """One without an application ends none of ours, and by UUID it is refused as ever."""
     run(script, "app", "a", vcore=1000)
-    assert gone(script, "a") == []
-    assert books(script) == (1000, 0, 3000)
-    # and by UUID it is refused as ever
+    report(script, others("pod-1", vcore=1500))
     with pytest.raises(RequestError, match="R6"):
         script.release("", "a-0")
+    assert gone(script, "a") == gone(script, "pod-1", partition="nowhere") == []
+    assert [text for _, text in script.scheduler.notes] == [
+        "release of unknown foreign allocation 'a' ignored (I42)",
+        "release of unknown foreign allocation 'pod-1' ignored (I42)",
+    ]
+    assert books(script) == (1000, 1500, 1500)
+    assert gone(script, "pod-1", si.TerminationType.PREEMPTED_BY_SCHEDULER) == []
+    assert books(script) == (1000, 0, 3000)
 
 
 def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script) -> None:
@@ -203,15 +187,9 @@ def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -
     assert books(script) == (0, 0, 3000)
 
 
-# -- nodes come, drain and go ------------------------------------------------------------------------
-
-
 def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
     script.app("app")
-    size = resource({"vcore": 1000})
-    own = si.Allocation(
-        allocationKey="a", UUID="a-0", applicationID="app", nodeID="n2", resourcePerAlloc=size
-    )
+    own = reported("a", "app", nodeID="n2", vcore=1000)
     heard = script.node("n2", existing=[others("pod-1", "", vcore=500), own], vcore=4000)
     assert heard[-1] == "accepted node n2"
     assert books(script, "n2") == (1000, 500, 2500)
@@ -228,29 +206,23 @@ def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:
 def test_i33_a_node_with_a_wrong_foreign_allocation_is_rejected_whole(
     script: Script, wrong: list[si.Allocation], why: str
 ) -> None:
-    refused(
-        script.node("n2", existing=[others("pod-0", vcore=1), *wrong], vcore=4000), "node n2", why
-    )
+    existing = [others("pod-0", vcore=1), *wrong]
+    refused(script.node("n2", existing=existing, vcore=4000), "node n2", why)
     assert not known(script)
 
 
-def test_x19_they_go_with_their_node(script: Script) -> None:
-    """Without a word: nobody here asked for them."""
-    report(script, others("pod-1", vcore=1500))
-    assert script.node("n1", si.NodeInfo.DECOMISSION) == []
-    assert not known(script)
-    assert gone(script, "pod-1") == []
-    script.node("n1", vcore=4000)
-    assert books(script) == (0, 0, 4000)
-
-
-def test_i32_a_draining_node_takes_foreign_allocations(script: Script) -> None:
-    """They are not ours to place."""
+def test_x19_i32_they_come_to_a_draining_node_and_go_with_it(script: Script) -> None:
+    """They are not ours to place, and nobody here asked for them."""
     script.node("n1", si.NodeInfo.DRAIN_NODE)
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
     script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert run(script, "app", "a", vcore=3000) == []
+    assert script.node("n1", si.NodeInfo.DECOMISSION) == []
+    assert not known(script)
+    assert gone(script, "pod-1") == []
+    script.node("n1", vcore=4000)
+    assert books(script) == (0, 0, 4000)
 
 
 def test_x19_a_reservation_is_not_used_before_they_make_room(script: Script) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, news, queues, scripted, serve, state
+from core_world import later, news, queues, reported, scripted, serve, state
 from event_lines import RecordReader
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +14,12 @@ from tree_side import tree
 from quadriga.core import Options
 from quadriga.core.model.gang import ELASTIC, PLACEHOLDERS, WAIT_LIMIT
 from quadriga.si import (
-    Allocation,
     AllocationResponse,
     ApplicationResponse,
     NodeInfo,
     UpdateContainerSchedulingStateRequest,
 )
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import Script
 
 NONE = {PLACEHOLDERS: "none"}
 ADMISSIONS = ("incremental", "whole", "atomic")
@@ -28,12 +27,7 @@ ADMISSIONS = ("incremental", "whole", "atomic")
 
 def config(admission: str = "atomic") -> str:
     return queues(
-        "default",
-        "small",
-        "limited",
-        "aware",
-        "fair",
-        "slots",
+        *"default small limited aware fair slots".split(),
         root=f"properties: {{gang.admission: {admission}, gang.gather.after: 1m, gang.gather.patience: 5m}}",
         small="resources: {max: {vcore: 3m}}",
         limited="limits: [{limit: each, users: ['*'], maxresources: {vcore: 3m}}]",
@@ -67,9 +61,11 @@ def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -
     return news(serve(script, name, *[f"m{at}" for at in range(members)], vcore=vcore))
 
 
-def single(script: Script, name: str, vcore: int) -> list[str]:
-    script.app(name)
-    return news(serve(script, name, "a", vcore=vcore))
+def single(script: Script, *names: str, vcore: int) -> list[str]:
+    for name in names:
+        script.app(name)
+        script.ask(name, "a", vcore=vcore)
+    return news(script.schedule())
 
 
 def lacks(script: Script, name: str = "g") -> str:
@@ -90,31 +86,16 @@ def test_k204_the_members_are_placed_in_one_decision_and_the_application_runs(
     assert news(script.schedule(1)) == ["g/m0-0 on n1", "g/m1-0 on n1", "g/m2-0 on n2"]
     assert state(script) == "Running"
     assert [record.target for record in script.scheduler.story("gang/g")] == ["Placed"]
-
-
-def test_k204_what_is_asked_after_the_start_is_placed_alone(script: Script) -> None:
-    gang(script, "g", 3)
+    # what is asked after the start is placed alone
     assert news(serve(script, "g", "x", "y", vcore=2)) == ["g/x-0 on n2"]
     assert told(script, "g", "y").startswith("The cluster is full")
 
 
-def test_k204_more_members_than_announced_start_with_the_others(script: Script) -> None:
-    announce(script, "g", 4)
+@pytest.mark.parametrize("queue", ["default", "fair"])
+def test_k204_more_members_than_announced_start_with_the_others(script: Script, queue: str) -> None:
+    """Also in a fair queue: G7 is for placeholders, which hold parts."""
+    announce(script, "g", 4, f"root.{queue}")
     assert len(news(serve(script, "g", "m0", "m1", "m2", "m3", vcore=2))) == 4
-
-
-def test_k204_while_it_waits_nothing_is_held_and_others_go_on(script: Script) -> None:
-    single(script, "s", 1)
-    assert gang(script, "g", 4) == []
-    assert lacks(script) == "nodes"
-    assert told(script, "g", "m0") == (
-        "3 of 4 members of the gang could start now, and they are placed together or not at all."
-    )
-    assert single(script, "t", 4) == ["t/a-0 on n2"]
-    assert news(later(script, 30)) == []
-    for name in ("s", "t"):
-        script.release(name, "a-0")
-    assert len(news(script.schedule(1))) == 4
 
 
 def test_k204_all_allocations_are_in_one_response_where_the_rm_takes_many() -> None:
@@ -127,15 +108,6 @@ def test_k204_all_allocations_are_in_one_response_where_the_rm_takes_many() -> N
     update, *responses = [each.message for each in script.messages[before:]]
     assert isinstance(update, ApplicationResponse) and update.updated[0].state == "Running"
     assert [len(each.new) for each in responses] == [3]
-
-
-def test_k204_an_originator_is_a_member_and_the_tag_elastic_changes_nothing(script: Script) -> None:
-    single(script, "s", 1)
-    announce(script, "g", 8, tags={**NONE, ELASTIC: "true"})
-    script.ask("g", "m0", originator=True, vcore=2)
-    assert news(serve(script, "g", "m1", "m2", "m3", vcore=2)) == []
-    script.release("s", "a-0")
-    assert len(news(script.schedule())) == 4
 
 
 def test_k204_members_of_several_shapes_and_repeats_start_together(script: Script) -> None:
@@ -161,7 +133,7 @@ def test_k204_it_waits_for_ever_and_without_a_timer(script: Script, style: str) 
 
 def test_k204_x17_its_execution_timeout_is_the_time_that_it_may_run() -> None:
     script = nodes(config())
-    single(script, "s", 4)
+    single(script, "s", vcore=4)
     gang(script, "g", 4, timeout_ms=5000)
     later(script, 60)
     script.release("s", "a-0")
@@ -174,11 +146,6 @@ def test_k204_x15_in_a_stateaware_queue_it_starts_and_runs_in_the_one_step(scrip
     assert len(gang(script, "g", 3, queue="root.aware")) == 3
     history = [name for _, name in script.scheduler.application("g").history]
     assert history == ["New", "Accepted", "Starting", "Running"]
-
-
-def test_k204_a_fair_queue_takes_it(script: Script) -> None:
-    """G7 is for placeholders, which hold parts."""
-    assert len(gang(script, "g", 3, queue="root.fair")) == 3
 
 
 def test_k204_g6_a_gang_that_its_queue_can_never_hold_is_rejected(script: Script) -> None:
@@ -211,12 +178,17 @@ def test_k204_the_tag_is_ignored_with_a_note_where_it_says_nothing(
     assert len(news(serve(script, "g", "p0", placeholder=True, group="tg", vcore=2))) == (not size)
 
 
-# -- asks that change ------------------------------------------------------------------------------
-
-
-def test_k204_without_one_of_its_asks_it_waits_for_another(script: Script) -> None:
-    single(script, "s", 1)
-    gang(script, "g", 4)
+def test_k204_while_it_waits_nothing_is_held_and_others_go_on(script: Script) -> None:
+    """Also without one of its asks. An originator is a member like the others, and the tag elastic
+    changes nothing."""
+    single(script, "s", vcore=1)
+    announce(script, "g", 8, tags={**NONE, ELASTIC: "true"})
+    script.ask("g", "m0", originator=True, vcore=2)
+    assert news(serve(script, "g", "m1", "m2", "m3", vcore=2)) == []
+    assert lacks(script) == "nodes"
+    assert told(script, "g", "m0") == (
+        "3 of 4 members of the gang could start now, and they are placed together or not at all."
+    )
     script.release_ask("g", "m3")
     script.release("s", "a-0")
     assert news(script.schedule()) == []
@@ -224,36 +196,35 @@ def test_k204_without_one_of_its_asks_it_waits_for_another(script: Script) -> No
     assert told(script, "g", "m0") == (
         "The gang waits for its asks: it has announced 8m CPU, and asked for 6m CPU so far."
     )
-    assert len(news(serve(script, "g", "m4", vcore=2))) == 4
-
-
-def test_k204_with_a_surplus_ask_removed_it_is_tried_again(script: Script) -> None:
-    single(script, "s", 1)
-    announce(script, "g", 6)
-    assert news(serve(script, "g", "m0", "m1", "m2", "m3", vcore=2)) == []
-    script.release_ask("g", "m3")
-    assert len(news(script.schedule())) == 3
+    assert single(script, "t", vcore=4) == ["t/a-0 on n1"]
+    assert news(serve(script, "g", "m4", vcore=2)) == []
+    script.release("t", "a-0")
+    assert len(news(script.schedule(1))) == 4
 
 
 @pytest.mark.parametrize(
-    ("size", "before", "after", "why"),
-    [(7, 2, 3, "asks"), (7, 4, 3, "nodes")],
-    ids=["grown", "shrunk"],
+    ("before", "after", "why"),
+    [(2, 3, "asks"), (4, 3, "nodes"), (4, 0, "nodes")],
+    ids=["grown", "shrunk", "removed"],
 )
 def test_k204_an_ask_that_changes_lets_the_gang_be_tried_again(
-    script: Script, size: int, before: int, after: int, why: str
+    script: Script, before: int, after: int, why: str
 ) -> None:
-    single(script, "s", 1)
-    announce(script, "g", size)
+    single(script, "s", vcore=1)
+    announce(script, "g", 7 if after else 4)
     script.ask("g", "m0", vcore=4)
     assert news(serve(script, "g", "m1", vcore=before)) == []
     assert lacks(script) == why
-    assert len(news(serve(script, "g", "m1", vcore=after))) == 2
+    if after:
+        assert len(news(serve(script, "g", "m1", vcore=after))) == 2
+    else:  # the surplus ask
+        script.release_ask("g", "m1")
+        assert news(script.schedule()) == ["g/m0-0 on n2"]
 
 
 def test_k204_asks_that_come_again_after_all_were_removed_start_together(script: Script) -> None:
     """The application is in Completing meanwhile, and Running as soon as one of them is back."""
-    single(script, "s", 1)
+    single(script, "s", vcore=1)
     gang(script, "g", 4)
     script.release_ask("g")
     assert state(script) == "Waiting"
@@ -261,9 +232,6 @@ def test_k204_asks_that_come_again_after_all_were_removed_start_together(script:
     assert news(serve(script, "g", "m2", "m3", vcore=2)) == []
     script.release("s", "a-0")
     assert len(news(script.schedule(1))) == 4
-
-
-# -- quotas, limits, slots -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -301,19 +269,11 @@ def test_k204_a_slot_is_taken_when_all_are_placed(script: Script) -> None:
     assert state(script) == "Running"
 
 
-# -- waiting for nodes -----------------------------------------------------------------------------
-
-
 def test_k204_q3_it_gathers_by_the_normal_rules(script: Script) -> None:
-    for at in range(3):
-        single(script, f"s{at}", 2)
-    assert gang(script, "g", 4) == []
-    assert news(later(script, 61)) == []
-    own = script.scheduler.application("g").gang
-    assert own.state == "Gathering"
+    own = gathering(script)
     script.release("s0", "a-0")
-    assert single(script, "t", 2) == ["t/a-0 on n2"]
-    assert single(script, "u", 2) == []  # n1 is kept
+    assert single(script, "t", vcore=2) == ["t/a-0 on n2"]
+    assert single(script, "u", vcore=2) == []  # n1 is kept
     script.release_ask("u")
     for name in ("t", "s1", "s2"):
         script.release(name, "a-0")
@@ -321,23 +281,29 @@ def test_k204_q3_it_gathers_by_the_normal_rules(script: Script) -> None:
     assert own.state == "Placed"
 
 
+def gathering(script: Script) -> Any:
+    """A gang of four that keeps the first node, while three applications are in its way."""
+    single(script, "s0", "s1", "s2", vcore=2)
+    assert gang(script, "g", 4) == []
+    assert news(later(script, 61)) == []
+    own = script.scheduler.application("g").gang
+    assert own.state == "Gathering"
+    return own
+
+
 @pytest.mark.parametrize("key", ["m0", ""], ids=["one", "all"])
 def test_k204_q3_it_gives_its_nodes_back_when_asks_of_it_are_removed(
     script: Script, key: str
 ) -> None:
-    for at in range(3):
-        single(script, f"s{at}", 2)
-    gang(script, "g", 4)
-    later(script, 61)
+    own = gathering(script)
     reader = RecordReader(script)
     script.release_ask("g", key)
     script.schedule()
-    assert script.scheduler.application("g").gang.state == "Queued"
-    assert any(
-        "some of its asks have been removed" in each for each in reader.new_lines("APP NONE")
-    )
+    assert own.state == "Queued"
+    said = reader.new_lines("APP NONE")
+    assert any("some of its asks have been removed" in each for each in said)
     script.release("s0", "a-0")
-    assert len(single(script, "t", 2)) == 1
+    assert len(single(script, "t", vcore=2)) == 1
 
 
 def test_k204_g12_hints_to_add_nodes_go_out_for_all_members(script: Script) -> None:
@@ -360,20 +326,19 @@ def test_k204_no_hint_goes_out_while_asks_are_missing() -> None:
     assert told.reason == "its gang waits for asks that have not arrived"
 
 
-def test_k204_g3_it_preempts_once_for_all_members(script: Script) -> None:
-    text = tree(
-        "low, resources: {guaranteed: {vcore: 1m}}",
-        "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 6m}}",
-        root="submitacl: '*'",
-    )
-    script = nodes(text)
+PREEMPTING = tree(
+    "low, resources: {guaranteed: {vcore: 1m}}",
+    "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 6m}}",
+)
+
+
+def test_k204_g3_it_preempts_once_for_all_members() -> None:
+    script = nodes(PREEMPTING)
     script.app("low", "root.low")
     assert len(news(serve(script, "low", *[f"a{at}" for at in range(8)], vcore=1))) == 8
     announce(script, "g", 6, "root.high")
-    script.ask("g", "m0", "m1", "m2", vcore=2, preempt=(True, True))
-    script.schedule()
-    script.advance(1)
-    script.schedule()
+    serve(script, "g", "m0", "m1", "m2", vcore=2, preempt=(True, True))
+    later(script, 1)
     assert len(script.outstanding) == 6
     script.confirm(most=3)
     assert news(script.schedule()) == []
@@ -383,89 +348,51 @@ def test_k204_g3_it_preempts_once_for_all_members(script: Script) -> None:
 
 def test_k204_preemption_breaks_up_as_few_running_gangs_as_it_can() -> None:
     """What is asked after the start goes first, before any member."""
-    text = tree(
-        "low, resources: {guaranteed: {vcore: 1m}}",
-        "high, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 6m}}",
-        root="submitacl: '*'",
-    )
-    script = nodes(text)
+    script = nodes(PREEMPTING)
     announce(script, "g", 6, "root.low")
     serve(script, "g", *[f"m{at}" for at in range(6)], vcore=1)
     serve(script, "g", "x0", "x1", vcore=1)
     script.app("high", "root.high")
-    script.ask("high", "h", vcore=1, preempt=(True, True))
-    script.schedule()
+    serve(script, "high", "h", vcore=1, preempt=(True, True))
     later(script, 1)
     assert [each.allocationKey for each in script.outstanding] == ["x1"]
 
 
-# -- recovery --------------------------------------------------------------------------------------
-
-
-def held(key: str, app: str = "g", **more: Any) -> Allocation:
-    return Allocation(
-        allocationKey=key,
-        applicationID=app,
-        UUID=f"{key}-0",
-        nodeID="n1",
-        resourcePerAlloc=resource({"vcore": 2}),
-        **more,
-    )
-
-
-def recovered(*allocations: Allocation) -> Script:
-    """A scheduler whose node reports these allocations of application g."""
-    script = Script(config())
-    announce(script, "g", 6)
-    script.node("n1", existing=allocations, vcore=4)
-    script.node("n2", vcore=4)
-    return script
-
-
-def test_k204_with_a_recovered_member_the_application_runs_and_asks_are_placed_alone() -> None:
-    script = recovered(held("m0"))
-    assert state(script) == "Running"
-    assert news(serve(script, "g", "m1", vcore=2)) == ["g/m1-0 on n2"]
-
-
-def test_k204_asks_that_come_before_the_recovered_members_are_not_placed_without_them() -> None:
+@pytest.mark.parametrize("asked", [False, True])
+def test_k204_with_a_recovered_member_the_application_runs_and_asks_are_placed_alone(
+    asked: bool,
+) -> None:
+    """Those that came before it are not placed without it."""
     script = Script(config())
     announce(script, "g", 6)
     script.node("n2", vcore=4)
-    assert news(serve(script, "g", "m1", "m2", vcore=2)) == []
-    script.node("n1", existing=[held("m0")], vcore=4)
-    assert len(news(script.schedule())) == 2
-
-
-def test_k204_a_recovered_placeholder_is_refused() -> None:
-    script = Script(config())
-    announce(script, "g", 6)
-    heard = script.node("n1", existing=[held("p0", placeholder=True, taskGroupName="tg")], vcore=4)
+    if asked:
+        assert news(serve(script, "g", "m1", vcore=2)) == []
+    placeholder = reported("p0", placeholder=True, taskGroupName="tg", vcore=2)
+    heard = script.node("n1", existing=[placeholder], vcore=4)
     assert any("is a placeholder of an application that has none" in line for line in heard)
     assert not script.scheduler.application("g").placeholders
-
-
-# -- what is said about it -------------------------------------------------------------------------
+    script.node("n1", existing=[reported("m0", vcore=2)], vcore=4)
+    assert state(script) == "Running"
+    if not asked:
+        script.ask("g", "m1", vcore=2)
+    assert news(script.schedule()) == ["g/m1-0 on n2"]
 
 
 def test_k204_nothing_that_is_said_about_it_names_placeholders_or_a_timeout(script: Script) -> None:
-    single(script, "s", 1)
+    single(script, "s", vcore=1)
     reader = RecordReader(script)
     gang(script, "g", 4)
     later(script, 100)
     script.release_ask("g", "m3")
     script.schedule()
+    said = reader.new_lines()
     for key in ("m0", "m1"):
         found = script.scheduler.explain("g", key)
-        said = [
-            found.verdict,
-            *(f"{c.text} {c.remedy} {c.until} {c.verdict}" for c in found.checks),
-        ]
-        assert not [text for text in said if "placeholder" in text.lower() or "Soft" in text]
-    assert not [text for text in reader.new_lines() if "placeholder" in text.lower()]
+        said += [f"{c.text} {c.remedy} {c.until} {c.verdict}" for c in found.checks]
+        said.append(found.verdict)
+    assert not [text for text in said if "placeholder" in text.lower() or "Soft" in text]
 
-
-# -- any history -----------------------------------------------------------------------------------
 
 _STEPS = st.lists(
     st.one_of(
@@ -493,6 +420,8 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
     ran: set[str] = set()
     for number, (what, one, other) in enumerate(steps):
         name, before = f"a{number}", len(script.messages)
+        partition = script.scheduler.partition()
+        known = f"n{one}" in partition.nodes
         if what == "gang":
             sizes[name] = sum(other)
             announce(script, name, sum(other), f"root.{one}")
@@ -503,12 +432,11 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
             script.app(name, gang={"vcore": one} if other else None)
             script.ask(name, "a", vcore=one, placeholder=other, group="tg")
         elif what == "node":
-            script.node(
-                f"n{one}", *([NodeInfo.UPDATE] if f"n{one}" in _nodes(script) else []), vcore=other
-            )
-        elif what == "drop" and f"n{one}" in _nodes(script):
+            action = NodeInfo.UPDATE if known else NodeInfo.CREATE
+            script.node(f"n{one}", action, vcore=other)
+        elif what == "drop" and known:
             script.node(f"n{one}", NodeInfo.DECOMISSION)
-        elif what in ("end", "late") and (apps := _living(script)):
+        elif what in ("end", "late") and (apps := sorted(partition.applications)):
             app = apps[one % len(apps)]
             if what == "end":
                 script.remove_app(app)
@@ -527,11 +455,3 @@ def test_k204_never_is_a_part_of_a_gang_placed_before_it_runs(admission: str, st
         for app, size in placed.items():
             assert app not in sizes or app in ran or size >= sizes[app]
         ran.update(placed)
-
-
-def _nodes(script: Script) -> list[str]:
-    return sorted(node for partition in script.scheduler.partitions() for node in partition.nodes)
-
-
-def _living(script: Script) -> list[str]:
-    return sorted(app for part in script.scheduler.partitions() for app in part.applications)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from core_world import later, launch, member, running_gang, serve, state
+from core_world import member, running_gang, serve, state
 
 from quadriga.si import AllocationResponse, NodeInfo, TerminationType
 from quadriga.sim.script import Script
@@ -26,35 +28,26 @@ def books(script: Script, node: str = "n1") -> dict[str, int]:
     }
 
 
-def last_release(script: Script) -> str:
-    releases = [
-        release
-        for _, message in script.messages
-        if isinstance(message, AllocationResponse)
-        for release in message.released
-    ]
-    return releases[-1].message
-
-
-# -- states ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("placeholder", [True, False])
-def test_g20_the_first_ask_makes_it_accepted(script: Script, placeholder: bool) -> None:
-    script.app("g", gang={"memory": 1})
-    assert state(script) == "New"
-    heard = script.ask("g", "a", group="tg", placeholder=placeholder, memory=1)
-    assert heard == ["g Accepted (ask)"]
-    assert script.ask("g", "b", group="tg", placeholder=placeholder, memory=1) == []
-
-
-def test_g21_a_placeholder_does_not_change_the_state(script: Script) -> None:
+@pytest.mark.parametrize("real", [True, False])
+def test_g20_g21_g24_g25_it_is_accepted_with_the_first_ask_and_runs_with_the_last_placeholder(
+    script: Script, real: bool
+) -> None:
+    """Nothing pending does not mean that all asks have come. A real ask that comes first loses nothing."""
     script.app("g", gang={"memory": 3})
-    script.ask("g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    assert state(script) == "New"
+    if real:
+        assert script.ask("g", "real", group="tg", memory=1) == ["g Accepted (ask)"]
+    heard = script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
+    assert heard == ([] if real else ["g Accepted (ask)"])
     for uuid in ("p0-0", "p1-0"):
         assert script.schedule(1) == [f"new g/{uuid} on n1 placeholder of tg"]
         assert state(script) == "Accepted"
-    assert script.schedule(1)[0] == "g Running (run)"
+    assert script.schedule() == []
+    heard = serve(script, "g", "p2", group="tg", placeholder=True, memory=1)
+    assert heard[0] == "g Running (run)"
+    if real:
+        assert heard[-1] == "released g/p0-0 PLACEHOLDER_REPLACED"
+        assert script.confirm() == ["new g/real-0 on n1"]
 
 
 def test_g22_x42_real_asks_are_held_while_placeholders_are_missing(script: Script) -> None:
@@ -91,42 +84,17 @@ def test_g23_x37_task_groups_replace_their_own_placeholders(script: Script) -> N
     assert [(g.count, g.replaced) for g in groups.values()] == [(2, 2), (1, 1)]
 
 
-def test_g24_asks_of_a_group_may_come_one_by_one(script: Script) -> None:
-    """Nothing pending does not mean that all asks have come."""
-    script.app("g", gang={"memory": 3})
-    for key in ("p0", "p1"):
-        serve(script, "g", key, group="tg", placeholder=True, memory=1)
-        assert state(script) == "Accepted"
-    assert member(script, "real") == []
-    assert "g Running (run)" in serve(script, "g", "p2", group="tg", placeholder=True, memory=1)
-
-
-def test_g25_a_placeholder_ask_that_comes_after_the_real_one(script: Script) -> None:
-    """G25 promises the other order; the wrong one loses nothing."""
-    script.app("g", gang={"memory": 1})
-    assert member(script, "real") == []
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    heard = script.schedule()
-    assert heard[-1] == "released g/p0-0 PLACEHOLDER_REPLACED"
-    assert script.confirm() == ["new g/real-0 on n1"]
-
-
-def test_g26_a_real_ask_is_one_without_the_flag(script: Script) -> None:
+def test_g26_g27_only_real_asks_of_the_group_take_over_its_placeholders(script: Script) -> None:
     """A member names its task group and is no placeholder; a flag without a group is none (I18)."""
     running_gang(script)
-    script.ask("g", "member", group="tg", memory=1)
-    serve(script, "g", "flag-only", placeholder=True, memory=1)
-    script.confirm()
-    assert sorted(script.scheduler.application("g").allocations) == ["flag-only-0", "member-0"]
-
-
-# -- step 1: which placeholder ---------------------------------------------------------------------
-
-
-def test_g27_no_placeholder_of_the_group_means_the_normal_way(script: Script) -> None:
-    running_gang(script)
     script.ask("g", "stranger", group="unknown", memory=1)
-    assert serve(script, "g", "none", memory=1) == ["new g/stranger-0 on n1", "new g/none-0 on n1"]
+    script.ask("g", "flag-only", placeholder=True, memory=1)
+    script.ask("g", "none", memory=1)
+    assert member(script, "member") == [
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+        *(f"new g/{key}-0 on n1" for key in ("stranger", "flag-only", "none")),
+    ]
+    assert script.confirm() == ["new g/member-0 on n1"]
 
 
 def test_g10_g27_g34_x36_released_placeholders_are_not_chosen_again(script: Script) -> None:
@@ -142,9 +110,6 @@ def test_g10_g27_g34_x36_released_placeholders_are_not_chosen_again(script: Scri
     assert script.confirm() == ["new g/m0-0 on n1", "new g/m1-0 on n1"]
 
 
-# -- step 2: the request ---------------------------------------------------------------------------
-
-
 def test_g28_placeholder_is_marked_not_released(script: Script) -> None:
     running_gang(script, count=2, size=5)
     before = books(script)
@@ -155,77 +120,52 @@ def test_g28_placeholder_is_marked_not_released(script: Script) -> None:
     assert not app.allocations
 
 
-def test_g29_a_parked_ask_is_not_picked_again(script: Script) -> None:
-    """It says what it waits for, and everybody else goes on meanwhile."""
-    running_gang(script, count=2)
-    assert member(script, "real") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.scheduler.application("g").asks["real"].state == "Parked"
-    for _ in range(3):
-        assert script.schedule() == []
-    assert script.scheduler.explain("g", "real").reasons == (
-        "takes over placeholder p0-0 on n1, whose release has yet to be confirmed (G29)",
-    )
-    assert launch(script, "other", "x", memory=1) == ["other Running (run)", "new other/x-0 on n1"]
-    assert member(script, "second") == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-
-
-# -- steps 4 to 6: the confirmation ----------------------------------------------------------------
-
-
-def test_g30_g33_the_confirmation_finalises_the_parked_ask(script: Script) -> None:
-    """The member is announced then, and not before."""
-    running_gang(script, count=1)
-    member(script, "real")
-    later(script, 30)
-    assert not any("g/real" in line for line in script.log)
-    assert script.confirm() == ["new g/real-0 on n1"]
-    app = script.scheduler.application("g")
-    assert not app.asks
-    assert app.allocations["real-0"].state == "Allocated"
-    (*_, ended) = script.scheduler.story("ask/g/real")
-    assert (ended.source, ended.target) == ("Parked", "Allocated")
-    (*_, gone) = script.scheduler.story("allocation/g/p0-0")
-    assert gone.target == "Replaced"
-
-
-def test_g31_the_placeholders_node_is_the_real_ones(script: Script) -> None:
-    for node in ("n2", "n3"):
-        script.node(node, memory=20)
-    running_gang(script, count=3, size=6)
-    app = script.scheduler.application("g")
-    nodes = {uuid: held.node.node_id for uuid, held in app.placeholders.items()}
-    assert sorted(nodes.values()) == ["n1", "n2", "n3"]
-    member(script, "m0", "m1", "m2", size=6)
-    script.confirm()
-    real = {uuid: held.node.node_id for uuid, held in app.allocations.items()}
-    assert real == {f"m{n}-0": nodes[f"p{n}-0"] for n in range(3)}
-
-
-def test_g31_a_smaller_member_gives_the_difference_back(script: Script) -> None:
-    """5.13, with 20 and 6: nothing before the answer, then 14 in every book."""
+def test_g29_g30_g31_g33_the_ask_is_parked_until_the_confirmation(script: Script) -> None:
+    """5.13, with 20 and 6: the confirmation gives 14 back."""
     running_gang(script, count=1, size=20)
     script.app("other")
     script.ask("other", "x", memory=14)
-    assert member(script, "real", size=6) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     before = books(script)
     assert (before["queue"], before["node"], before["user"]) == (20, 20, 20)
+    member(script, "real", size=6)
+    app = script.scheduler.application("g")
+    assert app.asks["real"].state == "Parked"
+    for _ in range(3):
+        assert script.schedule() == []
+    assert script.scheduler.explain("g", "real").reasons[0] == (
+        "takes over placeholder p0-0 on n1, whose release has yet to be confirmed (G29)"
+    )
+    assert "released g/p0-0 PLACEHOLDER_REPLACED" in script.advance(60)  # the confirmation is lost
+    assert not any("g/real" in line for line in script.log)
     assert script.confirm() == ["new g/real-0 on n1"]
     after = books(script)
     gone = dict.fromkeys(("queue", "root", "node", "user"), -14)
     changed = {**gone, "real": 6, "placeholders": -20, "pending": 0}
     assert {name: after[name] - before[name] for name in after} == changed
+    assert not app.asks
+    assert app.allocations["real-0"].state == "Allocated"
+    (*_, ended) = script.scheduler.story("ask/g/real")
+    assert (ended.source, ended.target) == ("Parked", "Allocated")
+    (*_, last) = script.scheduler.story("allocation/g/p0-0")
+    assert last.target == "Replaced"
+    assert script.release("g", "p0-0", REPLACED) == []
+    assert any("unknown allocation 'p0-0'" in text for _, text in script.scheduler.notes)
     assert "new other/x-0 on n1" in script.schedule()  # it is free at once
 
 
-def test_x37_a_larger_member_takes_over_one_placeholder(script: Script) -> None:
-    """5.13: placeholder 6, real 10. The other placeholder stays for its own member."""
+def test_x37_s1_a_larger_member_takes_over_one_placeholder(script: Script) -> None:
+    """5.13: placeholder 6, real 10. The other placeholder stays for its own member, here a smaller one."""
     running_gang(script, count=2, size=6)
     assert member(script, "real", size=10) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert last_release(script) == "replacing allocation with UUID: real-0"
+    said: Any = script.messages[-1].message
+    assert said.released[0].message == "replacing allocation with UUID: real-0"
     assert script.schedule() == []
     assert script.confirm() == ["new g/real-0 on n1"]
     (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.timed_out, group.replaced, group.allocated) == (0, 1, 1)
+    assert member(script, "small", size=4) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/small-0 on n1"]
+    assert (group.count, group.replaced, group.timed_out) == (2, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -258,72 +198,38 @@ def test_g32_a_member_that_fits_nowhere_asks_for_nodes(script: Script) -> None:
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
 
 
-def test_x39_a_drained_node_takes_no_member_of_its_gang(script: Script) -> None:
-    running_gang(script, count=1)
-    script.node("n1", NodeInfo.DRAIN_NODE)
-    assert member(script, "real") == []
-    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n1"]
-
-
-def test_g35_one_ask_for_each_member(script: Script) -> None:
-    """Option A: maxAllocations is 1, a second use of the key is a new ask."""
-    running_gang(script, count=2)
-    member(script, "real")
-    assert script.confirm() == ["new g/real-0 on n1"]
-    member(script, "real")
-    assert script.confirm() == ["new g/real-1 on n1"]
-
-
-def test_g35_one_ask_for_all_members(script: Script) -> None:
-    """X13: maxAllocations is served natively, one replacement in flight at a time (G29)."""
-    script.app("g", gang={"memory": 3})
-    assert len(serve(script, "g", "p", group="tg", placeholder=True, repeat=3, memory=1)) == 4
+def test_g35_x13_one_ask_for_each_member_or_for_all(script: Script) -> None:
+    """maxAllocations is served natively, one replacement in flight at a time (G29); a second use of a
+    key is a new ask."""
+    script.app("g", gang={"memory": 4})
+    assert len(serve(script, "g", "p", group="tg", placeholder=True, repeat=4, memory=1)) == 5
+    member(script, "one")
+    assert script.confirm() == ["new g/one-0 on n1"]
     script.ask("g", "real", group="tg", repeat=4, memory=1)
     for n in range(3):
-        assert script.schedule() == [f"released g/p-{n} PLACEHOLDER_REPLACED"]
+        assert script.schedule() == [f"released g/p-{n + 1} PLACEHOLDER_REPLACED"]
         assert script.schedule() == []
         assert script.confirm() == [f"new g/real-{n} on n1"]
     assert script.schedule() == ["new g/real-3 on n1"]
+    assert member(script, "one") == ["new g/one-1 on n1"]
 
 
-# -- what may happen in between --------------------------------------------------------------------
-
-
-def test_a_member_that_is_taken_back_leaves_its_placeholder_to_be_freed(script: Script) -> None:
-    running_gang(script, count=2)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    script.schedule(1)
-    assert script.release_ask("g", "m0") == ["released ask g/m0 STOPPED_BY_RM"]
-    assert script.confirm() == []
-    assert books(script)["placeholders"] == 1
-    script.schedule()
-    assert script.confirm() == ["new g/m1-0 on n1"]
-
-
-def test_a_member_whose_ask_changes_while_its_placeholder_is_asked_back(script: Script) -> None:
-    """I17: an update changes what is still to be allocated, not what is on its way."""
+def test_i17_a_parked_ask_stays_a_member_of_its_group_and_may_change(script: Script) -> None:
+    """An update changes what is still to be allocated, not what is on its way."""
     running_gang(script, count=2, size=4)
-    serve(script, "g", "real", group="tg", repeat=2, memory=4)
-    script.ask("g", "real", group="tg", repeat=2, memory=3)
+    member(script, "real", size=4)
+    (answer,) = script.ask("g", "real", group="tg", placeholder=True, memory=4)
+    assert answer.startswith("rejected ask g/real: ")
+    assert member(script, "real", size=3, repeat=2, priority=3) == []
     assert script.confirm() == ["new g/real-0 on n1"]
     _, message = script.messages[-1]
     assert isinstance(message, AllocationResponse)
     assert message.new[0].resourcePerAlloc.resources["memory"].value == 4
     assert books(script)["real"] == 4
-    script.schedule()
-    script.confirm()
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-1 on n1"]
     assert books(script)["real"] == 7
-
-
-def test_lost_and_repeated_confirmations(script: Script) -> None:
-    running_gang(script, count=1)
-    member(script, "real")
-    assert script.advance(60) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n1"]  # and the second one is ignored
-    assert script.release("g", "p0-0", REPLACED) == []
-    assert any("unknown allocation 'p0-0'" in text for _, text in script.scheduler.notes)
+    assert not script.scheduler.application("g").asks
 
 
 @pytest.mark.parametrize("same_node", [True, False])
@@ -356,12 +262,3 @@ def test_node_loss_during_a_replacement(script: Script, same_node: bool, lost: s
         assert (group.replaced, group.timed_out) == (0, 1)
     assert len(app.allocations) == 1
     assert not app.placeholders
-
-
-def test_node_loss_takes_the_placeholder_of_a_member_that_waits(script: Script) -> None:
-    script.node("n2", memory=20)
-    running_gang(script, count=2)
-    script.node("n2", NodeInfo.DECOMISSION)
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED", "new g/m1-0 on n1"]
-    assert script.confirm() == ["new g/m0-0 on n1"]

@@ -1,9 +1,9 @@
-"""How gangs end (1.3): waiting, timeouts, clean-up, and ids that are used again."""
+"""How gangs end (1.3): waiting, timeouts, clean-up, ids that are used again, and the stuck paths of 5.10."""
 
 from __future__ import annotations
 
 import pytest
-from core_world import in_order, launch, member, queues, running_gang, scripted, serve, state
+from core_world import gang, in_order, launch, member, queues, running_gang, scripted, serve, state
 
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script
@@ -31,17 +31,6 @@ def nothing_is_left(script: Script) -> bool:
     return not any(any(book) for book in books)
 
 
-# -- Waiting and Completed -------------------------------------------------------------------------
-
-
-def test_g40_waiting_when_nothing_is_allocated_or_pending(script: Script, order: str) -> None:
-    """Leftover placeholders are no active allocations and do not prevent it."""
-    with_leftovers(script, 2)
-    heard = script.release("g", "real-0")
-    assert heard == in_order(order, "g Waiting (wait)", "released g/real-0 STOPPED_BY_RM")
-    assert list(script.scheduler.application("g").placeholders) == ["p1-0"]
-
-
 def with_leftovers(script: Script, count: int) -> None:
     """A gang of so many, one of which has taken over its placeholder."""
     running_gang(script, count)
@@ -49,19 +38,15 @@ def with_leftovers(script: Script, count: int) -> None:
     script.confirm()
 
 
-def test_g40_a_pending_placeholder_ask_is_pending(script: Script) -> None:
-    with_leftovers(script, 2)
-    assert serve(script, "g", "more", group="tg", placeholder=True, memory=19) == []
-    assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
-    assert state(script) == "Running"
-    assert "g Waiting (wait)" in script.release_ask("g", "more")
-
-
-def test_g40_a_parked_ask_is_pending(script: Script) -> None:
+def test_g40_a_parked_ask_and_a_placeholder_ask_are_pending(script: Script) -> None:
     with_leftovers(script, 2)
     member(script, "m1")
     assert script.release("g", "real-0") == ["released g/real-0 STOPPED_BY_RM"]
     assert script.confirm() == ["new g/m1-0 on n1"]
+    assert serve(script, "g", "more", group="tg", placeholder=True, memory=20) == []
+    assert script.release("g", "m1-0") == ["released g/m1-0 STOPPED_BY_RM"]
+    assert state(script) == "Running"
+    assert "g Waiting (wait)" in script.release_ask("g", "more")
 
 
 def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: Script) -> None:
@@ -79,15 +64,23 @@ def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: 
     assert all("g" not in leaf.apps for leaf in partition.leaves())
 
 
-def test_g43_g51_g53_leftovers_are_released_on_the_way_to_completed(script: Script) -> None:
-    """In both orders: completion waits for the confirmations of the releases."""
+@pytest.mark.parametrize("again", [False, True])
+def test_g43_g51_g53_x26_leftovers_are_released_on_the_way_to_completed(
+    script: Script, again: bool
+) -> None:
+    """Not on entry to Waiting; completion waits for the confirmations, and an ask in the meantime ends it."""
     with_leftovers(script, 4)
     script.release("g", "real-0")
     assert script.advance(30) == [f"released g/p{n}-0 TIMEOUT" for n in (1, 2, 3)]
     assert script.confirm(most=2) == []  # by themselves they change no state
     assert state(script) == "Waiting"
-    assert script.confirm() == ["g Completed (complete)"]
-    assert nothing_is_left(script)
+    if again:
+        assert script.ask("g", "again", memory=1) == ["g Running (ask)"]
+        assert script.confirm() == []
+        assert script.schedule() == ["new g/again-0 on n1"]
+    else:
+        assert script.confirm() == ["g Completed (complete)"]
+        assert nothing_is_left(script)
 
 
 @pytest.mark.parametrize("ended", ["Completed", "Killed", "Rejected", "removed"])
@@ -97,18 +90,23 @@ def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
         script.release("g", "a-0")
         script.advance(30)
     elif ended == "Killed":
-        incomplete_gang(script, "Hard")
-        script.advance(15 * MINUTE)
-        script.confirm()
+        for _ in range(2):  # a gang of the same id starts from nothing
+            incomplete_gang(script, "Hard")
+            script.advance(15 * MINUTE)
+            script.confirm()
+            assert state(script) == "Killed"
+            assert nothing_is_left(script)
     elif ended == "Rejected":
         assert script.app("g", gang={"memory": -1})[0].startswith("rejected g")
     else:
         running_gang(script)
+        (answer,) = script.app("g")  # a living id is taken
+        assert "application already existed" in answer
         script.remove_app("g")
     assert state(script) == ("Completed" if ended == "removed" else ended)
     assert script.app("g") == ["accepted g"]
     assert script.ask("g", "a", memory=1) == ["g Accepted (ask)"]
-    number = 0 if ended == "Rejected" else 1  # X46
+    number = {"Rejected": 0, "Killed": 2}.get(ended, 1)  # X46
     assert script.schedule() == ["g Running (run)", f"new g/a-{number} on n1"]
     script.advance(73 * 60 * MINUTE)  # the old one expires, the new one goes on
     assert list(script.scheduler.partition().ended) == []
@@ -118,44 +116,18 @@ def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
     assert state(script) == "Waiting"
 
 
-def test_g55_a_gang_of_the_same_id_starts_from_nothing(script: Script) -> None:
-    for _ in range(3):
-        incomplete_gang(script, "Hard")
-        script.advance(15 * MINUTE)
-        script.confirm()
-        assert state(script) == "Killed"
-        assert nothing_is_left(script)
-
-
-def test_g55_a_living_id_is_taken(script: Script) -> None:
-    running_gang(script)
-    (answer,) = script.app("g")
-    assert "application already existed" in answer
-    assert state(script) == "Running"
-
-
-# -- the placeholder timeout -----------------------------------------------------------------------
-
-
-def test_g44_the_timeout_starts_with_the_first_placeholder(script: Script) -> None:
-    script.app("g", gang={"memory": 40}, style="Hard", timeout_ms=60_000)
+def test_g44_g45_the_timeout_starts_with_the_first_placeholder(script: Script) -> None:
+    """Later ones do not restart it, and a gang times out whose asks have not all arrived."""
+    script.app("g", gang={"memory": 60}, style="Hard", timeout_ms=60_000)
     script.advance(60 * MINUTE)
     serve(script, "g", "p0", group="tg", placeholder=True, memory=30)
     assert script.advance(60 * MINUTE) == ["FAILED g/p0"]  # nothing placed, nothing timed out
-    script.ask("g", "p1", group="tg", placeholder=True, memory=10)
-    assert script.schedule() == ["new g/p1-0 on n1 placeholder of tg"]
-    script.advance(59)
+    for key in ("p1", "p2"):
+        heard = serve(script, "g", key, group="tg", placeholder=True, memory=10)
+        assert heard == [f"new g/{key}-0 on n1 placeholder of tg"]
+        script.advance(29.5)
     assert state(script) == "Accepted"
     script.advance(1)
-    assert state(script) == "Killing"
-
-
-def test_g44_g45_later_placeholders_do_not_restart_it(script: Script) -> None:
-    """G24: also a gang times out whose asks have not all arrived."""
-    script.app("g", gang={"memory": 10}, style="Hard", timeout_ms=60_000)
-    for n in range(6):
-        serve(script, "g", f"p{n}", group="tg", placeholder=True, memory=1)
-        script.advance(10)
     assert state(script) == "Killing"
 
 
@@ -168,41 +140,31 @@ def test_g40_g45_a_gang_nobody_uses_waits_when_its_placeholders_are_gone(script:
     assert script.confirm() == ["g Waiting (wait)"]
 
 
-def test_g46_several_task_groups(script: Script, order: str) -> None:
+def test_g46_all_task_groups_time_out_but_not_what_is_releasing(script: Script, order: str) -> None:
     script.app("g", gang={"memory": 100}, style="Hard")
-    script.ask("g", "a0", "a1", group="a", placeholder=True, memory=10)
+    script.ask("g", "a0", group="a", placeholder=True, memory=10, timeout_ms=5_000)
+    script.ask("g", "a1", group="a", placeholder=True, memory=10)
     serve(script, "g", "b0", "b1", group="b", placeholder=True, memory=40)
-    script.advance(1)
-    assert script.advance(15 * MINUTE) == in_order(
+    assert script.advance(5) == ["FAILED g/b0", "FAILED g/b1", "released g/a0-0 TIMEOUT"]
+    heard = script.advance(15 * MINUTE - 5)
+    # a0 was sent again only by the watchdog: after 1, 3, and 7 minutes
+    assert heard[:3] == ["released g/a0-0 TIMEOUT"] * 3
+    assert heard[3:] == in_order(
         order,
         "g Killing (ResourceReservationTimeout)",
         "released ask g/b0 TIMEOUT",
         "released ask g/b1 TIMEOUT",
-        "released g/a0-0 TIMEOUT",
         "released g/a1-0 TIMEOUT",
     )
 
 
-def test_g46_what_is_releasing_already_is_not_released_again(script: Script, order: str) -> None:
-    script.app("g", gang={"memory": 24}, style="Hard")
-    script.ask("g", "p0", group="tg", placeholder=True, memory=8, timeout_ms=5_000)
-    serve(script, "g", "p1", "p2", group="tg", placeholder=True, memory=8)
-    assert script.advance(5) == ["FAILED g/p2", "released g/p0-0 TIMEOUT"]
-    heard = script.advance(15 * MINUTE - 5)
-    assert heard.count("released g/p1-0 TIMEOUT") == 1
-    # p0 was sent again only by the watchdog: after 1, 3, and 7 minutes
-    assert heard.count("released g/p0-0 TIMEOUT") == 3
-    assert heard[3:] == in_order(
-        order,
-        "g Killing (ResourceReservationTimeout)",
-        "released ask g/p2 TIMEOUT",
-        "released g/p1-0 TIMEOUT",
-    )
-
-
 def test_g48_g49_g50_the_removal_of_the_placeholders_ends_the_application(script: Script) -> None:
-    incomplete_gang(script, "Hard")
-    script.advance(15 * MINUTE)
+    incomplete_gang(script, "Hard", real=True)
+    heard = script.advance(15 * MINUTE)
+    rejected = ["released ask g/p2 TIMEOUT", "released ask g/real TIMEOUT"]
+    assert [line for line in heard if "ask" in line] == rejected
+    (answer,) = script.ask("g", "late", memory=1)
+    assert answer.startswith("rejected ask g/late: application g is Killing")
     app = script.scheduler.application("g")
     leaf = app.queue
     assert not app.asks  # rejected at once, nobody waits for their confirmations
@@ -210,6 +172,7 @@ def test_g48_g49_g50_the_removal_of_the_placeholders_ends_the_application(script
     assert script.confirm(most=1) == []
     assert (state(script), "g" in leaf.apps) == ("Killing", True)
     assert script.confirm() == ["g Killed (killed)"]
+    assert "failed to find application g" in script.ask("g", "late", memory=1)[0]
     states = [state for _, state in script.scheduler.application("g").history]
     assert states == ["New", "Accepted", "Killing", "Killed"]
     assert "g" not in script.scheduler.partition().applications
@@ -225,27 +188,12 @@ def test_x2_x29_a_soft_timeout_goes_through_resuming(script: Script) -> None:
     heard = script.advance(15 * MINUTE)
     assert [line for line in heard if "ask" in line] == ["released ask g/p2 TIMEOUT"]
     assert sorted(script.scheduler.application("g").asks) == ["driver", "real"]
-    assert script.confirm(most=1) == []
-    assert script.schedule() == []
+    assert script.confirm(most=1) == script.schedule() == []
     assert script.confirm() == ["g Accepted (resumed)"]
     started = ["g Running (run)", "new g/real-0 on n1", "new g/driver-0 on n1"]
     assert script.schedule() == started
     states = [state for _, state in script.scheduler.application("g").history]
     assert states == ["New", "Accepted", "Resuming", "Accepted", "Running"]
-
-
-def test_a_hard_timeout_rejects_the_real_asks_too(script: Script) -> None:
-    incomplete_gang(script, "Hard", real=True)
-    heard = script.advance(15 * MINUTE)
-    assert [line for line in heard if "ask" in line] == [
-        "released ask g/p2 TIMEOUT",
-        "released ask g/real TIMEOUT",
-    ]
-    (answer,) = script.ask("g", "late", memory=1)
-    assert answer.startswith("rejected ask g/late: application g is Killing")
-
-
-# -- X28: a replacement is in flight when the timeout strikes --------------------------------------
 
 
 def in_flight(order: str, style: str, *, other_node: bool) -> Script:
@@ -316,18 +264,6 @@ def test_x28_soft_updates_come_before_the_allocation_that_causes_them(order: str
     ]
 
 
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_x28_no_allocation_outlives_its_application(order: str, style: str) -> None:
-    script = in_flight(order, style, other_node=False)
-    script.advance(15 * MINUTE)
-    script.remove_app("g")
-    assert script.confirm() == []
-    assert nothing_is_left(script)
-
-
-# -- X31: the resource manager removes the application ---------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -364,60 +300,180 @@ def test_x31_from_every_state(order: str, before: str, after: str) -> None:
     assert script.confirm() == []
 
 
-# -- stored fields and books -----------------------------------------------------------------------
-
-
 def test_g58_what_is_stored(script: Script) -> None:
     script.app("g", gang={"memory": 2}, timeout_ms=90_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1, timeout_ms=7_000_000)
-    ask = script.scheduler.application("g").asks["p0"]
+    app = script.scheduler.application("g")
+    ask = app.asks["p0"]
     assert (ask.task_group, ask.placeholder, ask.terms.run_limit) == ("tg", True, 7_000 * 10**9)
+    assert (sum(app.gang.size or ()), app.gang.timeout) == (2, 90 * 10**9)
     script.schedule()
     member(script, "real")
-    app = script.scheduler.application("g")
-    assert app.gang.size is not None
-    assert sum(app.gang.size) == 2
-    assert app.gang.timeout == 90 * 10**9
-    assert (sum(app.allocated), sum(app.allocated_placeholder)) == (0, 2)
     placeholder = app.placeholders["p0-0"]
-    assert placeholder.placeholder
-    assert placeholder.partner is not None
+    assert placeholder.placeholder and placeholder.partner
     assert placeholder.partner.uuid == "real-0"
+    assert (sum(app.allocated), sum(app.allocated_placeholder)) == (0, 2)
     script.confirm()
     assert (sum(app.allocated), sum(app.allocated_placeholder)) == (1, 1)
 
 
-def test_g59_placeholders_are_real_usage(script: Script) -> None:
-    running_gang(script, count=15)
-    partition = script.scheduler.partition()
-    app = script.scheduler.application("g")
-    assert sum(app.queue.allocated) == sum(partition.root.allocated) == 15
-    assert sum(partition.nodes["n1"].allocated) == sum(partition.users["user"].usage) == 15
-    assert launch(script, "other", "x", memory=6) == []
+STOPPED = TerminationType.STOPPED_BY_RM
+PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
+MINUTE = 60
+HOUR = 3600
 
 
-def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> None:
-    incomplete_gang(script, "Hard", timeout_ms=60_000)
+def counts(script: Script) -> tuple[int, int, int]:
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
+    return group.count, group.replaced, group.timed_out
+
+
+def test_s2_a_pending_placeholder_taken_back_is_not_waited_for(script: Script) -> None:
+    script.app("g", gang={"memory": 2})
+    script.ask("g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    serve(script, "g", "huge", group="tg", placeholder=True, memory=100)
+    assert state(script) == "Running"
+    assert counts(script) == (4, 0, 0)
+    script.release_ask("g", "huge")
+    assert counts(script) == (3, 0, 0)
+    script.ask("g", *[f"m{n}" for n in range(4)], group="tg", memory=1)
+    assert script.schedule()[-1] == "new g/m3-0 on n1"  # X36
+    assert len(script.confirm()) == 3
+
+
+@pytest.mark.parametrize(
+    ("style", "during", "after"),
+    [("Hard", "Killing", "g Killed (killed)"), ("Soft", "Resuming", "g Accepted (resumed)")],
+)
+@pytest.mark.parametrize(
+    ("first", "waits"),
+    [("60s", (60, 120, 240, 480, 600, 600)), ("5s", (5, 10, 20, 40, 80, 160, 320, 600, 600))],
+)
+def test_s4_an_unconfirmed_release_is_sent_again(
+    order: str, style: str, during: str, after: str, first: str, waits: tuple[int, ...]
+) -> None:
+    """After a minute, or what the resource manager says, then at twice the interval each time, up to ten
+    minutes."""
+    extra = {} if first == "60s" else {"release.resend": first}
+    script = scripted(order=order, extra=extra, memory=20)
+    gang(script, "p0", "p1", announced=40, size=20, style=style, timeout_ms=60_000)
     script.advance(60)
-    script.confirm()
-    killed = script.scheduler.now
-    assert state(script) == "Killed"
-    assert script.advance(72 * 60 * MINUTE - 1) == []
-    assert script.scheduler.next_deadline() == killed + 72 * 3600 * 10**9
-    script.advance(1)
-    with pytest.raises(KeyError):
-        state(script)
+    for wait in waits:
+        assert state(script) == during
+        assert script.advance(wait - 1) == []
+        assert script.advance(1) == ["released g/p0-0 TIMEOUT"]
+    overdue = {(key, state) for _, key, state in script.scheduler.overdue}
+    assert overdue == {("application/g", during), ("allocation/g/p0-0", "Releasing")}
+    script.outstanding.clear()
+    assert script.release("g", "p0-0", TerminationType.TIMEOUT) == [after]
 
 
-def test_2_1_the_last_placeholder_completes_an_application_that_waits(script: Script) -> None:
-    """Whoever releases it, and at once: the 30 s of Waiting are for applications without placeholders."""
-    running_gang(script)
+@pytest.mark.parametrize("style", ["Hard", "Soft"])
+def test_s5_a_lost_placeholder_counts_where_the_style_is_soft(script: Script, style: str) -> None:
+    """Hard waits for the timer."""
+    gang(script, "p0", "p1", announced=3, style=style)
+    script.release("g", "p0-0")
+    script.ask("g", "p2", group="tg", placeholder=True, memory=1)
+    assert ("g Running (run)" in script.schedule()) == (style == "Soft")
+    if style == "Hard":
+        assert state(script) == "Accepted"
+        script.advance(15 * MINUTE)
+        assert state(script) == "Killing"
+
+
+def test_s5_sizes_that_step_over_the_sum_are_enough(script: Script) -> None:
+    assert gang(script, "p0", "p1", announced=5, size=3)[1] == "g Running (run)"
+
+
+def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
+    """Nothing more will land: what is lost and what is there are all of it."""
+    script.node("n1", memory=2)
+    gang(script, "p0", "p1", announced=3, style="Soft")
+    serve(script, "g", "p2", group="tg", placeholder=True, memory=1)
+    assert state(script) == "Running"
+
+
+@pytest.mark.parametrize("style", ["Hard", "Soft"])
+def test_s5_all_placeholders_lost_with_a_member_waiting(script: Script, style: str) -> None:
+    """Soft: it runs without them. Hard: the timer goes on, and ends it."""
+    gang(script, "p0", announced=2, style=style)
     script.ask("g", "real", group="tg", memory=1)
+    script.node("n2", memory=5)
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.ask("g", "p1", group="tg", placeholder=True, memory=1)
+    if style == "Soft":
+        assert "g Running (run)" in script.schedule()
+        return
     script.schedule()
+    script.release("g", "p1-0")
+    assert state(script) == "Accepted"
+    script.advance(15 * MINUTE)
     script.confirm()
-    script.release("g", "real-0")
-    assert state(script) == "Waiting"
-    placeholder = next(iter(script.scheduler.application("g").placeholders))
-    script.release("g", placeholder)
-    assert state(script) == "Completed"
-    assert nothing_is_left(script)
+    assert state(script) == "Killed"
+
+
+@pytest.mark.parametrize("how", ["its ask goes", "an hour passes"])
+def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str) -> None:
+    """2.10: after an hour in vain others are served on the node again."""
+    script.node("n2", memory=5)
+    launch(script, "plain", "x", memory=10)
+    serve(script, "plain", "big", memory=14)
+    script.advance(2)
+    script.schedule()
+    assert script.scheduler.partition().nodes["n1"].reservation is not None
+    assert launch(script, "other", "small", memory=8) == []
+    if how == "its ask goes":
+        script.release_ask("plain", "big")
+    else:
+        script.advance(HOUR)
+    assert "new other/small-0 on n1" in script.schedule()
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str) -> None:
+    """It does not hold up a stateaware queue for ever: its real asks are held, and nothing else comes."""
+    config = queues("default", default="properties: {application.sort.policy: stateaware}")
+    script = scripted(config, order=order, memory=20)
+    script.app("g", gang={"memory": 5}, style=style)
+    script.ask("g", "real", memory=1)
+    assert launch(script, "next", "x", memory=1) == []
+    assert script.advance(15 * MINUTE - 1) == []
+    heard = script.advance(1)
+    script.confirm()
+    if style == "Hard":
+        assert "g Killed (killed)" in heard
+        assert "new next/x-0 on n1" in script.schedule()
+    else:
+        assert "g Accepted (resumed)" in heard
+        assert "new g/real-0 on n1" in script.schedule()
+
+
+def test_v7_s3_a_gang_whose_placeholders_are_pending_waits_on_and_says_so(script: Script) -> None:
+    """It is larger than the cluster and asks for nodes (G12)."""
+    gang(script, "p", announced=500, size=500)
+    assert script.advance(1) == ["FAILED g/p"]
+    assert script.advance(100 * HOUR) == []
+    assert state(script) == "Accepted"
+    script.ask("g", "real", memory=1)
+    script.release_ask("g", "p")  # now nothing can come of it any more
+    script.advance(15 * MINUTE)
+    assert "new g/real-0 on n1" in script.schedule()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script, again: bool) -> None:
+    """Unless it asks again."""
+    gang(script, "p0", announced=30, timeout_ms=60_000)
+    script.advance(MINUTE)
+    script.confirm()
+    assert state(script) == "Accepted"
+    if again:
+        script.ask("g", "large", memory=500)
+        script.advance(10 * MINUTE)
+        assert state(script) == "Accepted"
+        script.node("n9", memory=500)
+        assert script.schedule() == ["g Running (run)", "new g/large-0 on n9"]
+    else:
+        assert script.advance(MINUTE - 1) == []
+        assert script.advance(1) == ["g Waiting (wait)"]
+        assert script.advance(30) == ["g Completed (complete)"]

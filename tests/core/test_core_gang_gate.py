@@ -14,9 +14,7 @@ def siblings(more: str = "", most: str = "memory: 12") -> str:
     """Two sibling leafs under a parent of 12, ``more`` is a property of both."""
     properties = f"properties: {{{more}}}" if more else "submitacl: '*'"
     return queues(
-        "default",
-        "parent.left",
-        "parent.right",
+        *"default parent.left parent.right".split(),
         parent=f"resources: {{max: {{{most}}}}}",
         parent_left=properties,
         parent_right=properties,
@@ -43,9 +41,6 @@ def held(script: Script, app: str) -> int:
     return len(script.scheduler.application(app).placeholders)
 
 
-# -- the gate --------------------------------------------------------------------------------------
-
-
 def test_x16_two_gangs_of_ten_under_a_parent_of_twelve(script: Script) -> None:
     """Fair order between the siblings would give six to each; one gets ten, the other waits."""
     gang(script, "a", LEFT, 10)
@@ -56,15 +51,6 @@ def test_x16_two_gangs_of_ten_under_a_parent_of_twelve(script: Script) -> None:
     script.remove_app("a")
     script.schedule()
     assert held(script, "b") == 10
-
-
-def test_x16_incremental_admission_places_one_by_one() -> None:
-    """gang.admission: incremental is what YuniKorn does: both start, neither is complete."""
-    script = scripted(siblings("gang.admission: incremental"), memory=100)
-    gang(script, "a", LEFT, 10)
-    gang(script, "b", RIGHT, 10)
-    script.schedule()
-    assert (held(script, "a"), held(script, "b")) == (6, 6)
 
 
 def test_x16_what_started_gangs_are_owed_is_not_free(script: Script) -> None:
@@ -81,32 +67,31 @@ def test_x16_what_started_gangs_are_owed_is_not_free(script: Script) -> None:
     assert state(script, "a") == "Running"
 
 
-def test_x16_a_started_gang_goes_on_though_another_would_not_fit(script: Script) -> None:
-    script.app("a", LEFT, gang={"memory": 12})
-    serve(script, "a", "a0", group="tg", placeholder=True, memory=1)
-    launch(script, "plain", "x", memory=1, queue=RIGHT)
-    for n in range(1, 11):
-        serve(script, "a", f"a{n}", group="tg", placeholder=True, memory=1)
-    assert held(script, "a") == 11
-
-
-def test_x16_ordinary_applications_are_not_affected(script: Script) -> None:
-    """G9: they may even take what was promised."""
+def test_x16_g9_a_started_gang_goes_on_whatever_others_take(script: Script) -> None:
+    """Ordinary applications may take what was promised, and a lowered quota closes no gate again."""
     script.app("a", LEFT, gang={"memory": 12})
     serve(script, "a", "a0", group="tg", placeholder=True, memory=1)
     script.app("plain", RIGHT)
-    assert serve(script, "plain", "x", memory=11) == ["plain Running (run)", "new plain/x-0 on n1"]
+    assert serve(script, "plain", "x", memory=1) == ["plain Running (run)", "new plain/x-0 on n1"]
+    keys = [f"a{n}" for n in range(1, 12)]
+    serve(script, "a", *keys[:5], group="tg", placeholder=True, memory=1)
+    assert held(script, "a") == 6
+    script.configure(siblings(most="memory: 10"))
+    serve(script, "a", *keys[5:], group="tg", placeholder=True, memory=1)
+    assert held(script, "a") == 9
 
 
 @pytest.mark.parametrize(
     ("how", "placed"), [("a release", 9), ("a raised quota", 9), ("another admission", 6)]
 )
-def test_x16_a_gang_revived(script: Script, how: str, placed: int) -> None:
+def test_x16_g11_a_gang_revived(script: Script, how: str, placed: int) -> None:
+    """It waits for the parent's quota without spinning."""
     launch(script, "plain", "x", "y", memory=3, queue=RIGHT)
     gang(script, "a", LEFT, 9)
-    assert script.schedule() == []
-    reasons = script.scheduler.explain("a", "a0").reasons
-    assert any("6 B memory" in reason for reason in reasons)
+    for _ in range(3):
+        assert script.schedule() == []
+    (reason, *_) = script.scheduler.explain("a", "a0").reasons
+    assert "root.parent" in reason and "6 B memory" in reason and "X16" in reason
     if how == "a release":
         script.release("plain", "x-0")
     elif how == "a raised quota":
@@ -135,14 +120,6 @@ def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Scrip
         script.remove_app(f"after-{name}")
 
 
-def test_x16_in_one_leaf_a_smaller_gang_may_pass(script: Script) -> None:
-    launch(script, "plain", "x", memory=6, queue=LEFT)
-    gang(script, "large", LEFT, 7)
-    gang(script, "small", LEFT, 6)
-    script.schedule()
-    assert (held(script, "large"), held(script, "small")) == (0, 6)
-
-
 def test_x16_several_types_are_checked_together(order: str) -> None:
     config = siblings(most="memory: 12, vcore: 4")
     script = scripted(config, order=order, memory=100, vcore=100_000)
@@ -153,40 +130,28 @@ def test_x16_several_types_are_checked_together(order: str) -> None:
     assert len(script.schedule()) == 5
 
 
-def test_x16_the_gate_is_checked_before_the_first_placeholder_only(script: Script) -> None:
-    """A lowered quota does not send a started gang back behind the gate."""
-    script.app("a", LEFT, gang={"memory": 10})
-    serve(script, "a", "a0", "a1", group="tg", placeholder=True, memory=1)
-    script.configure(siblings(most="memory: 5"))
-    serve(script, "a", *[f"a{n}" for n in range(2, 10)], group="tg", placeholder=True, memory=1)
-    assert held(script, "a") == 5
-
-
-def test_x16_two_gated_gangs_are_served_in_order(script: Script) -> None:
-    launch(script, "plain", "x", memory=12, queue=LEFT)
-    gang(script, "first", RIGHT, 10)
-    script.advance(1)
-    gang(script, "second", RIGHT, 10)
-    assert script.schedule() == []
+def test_x16_gated_gangs_are_served_in_order_and_smaller_ones_may_pass(script: Script) -> None:
+    launch(script, "plain", "x", memory=6, queue=LEFT)
+    for app, size in (("first", 10), ("second", 10), ("small", 6)):
+        gang(script, app, LEFT, size)
+        script.advance(1)
+    script.schedule()
+    assert [held(script, app) for app in ("first", "second", "small")] == [0, 0, 6]
+    script.remove_app("small")
     script.release("plain", "x-0")
     script.schedule()
     assert (held(script, "first"), held(script, "second")) == (10, 0)
 
 
-def test_x9_without_hold_real_asks_do_not_wait(order: str) -> None:
+@pytest.mark.parametrize("size", [{"memory": 4}, None], ids=["gang", "ordinary"])
+def test_x9_without_hold_or_gang_real_asks_do_not_wait(
+    order: str, size: dict[str, int] | None
+) -> None:
     """gang.hold: false is YuniKorn: an early real allocation makes the application run."""
-    script = scripted(siblings("gang.hold: 'false'"), order=order, memory=100)
-    script.app("a", LEFT, gang={"memory": 4})
-    assert serve(script, "a", "real", memory=1) == ["a Running (run)", "new a/real-0 on n1"]
-
-
-def test_x9_an_ordinary_application_is_never_held(script: Script) -> None:
-    script.app("a", LEFT)
-    script.ask("a", "real", group="tg", memory=1)
-    assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
-
-
-# -- X17: what executionTimeoutMilliSeconds means --------------------------------------------------
+    script = scripted(siblings("gang.hold: 'false'" if size else ""), order=order, memory=100)
+    script.app("a", LEFT, gang=size)
+    heard = serve(script, "a", "real", group="tg", memory=1)
+    assert heard == ["a Running (run)", "new a/real-0 on n1"]
 
 
 @pytest.mark.parametrize(
@@ -204,13 +169,16 @@ def test_x17_placeholder_timeout(script: Script, timeout_ms: int, seconds: float
     assert app.state == "Killing"
 
 
-@pytest.mark.parametrize("timeout_ms", [-1, 2**63 - 1])
-def test_x17_a_negative_placeholder_timeout_is_never(script: Script, timeout_ms: int) -> None:
+def test_x17_a_timeout_that_is_none_is_never(script: Script) -> None:
     """A huge one does not overflow."""
-    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=timeout_ms)
-    serve(script, "a", "p", group="tg", placeholder=True, memory=1)
+    for app, timeout_ms in (("g", -1), ("h", 2**63 - 1)):
+        script.app(app, LEFT, gang={"memory": 4}, style="Hard", timeout_ms=timeout_ms)
+        serve(script, app, "p", group="tg", placeholder=True, memory=1)
+    for app, timeout_ms in (("a", 0), ("b", -5)):
+        script.app(app, LEFT, timeout_ms=timeout_ms)
+        serve(script, app, "x", memory=1, timeout_ms=timeout_ms)
     assert script.advance(1000 * 60 * MINUTE) == []
-    assert state(script, "a") == "Accepted"
+    assert [state(script, app) for app in "ghab"] == ["Accepted"] * 2 + ["Running"] * 2
 
 
 def test_x17_run_limit_of_an_ordinary_application(script: Script, order: str) -> None:
@@ -249,13 +217,6 @@ def test_x17_the_run_limit_is_not_restarted(script: Script, back: bool) -> None:
     assert state(script, "a") == ("Killing" if back else "Killed")
 
 
-@pytest.mark.parametrize("timeout_ms", [0, -5])
-def test_x17_no_run_limit(script: Script, timeout_ms: int) -> None:
-    script.app("a", LEFT, timeout_ms=timeout_ms)
-    serve(script, "a", "x", memory=1, timeout_ms=timeout_ms)
-    assert script.advance(1000 * 60 * MINUTE) == []
-
-
 def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
     """Each allocation's own, from its start."""
     launch(script, "a", "x", memory=6, repeat=3, timeout_ms=60_000, queue=LEFT)
@@ -269,32 +230,21 @@ def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
     assert script.confirm() == ["a Waiting (wait)"]
 
 
-def test_x17_an_allocation_that_ended_earlier_is_not_released(script: Script) -> None:
-    launch(script, "a", "x", "y", memory=1, timeout_ms=60_000, queue=LEFT)
-    script.release("a", "x-0")
-    assert script.advance(60) == ["released a/y-0 TIMEOUT"]
-
-
-# -- gang.wait.limit -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(order: str, style: str) -> None:
+@pytest.mark.parametrize(("style", "end"), [("Hard", "Killing"), ("Soft", "Resuming")])
+def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(
+    order: str, style: str, end: str
+) -> None:
     script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=5)
     script.app("a", LEFT, gang={"memory": 12}, style=style)
     script.ask("a", "p", group="tg", placeholder=True, memory=12)
     serve(script, "a", "real", group="tg", memory=5)
     script.advance(59)
-    heard = script.advance(1)
-    if style == "Hard":
-        gone = ["released ask a/p TIMEOUT", "released ask a/real TIMEOUT"]
-        update = "a Killing (ResourceReservationTimeout)"
-        rest = ["a Killed (killed)"]
-    else:
-        gone = ["released ask a/p TIMEOUT"]
-        update = "a Resuming (ResourceReservationTimeout)"
-        rest = ["a Accepted (resumed)"]
-    assert heard == in_order(order, update, *gone) + rest
+    gone = ["released ask a/p TIMEOUT", "released ask a/real TIMEOUT"]
+    heard = in_order(
+        order, f"a {end} (ResourceReservationTimeout)", *gone[: 2 if style == "Hard" else 1]
+    )
+    last = "a Killed (killed)" if style == "Hard" else "a Accepted (resumed)"
+    assert script.advance(1) == [*heard, last]
     if style == "Soft":
         assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
 

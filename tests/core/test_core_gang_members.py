@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_world import gang, launch, member, queues, running_gang, state
+from core_world import gang, launch, member, queues, running_gang, serve
 
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -38,15 +38,19 @@ def parked(script: Script, size: int, asked: int) -> None:
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
 
 
-# -- X36 -------------------------------------------------------------------------------------------
-
-
-def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(script: Script) -> None:
-    running_gang(script, count=1)
+@pytest.mark.parametrize("announced", [True, False])
+def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(
+    script: Script, announced: bool
+) -> None:
+    """And says so (5.6), also in an application that announced no gang."""
+    script.app("g", gang={"memory": 1} if announced else None)
+    serve(script, "g", "p0", group="tg", placeholder=True, memory=1)
     script.ask("g", "late", group="tg", placeholder=True, memory=20)
     assert member(script, "m0", "m1") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    (reason,) = script.scheduler.explain("g", "m1").reasons
+    assert reason.startswith("waits for a placeholder of task group tg: ")
     script.release_ask("g", "late")
-    assert script.schedule() == ["new g/m1-0 on n1"]
+    assert script.schedule()[-1] == "new g/m1-0 on n1"
 
 
 def test_x36_it_competes_for_free_room_only(script: Script) -> None:
@@ -60,28 +64,20 @@ def test_x36_it_competes_for_free_room_only(script: Script) -> None:
     assert script.schedule() == ["new g/m1-0 on n1"]
 
 
-# -- X37 -------------------------------------------------------------------------------------------
-
-
-def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script) -> None:
-    """Not the oldest one: there is no room for the larger member beside what runs on its node."""
+@pytest.mark.parametrize("refused", [False, True])
+def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script, refused: bool) -> None:
+    """Not the oldest one: the larger member has no room on its node, or predicates refuse it there."""
     script.node("n2", memory=20)
     gang(script, "p0", "p1", announced=12, size=6)
     app = script.scheduler.application("g")
     assert [held.node.node_id for held in app.placeholders.values()] == ["n1", "n2"]
-    assert launch(script, "other", "x", memory=14)[-1] == "new other/x-0 on n1"
+    if refused:
+        script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
+    else:
+        assert launch(script, "other", "x", memory=14)[-1] == "new other/x-0 on n1"
     assert member(script, "real", size=10) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-0 on n2"]
     assert group_counts(script) == (1, 1, 0)
-
-
-def test_x37_what_it_needs_beyond_its_placeholder_is_held_for_it(script: Script) -> None:
-    """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
-    parked(script, 6, 20)
-    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
-    assert launch(script, "other", "x", memory=1) == []
-    assert script.confirm() == ["new g/real-0 on n1"]
-    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
 
 
 def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
@@ -124,13 +120,18 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
 
 
-def test_x37_a_larger_member_that_is_taken_back_gives_its_room_back(script: Script) -> None:
+def test_x37_what_a_larger_member_needs_is_held_for_it_until_it_is_taken_back(
+    script: Script,
+) -> None:
+    """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
     parked(script, 6, 20)
-    script.release_ask("g", "real")
+    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
+    assert launch(script, "other", "x", memory=1) == []
+    script.remove_app("other")
+    assert "released ask g/real STOPPED_BY_RM" in script.release_ask("g", "real")
     assert allocated(script) == {"node": 6, "queue": 6, "user": 6}
     queue = script.scheduler.application("g").queue
-    script.confirm()
-    assert state(script) == "Completed"
+    assert script.confirm() == ["g Completed (complete)"]
     assert not any(script.scheduler.partition().nodes["n1"].allocated)
     assert not any(queue.allocated)
     assert not script.scheduler.partition().users
@@ -147,17 +148,6 @@ def test_x37_a_placeholder_that_ends_meanwhile(script: Script, with_node: bool) 
         assert script.release("g", "p0-0") == ["released g/p0-0 STOPPED_BY_RM"]
         assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
     assert script.schedule() == [f"new g/real-1 on {'n2' if with_node else 'n1'}"]
-
-
-def test_x37_predicates_are_asked_about_the_node(script: Script) -> None:
-    script.node("n2", memory=20)
-    running_gang(script, count=2, size=6)
-    script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
-    assert member(script, "real", size=10) == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n2"]
-
-
-# -- X39 -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("planned", [False, True])
@@ -205,25 +195,22 @@ def stranded(script: Script) -> None:
     assert script.scheduler.partition().waiting.stranded
 
 
-def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> None:
+@pytest.mark.parametrize("how", ["its ask", "its application", "its node"])
+def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script, how: str) -> None:
+    """Or the last node goes, and it is served by the next one."""
     stranded(script)
     assert allocated(script) == {"node": 0, "queue": 6, "user": 6}
-    assert "g Waiting (wait)" in script.release_ask("g", "real")
-    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
-    assert not script.scheduler.partition().waiting.stranded
-
-
-def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
-    stranded(script)
-    script.node("n1", GONE)
-    assert script.schedule() == []
-    script.node("n2", memory=6)
-    assert script.schedule() == ["new g/real-0 on n2"]
-
-
-def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) -> None:
-    stranded(script)
-    script.remove_app("g")
+    if how == "its ask":
+        assert "g Waiting (wait)" in script.release_ask("g", "real")
+        assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    elif how == "its application":
+        script.remove_app("g")
+    else:
+        script.node("n1", GONE)
+        assert script.schedule() == []
+        script.node("n2", memory=6)
+        assert script.schedule() == ["new g/real-0 on n2"]
+        return
     assert not script.scheduler.partition().waiting.stranded
     script.node("n1", OPEN)
     assert script.schedule() == []

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from core_world import member, queues, running_gang, scripted, serve, state
+from typing import Any
 
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    RegisterResourceManagerRequest,
-    TerminationType,
-)
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+import pytest
+from core_world import member, queues, reported, scripted, serve, state
+
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
+from quadriga.sim.script import Script
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 MINUTE = 60
@@ -23,23 +19,13 @@ def script(order: str) -> Script:
     return scripted(order=order)
 
 
-def ran(
-    key: str, *, app: str = "g", group: str = "tg", placeholder: bool = False, **more: object
-) -> Allocation:
+def ran(key: str, group: str = "tg", **more: Any) -> Allocation:
     """An allocation of 1 as the resource manager reports it."""
-    return Allocation(
-        allocationKey=key,
-        UUID=str(more.get("uuid", f"{key}-0")),
-        applicationID=app,
-        nodeID=str(more.get("node", "n1")),
-        resourcePerAlloc=resource({"memory": 1}),
-        taskGroupName=group,
-        placeholder=placeholder,
-    )
+    return reported(key, taskGroupName=group, memory=1, **{"nodeID": "n1", **more})
 
 
-def placeholder(key: str, **more: object) -> Allocation:
-    return ran(key, placeholder=True, **more)  # type: ignore[arg-type]
+def placeholder(key: str, group: str = "tg") -> Allocation:
+    return ran(key, group, placeholder=True)
 
 
 def report(script: Script, *allocations: Allocation) -> list[str]:
@@ -47,18 +33,13 @@ def report(script: Script, *allocations: Allocation) -> list[str]:
     return script.send(AllocationRequest(rmID="rm", allocations=allocations))
 
 
-# -- with the node ---------------------------------------------------------------------------------
-
-
 def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
-    """Updates before the node's answer; nothing is said to be new (5.15). Fields are copied."""
-    script.app("g", gang={"memory": 2})
+    """Updates before the node's answer; nothing is said to be new (5.15). Fields are copied, and the gang
+    goes on where it was."""
+    script.app("g", gang={"memory": 3})
     existing = [placeholder("p0"), placeholder("q0", group="other")]
-    assert script.node("n1", memory=20, existing=existing) == [
-        "g Accepted (ask)",
-        "g Running (run)",
-        "accepted node n1",
-    ]
+    heard = script.node("n1", memory=20, existing=existing)
+    assert heard == ["g Accepted (ask)", "accepted node n1"]
     app = script.scheduler.application("g")
     assert sorted(app.placeholders) == ["p0-0", "q0-0"]
     assert not app.asks
@@ -67,12 +48,6 @@ def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
     counts = {name: group.count for name, group in app.gang.task_groups.items()}
     assert counts == {"tg": 1, "other": 1}
     assert sum(app.allocated_placeholder) == 2
-
-
-def test_g56_a_recovered_gang_goes_on_where_it_was(script: Script) -> None:
-    script.app("g", gang={"memory": 3})
-    script.node("n1", memory=20, existing=[placeholder("p0"), placeholder("p1")])
-    assert state(script) == "Accepted"
     script.ask("g", "p2", group="tg", placeholder=True, memory=1)
     assert member(script, "real") == [
         "g Running (run)",
@@ -103,20 +78,18 @@ def test_g56_recovery_knows_no_quota(script: Script) -> None:
     assert sum(script.scheduler.application("h").queue.allocated) == 3
 
 
-def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> None:
-    """And no replacement ever touches it."""
+def test_g57_x12_without_a_task_group_it_is_a_regular_allocation(script: Script) -> None:
+    """And no replacement ever touches it. Numbers go on."""
     script.app("g", gang={"memory": 1})
-    script.node("n1", memory=20, existing=[placeholder("p0", group="")])
-    app = script.scheduler.application("g")
-    assert list(app.allocations) == ["p0-0"]
+    existing = [placeholder("p0", group=""), ran("a", group="", UUID="a-3")]
+    script.node("n1", memory=20, existing=existing)
+    assert list(script.scheduler.application("g").allocations) == ["p0-0", "a-3"]
     assert state(script) == "Running"
     assert member(script, "real") == ["new g/real-0 on n1"]
+    assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
 
 
-# -- with a request --------------------------------------------------------------------------------
-
-
-def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
+def test_g56_allocations_of_a_request_are_echoed_or_rejected_one_by_one(script: Script) -> None:
     script.app("g", gang={"memory": 2})
     script.node("n1", memory=20)
     assert report(script, placeholder("p0"), placeholder("p1"), ran("early")) == [
@@ -126,31 +99,17 @@ def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
         "new g/p1-0 on n1 placeholder of tg",
         "new g/early-0 on n1",
     ]
-
-
-def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> None:
-    script.app("g")
-    script.node("n1", memory=20)
-    heard = report(script, ran("a", node="n9"), ran("b", app="nobody"), ran("c"), ran(""))
+    heard = report(script, ran("a", nodeID="n9"), ran("b", app="nobody"), ran("c"), ran(""))
     assert [line for line in heard if line.startswith("new")] == ["new g/c-0 on n1"]
     rejected = [line for line in heard if line.startswith("rejected allocation")]
     assert [line.split()[2] for line in rejected] == ["g/a:", "nobody/b:", "g/:"]
 
 
-def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
-    script.app("g")
-    script.node("n1", memory=20, existing=[ran("a", group="", uuid="a-3")])
-    assert serve(script, "g", "a", memory=1) == ["new g/a-4 on n1"]
-
-
-# -- X25: leftovers --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("first", ["real", "placeholder"])
-@pytest.mark.parametrize("ends", ["replaced", "times out"])
+@pytest.mark.parametrize("ends", ["replaced", "times out", "completes"])
 def test_x25_a_leftover_of_a_running_application(script: Script, first: str, ends: str) -> None:
-    """Whichever is reported first: a later member takes it over, or it is given back at the timeout and
-    the application goes on."""
+    """Whichever is reported first: a later member takes it over, or it is given back at the timeout or
+    the end of the application."""
     existing = [ran("real"), placeholder("p1")]
     script.app("g", gang={"memory": 2}, style="Hard")
     script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
@@ -158,42 +117,15 @@ def test_x25_a_leftover_of_a_running_application(script: Script, first: str, end
     if ends == "replaced":
         assert member(script, "late") == ["released g/p1-0 PLACEHOLDER_REPLACED"]
         assert script.confirm() == ["new g/late-0 on n1"]
-    else:
+    elif ends == "times out":
         assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
         assert script.confirm() == []
-    assert state(script) == "Running"
-
-
-def test_x25_a_leftover_is_released_on_completion(script: Script) -> None:
-    script.app("g", gang={"memory": 2})
-    script.node("n1", memory=20, existing=[ran("real"), placeholder("p1")])
-    script.release("g", "real-0")
-    assert state(script) == "Waiting"
-    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
-    assert script.confirm() == ["g Completed (complete)"]
-
-
-# -- a scheduler that starts anew ------------------------------------------------------------------
-
-
-def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -> None:
-    """The RM confirms what the former scheduler asked for: the pod is gone (X32)."""
-    script.node("n1", memory=20)
-    running_gang(script, count=1)
-    member(script, "real")
-    script.send(
-        RegisterResourceManagerRequest(
-            rmID="rm", config=ONE_QUEUE, extraConfig={"si.messageOrder": order}
-        )
-    )
-    script.outstanding.clear()
-    script.app("g", gang={"memory": 1})
-    script.node("n1", memory=20, existing=[placeholder("p0")])
-    script.ask("g", "real", group="tg", memory=1)
-    assert script.release("g", "p0-0", REPLACED) == []
-    assert script.schedule() == ["new g/real-0 on n1"]
-    # timers of the former life are nobody's
-    assert script.advance(20 * MINUTE) == []
+    else:
+        script.release("g", "real-0")
+        assert state(script) == "Waiting"
+        assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
+        assert script.confirm() == ["g Completed (complete)"]
+    assert state(script) == ("Completed" if ends == "completes" else "Running")
 
 
 def test_recovered_on_a_draining_node(script: Script) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from core_world import later, launch, member, news, queues, scripted, serve, state
+from typing import Any
 
+import pytest
+from core_world import launch, member, news, queues, scripted, serve, state
+
+from quadriga.core import Options
 from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo, NodeResponse
 from quadriga.sim.script import Script
 
 QUEUES = queues(
-    "gangs",
-    "free",
-    "fair",
-    "aware",
-    "parent.left",
-    "parent.right",
-    "a.b.c.leaf",
+    *"gangs free fair aware parent.left parent.right a.b.c.leaf".split(),
     gangs="resources: {max: {memory: 10}}",
     fair="properties: {application.sort.policy: fair}",
     aware="properties: {application.sort.policy: stateaware}",
@@ -34,30 +31,16 @@ def placeholders(script: Script, app: str, count: int, group: str = "tg", size: 
     script.ask(app, *keys, group=group, placeholder=True, memory=size)
 
 
-# -- the start -------------------------------------------------------------------------------------
-
-
-def test_g1_the_originator_waits_for_all_placeholders(script: Script) -> None:
-    script.app("g", "root.gangs", gang={"memory": 3})
-    placeholders(script, "g", 2)
-    assert serve(script, "g", "driver", originator=True, memory=1) == [
-        "new g/tg-p0-0 on n1 placeholder of tg",
-        "new g/tg-p1-0 on n1 placeholder of tg",
-    ]
-    assert serve(script, "g", "late", group="tg", placeholder=True, memory=1) == [
-        "g Running (run)",
-        "new g/late-0 on n1 placeholder of tg",
-        "new g/driver-0 on n1",
-    ]
-
-
-def test_g2_a_gang_needs_no_first_pod(script: Script) -> None:
-    """An application that a CRD made lives without any ask, and starts as any other."""
-    script.app("g", "root.gangs", gang={"memory": 2})
-    assert script.schedule() == []
-    assert script.advance(3600) == []
+def test_g2_g5_a_gang_needs_no_first_pod_and_no_task_groups(script: Script) -> None:
+    """An application that a CRD made lives without any ask; placeholderAsk is a sum, and task groups
+    become known by their placeholders' asks."""
+    script.app("g", "root.gangs", gang={"memory": 7})
+    assert script.schedule() == script.advance(3600) == []
     assert state(script, "g") == "New"
-    placeholders(script, "g", 2)
+    assert script.scheduler.application("g").gang.task_groups == {}
+    placeholders(script, "g", 2, "small", 2)
+    placeholders(script, "g", 1, "large", 3)
+    assert list(script.scheduler.application("g").gang.task_groups) == ["small", "large"]
     assert "g Running (run)" in script.schedule()
 
 
@@ -83,23 +66,8 @@ def test_g3_placeholders_are_sorted_by_priority_and_age(script: Script) -> None:
     script.app("plain", "root.free")
     script.ask("g", "low", group="tg", placeholder=True, memory=1)
     script.ask("plain", "x", memory=1, priority=5)
-    script.ask("g", "high", group="tg", placeholder=True, memory=1, priority=9)
-    assert [line.split()[0] for line in news(script.schedule())] == [
-        "g/high-0",
-        "plain/x-0",
-        "g/low-0",
-    ]
-
-
-def test_g3_placeholders_reserve_nodes(script: Script) -> None:
-    script.node("n2", memory=20)
-    launch(script, "plain", "x", memory=60, queue="root.free")
-    script.app("g", "root.free", gang={"memory": 50})
-    serve(script, "g", "p", group="tg", placeholder=True, memory=50)
-    later(script, 2)
-    assert len(script.scheduler.application("g").reservations) == 1
-    script.release("plain", "x-0")
-    assert "new g/p-0 on n1 placeholder of tg" in script.schedule()
+    heard = news(serve(script, "g", "high", group="tg", placeholder=True, memory=1, priority=9))
+    assert [line.split()[0] for line in heard] == ["g/high-0", "plain/x-0", "g/low-0"]
 
 
 def test_g4_x10_every_allocation_is_told_one_by_one(script: Script) -> None:
@@ -128,19 +96,6 @@ def test_g4_x10_every_allocation_is_told_one_by_one(script: Script) -> None:
         assert len([field for field in fields if field]) == 1
 
 
-def test_g5_the_total_is_all_that_is_needed_at_submission(script: Script) -> None:
-    """placeholderAsk is a sum: task groups become known by their placeholders' asks."""
-    script.app("g", "root.gangs", gang={"memory": 7})
-    assert script.scheduler.application("g").gang.task_groups == {}
-    placeholders(script, "g", 2, "small", 2)
-    placeholders(script, "g", 1, "large", 3)
-    assert list(script.scheduler.application("g").gang.task_groups) == ["small", "large"]
-    assert "g Running (run)" in script.schedule()
-
-
-# -- admission -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("queue", "size", "refusing"),
     [
@@ -149,7 +104,7 @@ def test_g5_the_total_is_all_that_is_needed_at_submission(script: Script) -> Non
         ("root.a.b.c.leaf", 6, "root.a.b"),
     ],
 )
-def test_g6_a_gang_beyond_a_quota_at_any_level_is_rejected(
+def test_g6_g13_a_gang_beyond_a_quota_at_any_level_is_rejected(
     script: Script, queue: str, size: int, refusing: str
 ) -> None:
     (answer,) = script.app("g", queue, gang={"memory": size})
@@ -165,7 +120,10 @@ def test_g6_types_without_a_limit_are_not_checked(script: Script) -> None:
     assert script.app("h", "root.free", gang={"memory": 10_000}) == ["accepted h"]
 
 
-def test_g7_a_fair_queue_takes_no_gang(script: Script) -> None:
+def test_g7_a_fair_queue_takes_no_gang_and_a_stateaware_one_takes_it_through_starting(
+    script: Script,
+) -> None:
+    """X15: all placeholders make it Starting, the second replacement makes it Running."""
     (answer,) = script.app("g", "root.fair", gang={"memory": 1})
     assert answer == (
         "rejected g: queue root.fair cannot run application g with task group request: "
@@ -173,21 +131,13 @@ def test_g7_a_fair_queue_takes_no_gang(script: Script) -> None:
     )
     assert script.app("plain", "root.fair") == ["accepted plain"]
     assert script.app("fifo", "root.gangs", gang={"memory": 1}) == ["accepted fifo"]
-    assert script.app("aware", "root.aware", gang={"memory": 1}) == ["accepted aware"]
-
-
-def test_g7_a_stateaware_queue_takes_a_gang_through_starting(script: Script) -> None:
-    """X15: all placeholders make it Starting, the second replacement makes it Running."""
-    script.app("g", "root.aware", gang={"memory": 2})
+    assert script.app("g", "root.aware", gang={"memory": 2}) == ["accepted g"]
     placeholders(script, "g", 2)
     assert "g Starting (run)" in script.schedule()
     member(script, "m1", "m2")
     assert script.confirm(most=1) == ["new g/m1-0 on n1"]
     assert state(script, "g") == "Starting"
     assert script.confirm() == ["g Running (run)", "new g/m2-0 on n1"]
-
-
-# -- the gate: more in test_core_gang_gate ---------------------------------------------------------
 
 
 def test_g8_g9_others_go_on_while_a_gang_waits_for_room(script: Script) -> None:
@@ -207,35 +157,34 @@ def test_g8_g9_others_go_on_while_a_gang_waits_for_room(script: Script) -> None:
     assert len(script.schedule()) == 9
 
 
-def test_g11_a_gang_waits_for_a_parents_quota_without_spinning(script: Script) -> None:
-    launch(script, "plain", "x", memory=5, queue="root.parent.left")
-    script.app("g", "root.parent.right", gang={"memory": 8})
-    placeholders(script, "g", 8)
-    for _ in range(3):
-        assert script.schedule() == []
-    reasons = script.scheduler.explain("g", "tg-p0").reasons
-    assert any("root.parent" in reason and "X16" in reason for reason in reasons)
-    script.release("plain", "x-0")
-    assert "g Running (run)" in script.schedule()
-
-
 def test_g12_a_gang_larger_than_the_cluster_starts_and_asks_for_nodes(script: Script) -> None:
     script.app("g", "root.free", gang={"memory": 150})
     placeholders(script, "g", 3, size=50)
-    heard = script.schedule()
-    assert heard == [
-        "new g/tg-p0-0 on n1 placeholder of tg",
-        "new g/tg-p1-0 on n1 placeholder of tg",
-    ]
+    assert news(script.schedule()) == ["g/tg-p0-0 on n1", "g/tg-p1-0 on n1"]
     assert script.advance(1) == ["FAILED g/tg-p2"]
     script.node("n2", memory=50)
     assert "g Running (run)" in script.schedule()
 
 
-def test_g13_deeper_hierarchies_and_dynamic_allocation(script: Script) -> None:
-    """Two of the design's follow-ups work: quotas four levels up, more members than announced."""
-    script.app("g", "root.a.b.c.leaf", gang={"memory": 4})
-    placeholders(script, "g", 4)
-    assert "g Running (run)" in script.schedule()
-    assert serve(script, "g", "extra", memory=1) == ["new g/extra-0 on n1"]
-    assert serve(script, "g", "too-much", memory=1) == []
+def test_q16_a_placeholder_ask_with_two_billion_repeats_is_rejected_by_name() -> None:
+    """One ask must not stand for more members of a gang than a plan can visit."""
+    script = scripted(memory=8)
+    script.app("a", gang={"memory": 1})
+    (answer,) = script.ask("a", "p", group="g", placeholder=True, memory=1, repeat=2**31 - 1)
+    assert "maxAllocations 2147483647 of ask p would give the gang of application a" in answer
+    assert "at most 10000 are allowed" in answer
+    script.schedule()
+    assert "new other/x-0 on n1" in launch(script, "other", "x", memory=1)
+
+
+def test_q16_the_repeats_of_several_asks_count_together() -> None:
+    """Also those of ordinary asks of a gang."""
+    script = scripted(QUEUES, options=Options(gang_members=6), memory=8)
+    for app, size in (("a", {"memory": 8}), ("b", {"memory": 2}), ("plain", None)):
+        script.app(app, "root.free", gang=size)
+    more: Any = {"group": "g", "placeholder": True, "memory": 1}
+    assert script.ask("a", "p", repeat=4, **more) == ["a Accepted (ask)"]
+    assert "6 are allowed" in script.ask("a", "q", repeat=4, **more)[0]
+    assert script.ask("a", "p", repeat=6, **more) == []  # in place of the earlier one
+    assert "6 are allowed" in script.ask("b", "r", repeat=7, memory=1)[0]
+    assert script.ask("plain", "r", repeat=7, memory=1) == ["plain Accepted (ask)"]

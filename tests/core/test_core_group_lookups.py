@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
@@ -25,19 +26,11 @@ def groups_of(user: str) -> tuple[str, ...]:
 
 
 def applications(*users: str, rm_id: str = "rm") -> si.ApplicationRequest:
-    new = [
-        si.AddApplicationRequest(
-            applicationID=f"app-{user}",
-            queueName="root.a",
-            partitionName="default",
-            ugi=si.UserGroupInformation(user=user),
-        )
-        for user in users
-    ]
-    return si.ApplicationRequest(rmID=rm_id, new=new)
-
-
-# -- the answers that are kept ---------------------------------------------------------------------
+    request = si.ApplicationRequest(rmID=rm_id)
+    for user in users:
+        ugi = si.UserGroupInformation(user=user)
+        request.new.add(applicationID=f"app-{user}", queueName="root.default", ugi=ugi)
+    return request
 
 
 class Counted(OrderedDict[str, Any]):
@@ -95,9 +88,6 @@ def test_q16_a_name_that_is_no_name_is_not_looked_up() -> None:
     assert len(resolver.answers.known) == 1
 
 
-# -- the look-ups ----------------------------------------------------------------------------------
-
-
 class Directory:
     """A user database that answers when it is told to."""
 
@@ -150,38 +140,29 @@ def test_groups_are_looked_up_once_and_by_another_thread(world: World) -> None:
     assert again.done and again.answers == first.answers
     assert sorted(world.directory.asked) == ["ann", "bob"]
     assert threading.current_thread().name not in world.directory.threads
-
-
-def test_a_user_that_is_asked_for_already_is_not_asked_for_again(world: World) -> None:
+    world.directory.asked.clear()
     first, second = world.begin("slow"), world.begin("slow")
-    world.directory.is_asked()
+    world.directory.is_asked(3)
     assert not first.done and not second.done
     world.directory.answers.set()
-    world.is_woken()
-    world.is_woken()
+    for _ in range(2):
+        world.is_woken()
     assert first.answers == second.answers == {"slow": groups_of("slow")}
     assert world.directory.asked == ["slow"]
 
 
-def test_q16_a_look_up_has_a_deadline(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    lookup = world.begin("slow")
-    world.directory.is_asked()
-    world.now = 4.9
-    world.lookups.expire()
-    assert not lookup.done
-    world.now = 5.0
-    world.lookups.expire()
-    assert lookup.done and lookup.answers == {"slow": ()}
-    assert "'slow'" in caplog.text and "5 s" in caplog.text
-
-
-def test_q16_a_directory_that_does_not_answer_delays_others_by_one_deadline(world: World) -> None:
+def test_q16_a_directory_that_does_not_answer_delays_others_by_one_deadline(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     stuck = world.begin(*(f"slow-{number}" for number in range(4)))
     world.directory.is_asked(4)
     waiting = world.begin("ann")
-    world.now = 5.0
-    world.lookups.expire()
-    assert stuck.done and waiting.answers == {"ann": ()}
+    for now in (4.9, 5.0):
+        world.now = now
+        world.lookups.expire()
+        assert stuck.done == waiting.done == (now == 5.0)
+    assert set(stuck.answers.values()) == {()} and waiting.answers == {"ann": ()}
+    assert "'slow-0'" in caplog.text and "5 s" in caplog.text
     at_once = world.begin("bob")
     world.lookups.expire()
     assert at_once.answers == {"bob": ()}
@@ -212,10 +193,8 @@ def test_a_look_up_that_fails_is_no_groups() -> None:
     lookups.close()
 
 
-# -- the queue -------------------------------------------------------------------------------------
-
-
 def test_work_that_waits_for_groups_holds_its_resource_manager_only() -> None:
+    """A closed queue is not over before it."""
     queue = WorkQueue(threading.Thread(), turn=10)
     lookup = Lookup(lambda: None)
     lookup.missing.add("ann")
@@ -230,37 +209,43 @@ def test_work_that_waits_for_groups_holds_its_resource_manager_only() -> None:
     assert queue.take() is None
     assert queue.holds and len(queue) == 2
     read = put("")
+    queue.close()
     assert queue.take() is read
+    assert queue.take() is None
     lookup.missing.clear()
     queue.wake("a")
     assert [queue.take(), queue.take()] == [held, behind]
-    queue.close()
     with pytest.raises(Closed):
         queue.take()
 
 
-def test_a_closed_queue_is_not_over_before_what_waits_for_groups() -> None:
-    queue = WorkQueue(threading.Thread(), turn=10)
-    lookup = Lookup(lambda: None)
-    lookup.missing.add("ann")
-    item = WorkItem(list, Future(), "a", lookup=lookup)
-    queue.put(item)
-    queue.close()
-    assert queue.take() is None
-    lookup.missing.clear()
-    queue.wake("a")
-    assert queue.take() is item
-
-
-# -- the service -----------------------------------------------------------------------------------
-
-QUEUES = (
-    "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
-)
-
-
 def placed(message: Any) -> list[str]:
     return [each.allocationKey for each in getattr(message, "new", ())]
+
+
+@contextmanager
+def serving(world: World, *others: str, callback: Any = None) -> Iterator[SchedulerService]:
+    """A service that asks the world's directory, with the resource manager rm and these."""
+    with SchedulerService(groups_of=world.lookups) as service:
+        service.register_resource_manager(register(), callback or Heard())
+        for rm_id in others:
+            service.register_resource_manager(register(rm_id), Heard())
+        yield service
+
+
+class Sends(Heard):
+    """What it sends when the application of ann is accepted."""
+
+    def __init__(self, send: Callable[[], None]) -> None:
+        super().__init__()
+        self.send = send
+        self.sent = False
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        super().update_application(response)
+        if "app-ann" in [accepted.applicationID for accepted in response.accepted]:
+            self.send()
+            self.sent = True
 
 
 def groups_in_core(service: SchedulerService, app_id: str) -> Any:
@@ -268,10 +253,7 @@ def groups_in_core(service: SchedulerService, app_id: str) -> Any:
 
 
 def test_i24_an_application_waits_for_its_users_groups_and_nobody_else_does(world: World) -> None:
-    world.now = 0.0
-    with SchedulerService(groups_of=world.lookups) as service:
-        for rm_id in ("rm", "other"):
-            service.register_resource_manager(register(rm_id, config=QUEUES), Heard())
+    with serving(world, "other") as service:
         slow = service.submit(applications("slow"))
         later = service.submit(si.ApplicationRequest(rmID="rm"))
         world.directory.is_asked()
@@ -285,17 +267,14 @@ def test_i24_an_application_waits_for_its_users_groups_and_nobody_else_does(worl
 
 
 def test_i24_a_large_request_has_the_groups_of_all_its_users(world: World) -> None:
-    users = [f"user-{number}" for number in range(600)]
-    with SchedulerService(groups_of=world.lookups) as service:
-        service.register_resource_manager(register(config=QUEUES), Heard())
-        service.update_application(applications(*users))
+    with serving(world) as service:
+        service.update_application(applications(*(f"user-{number}" for number in range(600))))
         for user in ("user-0", "user-599"):
             assert groups_in_core(service, f"app-{user}") == groups_of(user)
 
 
 def test_q16_an_application_whose_look_up_is_late_has_no_groups(world: World) -> None:
-    with SchedulerService(groups_of=world.lookups) as service:
-        service.register_resource_manager(register(config=QUEUES), Heard())
+    with serving(world) as service:
         sent = service.submit(applications("slow"))
         world.directory.is_asked()
         world.now = 5.0
@@ -303,45 +282,23 @@ def test_q16_an_application_whose_look_up_is_late_has_no_groups(world: World) ->
         assert groups_in_core(service, "app-slow") == ()
 
 
-def test_i24_a_request_that_a_callback_sends_has_groups_too(world: World) -> None:
-    class Sends(Heard):
-        def update_application(self, response: si.ApplicationResponse) -> None:
-            super().update_application(response)
-            if response.accepted and response.accepted[0].applicationID == "app-ann":
-                service.update_application(applications("bob"))
-
-    heard = Sends()
-    with SchedulerService(groups_of=world.lookups) as service:
-        service.register_resource_manager(register(config=QUEUES), heard)
-        service.update_application(applications("ann"))
-        heard.wait_for(lambda messages: len(messages) >= 2)
-        assert groups_in_core(service, "app-bob") == groups_of("bob")
-
-
-def test_q16_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers_thread(
+def test_q16_i24_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers_thread(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The later requests of its resource manager come after it, those of others do not wait."""
 
-    class Sends(Heard):
-        sent: ClassVar[list[str]] = []
+    def send() -> None:
+        service.update_application(applications("slow"))
+        service.update_allocation(asks("app-slow", "one"))
+        service.shutdown("gone")
 
-        def update_application(self, response: si.ApplicationResponse) -> None:
-            super().update_application(response)
-            for accepted in response.accepted:
-                if accepted.applicationID == "app-ann":
-                    service.update_application(applications("slow"))
-                    service.update_allocation(asks("app-slow", "one"))
-                    service.shutdown("gone")
-                    self.sent.append("app-slow")
-
-    heard, other = Sends(), Heard()
-    with SchedulerService(groups_of=world.lookups) as service:
-        for rm_id, callback in (("rm", heard), ("other", other), ("gone", Heard())):
-            service.register_resource_manager(register(rm_id, config=QUEUES), callback)
+    heard, other = Sends(send), Heard()
+    with serving(world, "gone", callback=heard) as service:
+        service.register_resource_manager(register("other"), other)
+        for rm_id in ("rm", "other"):
             service.update_node(of(rm_id, nodes(f"node-{rm_id}")))
         service.update_application(applications("ann"))
-        assert heard.sent == ["app-slow"]
+        assert heard.sent
         service.update_application(applications("cem", rm_id="other"))
         service.update_allocation(of("other", asks("app-cem", "two")))
         other.wait_for(lambda messages: any(placed(each) == ["two"] for each in messages))
@@ -355,18 +312,12 @@ def test_q16_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers_thr
 def test_what_a_callback_sent_and_could_not_be_applied_is_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Sends(Heard):
-        def update_application(self, response: si.ApplicationResponse) -> None:
-            super().update_application(response)
-            if response.accepted[0].applicationID == "app-ann":
-                service.update_application(applications("slow"))
-                service.update_configuration(
-                    si.UpdateConfigurationRequest(rmID="rm", config="no queues")
-                )
+    def send() -> None:
+        service.update_application(applications("slow"))
+        service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config="no queues"))
 
-    heard = Sends()
-    with SchedulerService(groups_of=world.lookups) as service:
-        service.register_resource_manager(register(config=QUEUES), heard)
+    heard = Sends(send)
+    with serving(world, callback=heard) as service:
         service.update_application(applications("ann"))
         world.directory.answers.set()
         heard.wait_for(lambda messages: len(messages) >= 2)
@@ -374,10 +325,9 @@ def test_what_a_callback_sent_and_could_not_be_applied_is_logged(
 
 
 def test_the_end_of_the_service_answers_what_waits_for_groups(world: World) -> None:
-    service = SchedulerService(groups_of=world.lookups)
-    service.register_resource_manager(register(config=QUEUES), Heard())
-    sent = service.submit(applications("slow"))
-    world.directory.is_asked()
-    world.now = 5.0  # the deadline
-    service.stop()
-    sent.result(PATIENCE)
+    with serving(world) as service:
+        sent = service.submit(applications("slow"))
+        world.directory.is_asked()
+        world.now = 5.0  # the deadline
+        service.stop()
+        sent.result(PATIENCE)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_steps import later, on_nodes, partitions, serve, submit
+from core_steps import later, on_nodes, partitions, run, serve, submit
+from core_world import reported
 
-from quadriga import si
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
 from quadriga.si import NodeInfo, NodeRequest
-from quadriga.sim.script import Script, lines, resource
+from quadriga.sim.script import Script, lines
 
 
 class Thing:
@@ -28,11 +28,6 @@ class Thing:
 NODE_REQUEST = NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
 
 
-def fill(journal: Journal, *keys: str) -> None:
-    for at, key in enumerate(keys):
-        journal.add(at, Thing(key), Edge("thing", "Here", "go", "There"), "a test")
-
-
 def lived(script: Script) -> Script:
     script.node("n1", vcore=1000)
     submit(script, "app", "a", vcore=1000)
@@ -41,9 +36,6 @@ def lived(script: Script) -> Script:
     script.release("app", "a-0")
     script.advance(30)
     return script
-
-
-# -- the journal -----------------------------------------------------------------------------------
 
 
 def test_who_observes_the_tables_changes_no_record() -> None:
@@ -79,6 +71,18 @@ def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
     assert "New --ask--> Accepted" in text and "0.000s" in text
     assert text.endswith("because of AllocationRequest.asks")
     assert script.scheduler.story("application/nobody") == ()
+    # among all records, which are numbered, a cause comes before its effect
+    records = list(script.scheduler.journal)
+    assert [r.seq for r in records] == list(range(len(records)))
+    assert [r.time for r in records] == sorted(r.time for r in records)
+    keys = [(r.key, r.target) for r in records]
+    assert keys.index(("resource_manager/rm", "Running")) == 0
+    chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
+    assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
+    # stories of several come newest first
+    found = list(script.scheduler.journal.stories(lambda name, _: name in ("application", "ask")))
+    assert found == [r for r in records[::-1] if r.key.startswith(("application/", "ask/"))]
+    assert len(found) > len(story)
 
 
 def test_i9_the_story_of_an_id_that_several_use() -> None:
@@ -106,36 +110,12 @@ def test_i9_the_story_of_an_id_that_several_use() -> None:
     assert states("resource_manager/two", rm_id="two") == ["Running"]
     assert not states("resource_manager/two", rm_id="one")
     assert not states("resource_manager/two", partition="default")
-
-
-def test_the_notes_of_a_bug_tell_the_story_of_that_entity_alone() -> None:
-    one = Script(rm_id="one")
-    second = Script(rm_id="two", scheduler=one.scheduler)
-    for script in (one, second):
-        script.node("n1", vcore=1000)
+    # nor do the notes of a bug tell more than the story of that entity
+    second.node("n1", vcore=1000)
     node = one.scheduler.partition(rm_id="two").nodes["n1"]
     with pytest.raises(InvalidTransition) as bug:
         one.scheduler._kernel.fire(NODE, node, "accept")
     assert len(bug.value.__notes__) == 1
-
-
-def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
-    records = list(lived(Script()).scheduler.journal)
-    assert [r.seq for r in records] == list(range(len(records)))
-    assert [r.time for r in records] == sorted(r.time for r in records)
-    keys = [(r.key, r.target) for r in records]
-    assert keys.index(("resource_manager/rm", "Running")) == 0
-    # the cause before its effect: the ask is allocated, then its allocation, then the application
-    chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
-    assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
-
-
-def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
-    journal = Journal(3)
-    fill(journal, *"abcab")
-    assert [(r.seq, r.key) for r in journal] == [(2, "thing/c"), (3, "thing/a"), (4, "thing/b")]
-    assert (len(journal), journal.count) == (3, 5)
-    assert [r.seq for r in journal.story("thing/a")] == [3]
 
 
 def test_a_journal_of_size_zero_keeps_nothing_and_the_scheduler_works() -> None:
@@ -159,13 +139,6 @@ def test_a_journal_in_which_nothing_has_happened_can_be_read(size: int | None) -
     assert (len(journal), journal.since, journal.edges()) == (0, None, {})
 
 
-def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
-    one, two = lived(Script()), lived(Script())
-    texts = [[m.SerializeToString(deterministic=True) for _, m in s.messages] for s in (one, two)]
-    assert texts[0] == texts[1]
-    assert list(one.scheduler.journal) == list(two.scheduler.journal)
-
-
 def test_a_row_that_stays_and_has_effects_is_recorded_one_without_is_not() -> None:
     script = on_nodes(n1=1000, apps=["app"])
     serve(script, "app", "a", timeout_ms=1000, vcore=1000)
@@ -181,9 +154,6 @@ def test_a_row_that_stays_and_has_effects_is_recorded_one_without_is_not() -> No
     ]
 
 
-# -- timers ----------------------------------------------------------------------------------------
-
-
 def rings(timers: Timers, now: int) -> list[str]:
     found = []
     while (timer := timers.pop(now)) is not None:
@@ -192,26 +162,20 @@ def rings(timers: Timers, now: int) -> list[str]:
 
 
 def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
+    """One that is cancelled, or whose state was left, never does."""
     timers, thing = Timers(), Thing("x")
     for name, delay in (("late", 9), ("first", 3), ("second", 3), ("early", 1)):
         timers.start(0, delay, name, thing)
+    cancelled = timers.start(0, 0, "cancelled", thing)
+    timers.start(0, 0, "state", thing, entries=thing.entries)
+    cancelled.cancel()
+    thing.entries += 1
+    assert cancelled.dead
     assert timers.next() == 1
     assert rings(timers, 3) == ["early", "first", "second"]
     assert rings(timers, 8) == []
     assert rings(timers, 9) == ["late"]
     assert (timers.next(), len(timers)) == (None, 0)
-
-
-def test_a_timer_that_is_cancelled_or_whose_state_was_left_never_fires() -> None:
-    timers, thing = Timers(), Thing("x")
-    first = timers.start(0, 1, "first", thing)
-    timers.start(0, 1, "state", thing, entries=thing.entries)
-    timers.start(0, 2, "second", thing)
-    first.cancel()
-    thing.entries += 1
-    assert first.dead
-    assert timers.next() == 2
-    assert rings(timers, 5) == ["second"]
 
 
 def test_a_state_that_is_entered_again_has_its_full_time() -> None:
@@ -286,22 +250,21 @@ def test_what_was_due_before_a_message_happens_before_it() -> None:
     assert update.stateTransitionTimestamp == 30 * 10**9
 
 
-def test_v8_the_run_limit_of_an_ended_application_is_cancelled() -> None:
-    script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=1000)
-    script.app("app", timeout_ms=3_600_000)
-    serve(script, "app", "a", vcore=1000)
-    script.remove_app("app")
-    # what is left is the expiry of the record, 72 hours away
-    assert script.scheduler.next_deadline() == 72 * 3600 * 10**9
-
-
-def test_v8_the_run_limit_of_an_ended_allocation_is_cancelled() -> None:
+@pytest.mark.parametrize("whole", [True, False], ids=["application", "allocation"])
+def test_v8_the_run_limit_of_what_has_ended_is_cancelled(whole: bool) -> None:
     script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=2000)
-    submit(script, "app", "long", vcore=1000)
-    serve(script, "app", "a", vcore=1000, timeout_ms=3_600_000)
+    hour = 3_600_000
+    script.app("app", timeout_ms=hour if whole else 0)
+    serve(script, "app", "long", vcore=1000)
+    serve(script, "app", "a", vcore=1000, timeout_ms=0 if whole else hour)
     assert script.scheduler.next_deadline() == 3600 * 10**9
-    script.release("app", "a-0")
-    assert script.scheduler.next_deadline() is None
+    if whole:
+        script.remove_app("app")
+        # what is left is the expiry of the record, 72 hours away
+        assert script.scheduler.next_deadline() == 72 * 3600 * 10**9
+    else:
+        script.release("app", "a-0")
+        assert script.scheduler.next_deadline() is None
 
 
 def test_x25_a_placeholder_recovered_after_the_soft_timeout_is_given_back() -> None:
@@ -310,13 +273,69 @@ def test_x25_a_placeholder_recovered_after_the_soft_timeout_is_given_back() -> N
     serve(script, "gang", "p0", "p1", vcore=1000, group="g", placeholder=True)
     script.advance(1)
     assert script.scheduler.application("gang").state == "Resuming"
-    late = si.Allocation(
-        allocationKey="p9",
-        applicationID="gang",
-        taskGroupName="g",
-        placeholder=True,
-        resourcePerAlloc=resource({"vcore": 1000}),
-    )
+    late = reported("p9", "gang", taskGroupName="g", placeholder=True, vcore=1000)
     heard = script.node("n2", vcore=1000, existing=[late])
     assert heard == ["released gang/p9-0 TIMEOUT", "accepted node n2"]
     assert script.confirm()[-1] == "gang Accepted (resumed)"
+
+
+def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
+    script = on_nodes(n1=4000)
+    journal = script.scheduler.journal
+    copy, before = journal.copy(), tuple(journal)
+    script.node("n2", vcore=4000)
+    assert tuple(copy) == before
+    assert (len(copy), copy.count) == (len(before), len(before))
+    assert len(journal) > len(copy)
+
+
+@pytest.mark.parametrize("size", [None, 4, 3, 1])
+def test_times_and_causes_are_those_of_each_record_however_it_is_read(size: int | None) -> None:
+    journal, thing, edge = Journal(size), Thing("a"), Edge("thing", "Here", "go", "There")
+    said = [(0, "a"), (0, "a"), (0, "b"), (7, "b"), (7, "b"), (9, "c"), (9, "c")]
+    for time, cause in said:
+        journal.add(time, thing, edge, cause)
+    journal.add_all(9, [(thing, edge), (), (thing, edge)], "d")
+    all_said = [*enumerate([*said, (9, "d"), (9, "d")])]
+    kept = [(seq, *rest) for seq, rest in all_said][-size if size else 0 :]
+    assert [(r.seq, r.time, r.cause) for r in journal] == kept
+    assert [(r.seq, r.time, r.cause) for r in journal.copy()] == kept
+    newest_first = journal.stories(lambda name, _: True)
+    assert [(r.seq, r.time, r.cause) for r in newest_first] == kept[::-1]
+    for seq in range(11):
+        late = [each for each in kept if each[0] >= seq]
+        assert [(r.seq, r.time, r.cause) for r in journal.following(seq)] == late
+        assert [(e[0], e[1], e[4]) for e in journal.entries(seq)] == late
+    assert journal.since == kept[0][1]
+
+
+def test_edges_are_counted_among_what_is_remembered() -> None:
+    script = Script(scheduler=Scheduler(Options(journal_size=3)))
+    assert script.scheduler.journal.since == 0
+    for name in ("n1", "n2", "n3", "n4"):
+        script.advance(1)
+        script.node(name, vcore=4000)
+    edges = script.scheduler.journal.edges()
+    assert edges == {("node", "New", "accept", "Schedulable"): 3}
+    assert script.scheduler.journal.since == 2 * 10**9
+    assert script.scheduler.story("node/n1") == ()
+    (record,) = script.scheduler.story("node/n2")
+    assert (record.seq, script.scheduler.journal.count) == (2, 5)
+
+
+def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> None:
+    script = on_nodes(n1=4000)
+    asked: list[str] = []
+
+    def refuse(key: str, node: str, allocate: bool) -> str:
+        asked.append(node)
+        return "taint"
+
+    script.scheduler.set_predicate("rm", refuse)
+    run(script, "app-1", "pod", vcore=1000)
+    asked.clear()
+    silent = script.scheduler.explain("app-1", "pod", predicates=False)
+    assert asked == []
+    assert silent.reasons == ("the resource manager refused it on every node (I36)",)
+    assert "1 node: taint" in script.scheduler.explain("app-1", "pod").reasons
+    assert asked == ["n1"]

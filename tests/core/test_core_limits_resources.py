@@ -1,11 +1,12 @@
-"""Limits on what a user may hold (2.5, 5.6 step 3), by name and by wildcard, level by level."""
+"""Limits of users and groups (2.5, 2.9, 5.6 step 3): what ``test_core_order_reference`` leaves out."""
 
 from __future__ import annotations
 
 import pytest
+from core_world import reported
 
-from quadriga.si import Allocation, NodeInfo, TerminationType
-from quadriga.sim.script import Script, resource
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.script import Script
 
 from .limits_side import allocated, limited, submit, used
 from .tree_side import below, limits, tree
@@ -20,85 +21,22 @@ def script_of(config: str, *, memory: int = 1000) -> Script:
     return script
 
 
-@pytest.mark.parametrize(
-    ("entries", "served"),
-    [
-        # a named user is limited and others are not
-        (["users: [ann], maxresources: {memory: 20}"], ["a0", "a1", "b0", "b1", "b2"]),
-        # the wildcard is a limit of their own for each user
-        ([EVERYBODY_20], ["a0", "a1", "b0", "b1"]),
-        # who is named has nothing of the wildcard
-        (
-            ["users: [ann], maxapplications: 5", "users: ['*'], maxresources: {memory: 10}"],
-            ["a0", "a1", "a2", "b0"],
-        ),
-        # one entry for two users gives each as much
-        (["users: [ann, bob], maxresources: {memory: 10}"], ["a0", "b0"]),
-    ],
-)
-def test_2_5_whose_limit_it_is(entries: list[str], served: list[str]) -> None:
-    script = script_of(limited(*entries))
-    for user in ("ann", "bob"):
-        submit(script, user[0], user, asks=3, memory=8)
-    assert allocated(script) == served
-    for user in ("ann", "bob"):
-        assert used(script, user) == 8 * sum(key[0] == user[0] for key in served)
-
-
-def test_2_5_all_applications_of_a_user_share_the_limit() -> None:
-    script = script_of(limited(EVERYBODY_20))
-    for app in ("a", "b", "c"):
-        submit(script, app, memory=8)
-    assert allocated(script) == ["a0", "b0"]
+def test_2_5_2_2_all_applications_of_a_user_share_the_limit() -> None:
+    """Limits of the partition are those of root."""
+    script = script_of(tree("q", "r", partition=limits(EVERYBODY_20)))
+    for app, queue in (("a", "q"), ("b", "r"), ("c", "q")):
+        submit(script, app, queue=f"root.{queue}", memory=8)
+    assert sorted(allocated(script)) == ["a0", "b0"]
     script.release("a", "a0-0")
     assert allocated(script) == ["c0"]
 
 
-@pytest.mark.parametrize(
-    ("most", "asks", "served"),
-    [
-        # a type that the limit does not name is free
-        ("memory: 10", [{"memory": 1, "gpu": 50}, {"gpu": 50}], ["k0", "k1"]),
-        # one named with zero allows nothing of it
-        ("memory: 10, gpu: 0", [{"memory": 1, "gpu": 1}, {"memory": 1}], ["k1"]),
-        # a smaller ask behind one that does not fit is served (5.6)
-        ("memory: 10", [{"memory": 6}, {"memory": 6}, {"memory": 4}], ["k0", "k2"]),
-    ],
-)
-def test_5_1_5_6_what_a_limit_leaves(
-    most: str, asks: list[dict[str, int]], served: list[str]
-) -> None:
-    script = script_of(limited(f"users: [ann], maxresources: {{{most}}}"))
+def test_5_1_a_limit_of_zero_allows_nothing_of_a_type() -> None:
+    script = script_of(limited("users: [ann], maxresources: {memory: 10, gpu: 0}"))
     submit(script, "a", asks=0)
-    for number, amount in enumerate(asks):
-        script.ask("a", f"k{number}", **amount)
-    assert allocated(script) == served
-
-
-def test_2_5_the_tightest_level_decides() -> None:
-    leaves = below(f"a, {limits('users: [ann], maxresources: {memory: 12}')}", "b")
-    both = limits("users: ['*'], maxresources: {memory: 20, gpu: 3}")
-    script = script_of(tree(f"p, {both}, {leaves}"))
-    submit(script, "a", queue="root.p.a", asks=0)
-    submit(script, "b", queue="root.p.b", asks=3)
-    submit(script, "c", "bob", queue="root.p.b", memory=20)
-    script.ask("a", "a0", "a1", "a2", memory=5, gpu=1)
-    # the children of p take turns; ann has 12 in a, 20 in p; bob 20 of his own in p
-    assert sorted(allocated(script)) == ["a0", "a1", "b0", "b1", "c0"]
-    script.release("b", "b0-0")
-    assert allocated(script) == ["b2"]  # a2 has no room in a
-    script.release("a", "a0-0")
-    assert allocated(script) == ["a2"]
-
-
-def test_2_2_limits_of_the_partition_are_those_of_root() -> None:
-    entry = limits("users: ['*'], maxresources: {memory: 10}")
-    script = script_of(tree("a", "b", partition=entry))
-    for app in ("a", "b"):
-        submit(script, app, queue=f"root.{app}", memory=6)
-    assert allocated(script) == ["a0"]
-    script.release("a", "a0-0")
-    assert allocated(script) == ["b0"]
+    script.ask("a", "k0", memory=1, gpu=1)
+    script.ask("a", "k1", memory=1)
+    assert allocated(script) == ["k1"]
 
 
 def test_2_9_a_limit_holds_in_queues_that_placement_makes() -> None:
@@ -108,26 +46,6 @@ def test_2_9_a_limit_holds_in_queues_that_placement_makes() -> None:
     submit(script, "a", queue="", asks=2, memory=8)
     assert allocated(script) == ["a0"]
     assert script.scheduler.application("a").queue.path == "root.users.ann"
-
-
-def test_5_5_the_order_of_applications_goes_across_users() -> None:
-    script = script_of(limited("users: ['*'], maxresources: {memory: 50}"))
-    for app, user in (("a", "ann"), ("b", "bob"), ("c", "ann"), ("d", "bob")):
-        submit(script, app, user)
-    script.ask("d", "d1", memory=5, priority=5)
-    # by priority, then by submission; d's other ask counts as urgent only with the urgent one
-    assert allocated(script) == ["d1", "a0", "b0", "c0", "d0"]
-
-
-def test_2_5_a_queue_quota_and_a_limit_both_hold() -> None:
-    script = script_of(limited(ANN_10, more=", resources: {max: {memory: 20}}"))
-    submit(script, "b", "bob", memory=12)
-    submit(script, "a", asks=2, memory=8)
-    assert allocated(script) == ["b0", "a0"]
-    script.release("b", "b0-0")
-    assert allocated(script) == []  # a1 is over ann's limit
-    script.release("a", "a0-0")
-    assert allocated(script) == ["a1"]
 
 
 def with_gang(memory: int) -> Script:
@@ -164,22 +82,10 @@ def test_g28_g31_a_replacement_changes_the_users_usage_in_one_update() -> None:
     assert allocated(script) == ["a2"]
 
 
-def recovered(script: Script, app: str, key: str, memory: int, node: str = "n2") -> list[str]:
-    message = Allocation(
-        applicationID=app,
-        allocationKey=key,
-        UUID=f"{key}-0",
-        nodeID=node,
-        partitionName="default",
-        resourcePerAlloc=resource({"memory": memory}),
-    )
-    return script.node(node, memory=100, existing=[message])
-
-
 def test_2_11_recovery_counts_and_does_not_ask() -> None:
     script = script_of(limited(EVERYBODY_20))
     submit(script, "a", asks=0)
-    heard = recovered(script, "a", "old", 30)
+    heard = script.node("n2", memory=100, existing=[reported("old", "a", memory=30)])
     assert heard[-1] == "accepted node n2"
     assert used(script, "ann") == 30
     script.ask("a", "a1", memory=1)
@@ -188,25 +94,17 @@ def test_2_11_recovery_counts_and_does_not_ask() -> None:
     assert allocated(script) == ["a1"]
 
 
-def test_i32_a_node_that_goes_gives_back_what_was_on_it() -> None:
-    script = script_of(limited(EVERYBODY_20))
-    script.node("n2", memory=100)
-    submit(script, "a", asks=3, memory=8)
-    script.schedule()
-    script.node("n1", NodeInfo.DECOMISSION)
-    script.node("n2", NodeInfo.DECOMISSION)
-    script.node("n3", memory=100)
-    assert used(script, "ann") == 0
-    assert allocated(script) == ["a2"]
-
-
-def test_x31_a_removed_application_leaves_nothing_behind() -> None:
+def test_x31_i32_a_removed_application_or_node_leaves_nothing_behind() -> None:
     script = script_of(limited(EVERYBODY_20))
     for app in ("a", "b"):
-        submit(script, app, asks=2, memory=8)
+        submit(script, app, asks=3, memory=8)
     assert allocated(script) == ["a0", "a1"]
     script.remove_app("a")
     assert allocated(script) == ["b0", "b1"]
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.node("n3", memory=100)
+    assert used(script, "ann") == 0
+    assert allocated(script) == ["b2"]
     script.remove_app("b")
     partition = script.scheduler.partition()
     assert (partition.users, partition.groups, partition.waiting.short_ledgers) == ({}, {}, {})
@@ -234,7 +132,8 @@ def test_2_7_a_reservation_that_a_limit_holds_back_is_used_when_there_is_headroo
     script.schedule()
     (kept,) = script.scheduler.partition().reservations
     assert kept.node.node_id == "n1"
-    recovered(script, "a", "old", 5, "n3")  # takes ann's headroom away
+    old = reported("old", "a", memory=5)
+    script.node("n3", memory=100, existing=[old])  # takes ann's headroom away
     script.node("n3", NodeInfo.DRAIN_NODE)
     script.release("b", "b0-0")
     assert allocated(script) == []
@@ -268,50 +167,174 @@ def limited_to(memory: int) -> str:
 
 @pytest.mark.parametrize("config", [limited_to(16), tree("q")], ids=["raised", "removed"])
 def test_2_2_a_raised_limit_lets_those_in_who_waited(config: str) -> None:
+    """And a lowered one evicts nobody."""
     script = script_of(limited_to(10))
     submit(script, "a", asks=2, memory=8)
-    assert allocated(script) == ["a0"]
+    script.ask("a", "small", memory=2)
+    assert allocated(script) == ["a0", "small"]
     script.configure(config)
+    script.release("a", "small-0")
     assert allocated(script) == ["a1"]
     submit(script, "b", "bob", memory=8)
     assert allocated(script) == ["b0"]
-
-
-def test_2_2_a_lowered_limit_evicts_nobody() -> None:
-    script = script_of(limited_to(24))
-    submit(script, "a", asks=3, memory=8)
-    script.ask("a", "small", memory=2)
-    script.schedule()
+    script.ask("a", "tiny", memory=2)
     script.configure(limited_to(10))
     assert script.outstanding == []
-    assert used(script, "ann") == 24
+    assert used(script, "ann") == 16
     script.release("a", "a0-0")
-    script.release("a", "a1-0")
-    assert allocated(script) == ["small"]
+    assert allocated(script) == ["tiny"]
 
 
-@pytest.mark.parametrize("before", [tree("q"), limited("users: [bob], maxresources: {memory: 1}")])
-def test_2_2_a_new_limit_knows_what_is_held_already(before: str) -> None:
-    script = script_of(before)
-    submit(script, "a", asks=2, memory=8)
-    script.schedule()
-    script.configure(limited_to(20))
-    script.ask("a", "more", memory=8)
-    assert allocated(script) == []
-    script.configure(limited_to(24))
+def levels(*, root: str = "", p: str = "", q: str = "") -> str:
+    """root, p below it, q and r below that; each with limits, one a line."""
+
+    def of(text: str) -> str:
+        return f", {limits(*text.splitlines())}" if text else ""
+
+    return tree(f"p{of(p)}, {below('q' + of(q), 'r')}", root=f"submitacl: '*'{of(root)}")
+
+
+def enter(
+    script: Script, app: str, user: str, *groups: str, leaf: str = "q", asks: int = 1
+) -> None:
+    submit(script, app, user, *groups, queue=f"root.p.{leaf}", asks=asks)
+
+
+def group(script: Script, app: str) -> str:
+    account = script.scheduler.application(app).group_account
+    return account.name if account is not None else ""
+
+
+TEN = "maxresources: {memory: 10}"
+ALL = f"groups: ['*'], {TEN}"
+
+
+@pytest.mark.parametrize(
+    ("limits", "groups", "expected"),
+    [
+        # the order of the configuration decides, not that of the user's groups
+        ({"q": f"groups: [g1], {TEN}\ngroups: [g2], {TEN}"}, ["g2", "g1"], "g1"),
+        ({"q": f"groups: [g2, g1], {TEN}"}, ["g1", "g2"], "g2"),
+        # the queue itself before those above it
+        ({"q": f"groups: [g2], {TEN}", "p": f"groups: [g1], {TEN}"}, ["g1", "g2"], "g2"),
+        ({"p": f"groups: [g1], {TEN}", "root": f"groups: [g2], {TEN}"}, ["g1", "g2"], "g1"),
+        ({"root": f"groups: [g1], {TEN}"}, ["g1"], "g1"),
+        # the wildcard after the names of its own queue, before all of the queue above
+        ({"q": f"groups: [g1], {TEN}\n{ALL}"}, ["g1"], "g1"),
+        ({"q": f"groups: [g1], {TEN}\n{ALL}"}, ["g2"], "*"),
+        ({"q": f"groups: [g3], {TEN}\n{ALL}", "p": f"groups: [g1], {TEN}"}, ["g1"], "*"),
+        # nobody's
+        ({"q": f"groups: [g1], {TEN}"}, ["g2"], ""),
+        ({"q": f"groups: [g1], {TEN}"}, [], ""),
+        ({"q": f"users: ['*'], {TEN}"}, ["g1"], ""),
+        ({"q": f"groups: [g1], {TEN}\n{ALL}"}, [], "*"),
+    ],
+)
+def test_2_5_the_group_of_an_application(
+    limits: dict[str, str], groups: list[str], expected: str
+) -> None:
+    script = script_of(levels(**limits))
+    enter(script, "a", "ann", *groups)
+    allocated(script)
+    assert group(script, "a") == expected
+
+
+def test_2_5_the_group_is_kept_for_life() -> None:
+    script = script_of(levels(q=f"groups: [g1], {TEN}"))
+    enter(script, "a", "ann", "g1", "g2")
+    allocated(script)
+    script.configure(levels(q=f"groups: [g2], {TEN}"))
+    enter(script, "b", "ann", "g1", "g2")
+    allocated(script)
+    assert (group(script, "a"), group(script, "b")) == ("g1", "g2")
+    script.release("a", "a0-0")
+    script.ask("a", "more", memory=500)  # g1 has no limit any more
     assert allocated(script) == ["more"]
+    assert group(script, "a") == "g1"
+    script.remove_app("a")
+    assert list(script.scheduler.partition().groups) == ["g2"]  # nobody needs g1
 
 
-def test_2_2_a_limit_that_moves_up_counts_the_queues_below() -> None:
-    def config(*said: str) -> str:
-        return tree(", ".join(["p", *said, below("a", "b")]))
+ONE = "users: ['*'], maxapplications: 1"
 
-    script = script_of(config())
-    for app in ("a", "b"):
-        submit(script, app, queue=f"root.p.{app}", memory=8)
+
+def running(script: Script, user: str = "ann") -> list[str]:
+    account = script.scheduler.partition().users[user]
+    return [app.app_id for app in account.running_in(script.scheduler.partition().root)]
+
+
+def gang(script: Script, app: str, style: str = "Soft", members: int = 2) -> None:
+    script.app(app, "root.q", user="ann", gang={"memory": 10}, style=style, timeout_ms=60_000)
+    placeholders = [f"{app}-{n}" for n in range(members)]
+    script.ask(app, *placeholders, group="tg", placeholder=True, memory=5)
+
+
+def test_2_5_5_15_a_gang_counts_from_its_first_placeholder() -> None:
+    """Removed while Accepted it blocks nobody: YuniKorn keeps its place for ever (bug 1)."""
+    script = script_of(limited(ONE), memory=100)
+    gang(script, "g")
+    gang(script, "h")
+    assert allocated(script, 1) == ["g-0"]
+    assert script.scheduler.application("g").state == "Accepted"
+    assert running(script) == ["g"]
+    assert allocated(script, 1) == ["g-1"]
+    gang(script, "i")
+    script.remove_app("g")
+    assert allocated(script, 1) == ["h-0"]
+    script.remove_app("h")
+    assert allocated(script) == ["i-0", "i-1"]
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_2_5_a_gang_that_timed_out_leaves_its_place(style: str) -> None:
+    script = script_of(limited(ONE), memory=100)
+    gang(script, "g", style, members=1)
+    gang(script, "h")
+    assert allocated(script) == ["g-0"]
+    script.advance(61)
+    assert running(script) == ["g"]  # its placeholder is not confirmed gone
+    script.confirm(TerminationType.TIMEOUT)
+    assert allocated(script) == ["h-0", "h-1"]
+    assert running(script) == ["h"]
+
+
+def test_g52_leftover_placeholders_do_not_keep_the_place() -> None:
+    script = script_of(limited(ONE), memory=100)
+    gang(script, "g")
+    submit(script, "b")
+    allocated(script)
+    script.ask("g", "real", group="tg", memory=5)
     script.schedule()
-    script.configure(config(limits(EVERYBODY_20)))
-    script.ask("a", "more", memory=8)
+    script.confirm()
+    script.release("g", "real-0")
+    app = script.scheduler.application("g")
+    assert (app.state, len(app.placeholders), app.counted) == ("Waiting", 1, False)
+    assert allocated(script) == ["b0"]
+
+
+def test_2_11_a_recovered_application_counts_without_being_asked() -> None:
+    script = script_of(limited(ONE), memory=100)
+    for app in ("a", "b"):
+        submit(script, app, asks=0)
+    existing = [reported(f"{app}0", app, memory=5) for app in ("a", "b")]
+    script.node("n2", memory=100, existing=existing)
+    assert running(script) == ["a", "b"]
+    submit(script, "c")
+    assert allocated(script) == []
+    script.release("a", "a0-0")
     assert allocated(script) == []
     script.release("b", "b0-0")
-    assert allocated(script) == ["more"]
+    assert allocated(script) == ["c0"]
+
+
+def test_s36_5_15_releasing_everything_gives_the_quota_back() -> None:
+    """``a`` goes on (in YuniKorn it starves, bug 3); ``b`` is the user's second and waits."""
+    script = script_of(limited("users: ['*'], maxresources: {memory: 20}, maxapplications: 1"))
+    submit(script, "a", asks=3, memory=8)
+    submit(script, "b", memory=8)
+    assert allocated(script, 5) == ["a0", "a1"]
+    script.release("a")
+    assert used(script, "ann") == 0
+    assert allocated(script, 3) == ["a2"]
+    assert script.scheduler.application("b").state == "Accepted"
+    assert running(script) == ["a"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, run
 
 from quadriga.core.config import load
 from quadriga.core.model.account import Holding
@@ -47,42 +48,30 @@ def plain(holding: Holding) -> dict[str, Any]:
     return found
 
 
-def test_2_14_what_a_user_holds_queue_by_queue(script: Script) -> None:
+def test_2_14_what_a_user_or_a_group_holds_queue_by_queue(script: Script) -> None:
     partition = script.scheduler.partition()
+    both: dict[str, Any] = {"used": 12, "running": ("x", "y")}
+    first, second = {"used": 6, "running": ("x",)}, {"used": 6, "running": ("y",)}
     assert plain(shown.holding(partition, "ann")) == {
-        "used": 12,
-        "running": ("x", "y"),
+        **both,
         "limit": (None, 3, "*"),
         "root.p": {
-            "used": 12,
-            "running": ("x", "y"),
+            **both,
             "limit": ({"memory": 30}, 0, "x"),
-            "root.p.a": {"used": 6, "running": ("x",), "limit": ({"memory": 10}, 2, "*")},
-            "root.p.b": {"used": 6, "running": ("y",)},
+            "root.p.a": {**first, "limit": ({"memory": 10}, 2, "*")},
+            "root.p.b": second,
         },
     }
-
-
-def test_2_14_what_a_group_holds(script: Script) -> None:
-    partition = script.scheduler.partition()
+    team = ({"memory": 40, "gpu": 2}, 0, "x")
     assert plain(shown.holding(partition, "g1", group=True)) == {
-        "used": 12,
-        "running": ("x", "y"),
-        "root.p": {
-            "used": 12,
-            "running": ("x", "y"),
-            "limit": ({"memory": 40, "gpu": 2}, 0, "x"),
-            "root.p.a": {"used": 6, "running": ("x",)},
-            "root.p.b": {"used": 6, "running": ("y",)},
-        },
+        **both,
+        "root.p": {**both, "limit": team, "root.p.a": first, "root.p.b": second},
     }
-
-
-def test_2_14_the_group_of_each_running_application(script: Script) -> None:
-    users = script.scheduler.partition().users
-    found = [(app.app_id, group) for app, group in shown.applications_by_group(users["ann"])]
+    found = [
+        (app.app_id, group) for app, group in shown.applications_by_group(partition.users["ann"])
+    ]
     assert found == [("x", "g1"), ("y", "g1")]
-    assert [group for _, group in shown.applications_by_group(users["bob"])] == [""]
+    assert [group for _, group in shown.applications_by_group(partition.users["bob"])] == [""]
 
 
 def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) -> None:
@@ -104,10 +93,12 @@ def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) 
 def test_explain_names_whose_limit_is_in_the_way(script: Script) -> None:
     found = script.scheduler.explain("x", "x1")
     checks = [check.text for check in found.checks if check.about == "limit"]
+    sums = [("user ann in root.p.a (limit *)", 10, 6), ("user ann in root.p", 30, 12)]
+    sums.append(("group g1 in root.p", 40, 12))
     assert checks == [
-        "user ann in root.p.a (limit *): limit 10 B memory, used 6 B memory, asked 6 B memory, headroom 4 B memory",
-        "user ann in root.p: limit 30 B memory, used 12 B memory, asked 6 B memory, headroom 18 B memory",
-        "group g1 in root.p: limit 40 B memory, used 12 B memory, asked 6 B memory, headroom 28 B memory",
+        f"{whose}: limit {most} B memory, used {used} B memory, asked 6 B memory, "
+        f"headroom {most - used} B memory"
+        for whose, most, used in sums
     ]
     assert found.reasons == (checks[0],)
     assert found.remedies == ("raise the limit of user ann in root.p.a (limit *) by 2 B memory",)
@@ -165,3 +156,45 @@ def test_the_configuration_of_the_page_is_valid() -> None:
 def test_the_program_of_the_page_runs() -> None:
     (program,) = blocks("python")
     exec(compile(program, str(PAGE), "exec"), {})
+
+
+VCORES = "maxresources: {{vcore: {}}}"
+JOE = limited(f"users: [joe], {VCORES.format(2)}")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        f"users: [joe], {VCORES.format(2)}",
+        f"users: ['*'], {VCORES.format(2)}",
+        f"groups: [devs], {VCORES.format(2)}",
+        "users: [joe], maxapplications: 2",
+    ],
+    ids=["user", "wildcard", "group", "applications"],
+)
+def test_5_11_no_node_is_asked_for_between_a_release_and_the_next_round(limit: str) -> None:
+    script = on_nodes(limited(limit), n1=9000)
+    for app in "abc":
+        run(script, app, "k", queue="root.q", user="joe", groups=["devs"], vcore=1000)
+    script.release("a", "k-0")
+    assert not [line for line in script.advance(40) if line.startswith("FAILED")]
+    assert "new c/k-0 on n1" in script.schedule()
+
+
+def test_5_11_no_node_is_asked_for_between_a_larger_limit_and_the_next_round() -> None:
+    script = on_nodes(JOE, n1=9000)
+    run(script, "a", "k", "l", "m", queue="root.q", user="joe", vcore=1000)
+    script.configure(limited(f"users: [joe], {VCORES.format(3)}"))
+    assert script.advance(2) == []
+    assert script.schedule() == ["new a/m-0 on n1"]
+
+
+def test_5_11_a_node_is_asked_for_when_a_round_has_tried_it() -> None:
+    script = on_nodes(JOE, n1=2000)
+    run(script, "other", "o", queue="root.q", user="ann", vcore=1000)
+    run(script, "a", "k", "l", queue="root.q", user="joe", vcore=1000)
+    run(script, "b", "m", queue="root.q", user="joe", vcore=2000)
+    script.release("a", "k-0")
+    script.release_ask("a", "l")
+    script.schedule()
+    assert script.advance(1) == ["FAILED b/m"]
