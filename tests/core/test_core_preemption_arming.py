@@ -10,7 +10,7 @@ from quadriga.si import Allocation, AllocationRequest
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script, resource
 
-from .preemption_side import ENFORCED, PREEMPTED, ask, cluster, news, preempted, preempting
+from .preemption_side import ENFORCED, PREEMPTED, cluster, preempted, preempting
 from .tree_side import below, most, tree
 
 
@@ -119,15 +119,6 @@ def test_2_21_what_the_resource_manager_reports_starts_the_delay(
     assert preempted(script.advance(0.1)) == victims
 
 
-def test_2_21_more_growth_does_not_restart_the_delay() -> None:
-    script = using(config(a=4), 4)
-    report(script, ran("more"))
-    script.advance(6)
-    report(script, ran("a0", vcore=2))
-    assert script.advance(3.9) == []
-    assert len(preempted(script.advance(0.1))) == 2
-
-
 @pytest.mark.parametrize(("delay", "left"), [(30, 24), (12, 6), (7, 1)])
 def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int, left: int) -> None:
     script = using(config(a=8), 6, config(a=4))
@@ -135,13 +126,6 @@ def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int,
     script.configure(config(a=4, leaf=delay))
     assert script.advance(left - 0.1) == []
     assert len(preempted(script.advance(0.1))) == 2
-
-
-def test_2_21_a_new_delay_that_has_passed_already_ends_at_once() -> None:
-    script = using(config(a=8), 6, config(a=4))
-    script.advance(6)
-    assert preempted(script.configure(config(a=4, leaf=5))) == []
-    assert len(preempted(script.advance(0))) == 2
 
 
 def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes() -> None:
@@ -153,16 +137,6 @@ def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes()
     script.configure(config(a=5, leaf=20))  # another max and another delay
     assert script.advance(11.9) == []
     assert len(preempted(script.advance(0.1))) == 1
-
-
-def test_2_21_removing_the_delay_ends_the_wait() -> None:
-    script = using(config(a=8), 6, config(a=4))
-    script.advance(6)
-    script.configure(config(a=4, leaf=0))
-    assert script.advance(1000) == []
-    script.configure(config(a=4))
-    assert script.advance(9.9) == []
-    assert len(preempted(script.advance(0.1))) == 2
 
 
 def of_run(queue: str, limit: int, preemptable: int, claimed: str, selected: int) -> str:
@@ -206,15 +180,6 @@ def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> N
     assert reader.new_lines("QUEUE") == [of_run("root.p", 2, 2, "", 0)]
 
 
-def test_2_21_a_queue_that_is_within_its_max_in_time_records_nothing() -> None:
-    script = using(config(a=8), 6, config(a=4))
-    script.release("a", "a0-0")
-    script.release("a", "a1-0")
-    reader = RecordReader(script)
-    script.advance(100)
-    assert reader.new_lines("QUEUE") == []
-
-
 # -- victims ---------------------------------------------------------------------------------------
 
 DELAY = "properties: {preemption.quota.delay: 10s}"
@@ -248,67 +213,6 @@ def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     assert sum(script.scheduler.partition().root.allocated) == 4
     assert preempting(script, "root.a") == {}
     assert script.advance(100) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        one(4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
-        one(4).replace("delay: 10s", "delay: 0s"),
-    ],
-)
-def test_2_8_only_if_partition_and_queue_enable_it(text: str) -> None:
-    script = holding(one(8), a=6)
-    script.configure(text)
-    assert script.advance(100) == []
-
-
-def test_2_8_a_max_raised_again_before_the_delay_ends() -> None:
-    script = holding(one(8), a=6)
-    script.configure(one(4))
-    script.advance(5)
-    script.configure(one(6))
-    assert script.advance(100) == []
-
-
-def test_2_8_resources_released_meanwhile_are_not_evicted() -> None:
-    script = holding(one(8), a=6)
-    script.configure(one(4))
-    script.release("a", "a0-0")
-    assert preempted(script.advance(10)) == ["a/a5-0"]
-
-
-def test_2_8_a_queue_still_above_its_max_is_checked_again() -> None:
-    """All allocations require their node: none may be evicted."""
-    script = holding(one(8))
-    script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
-    script.schedule()
-    script.configure(one(2))
-    assert script.advance(10) == []
-    script.release("a", "d1-0")
-    script.ask("a", "more", vcore=1)
-    assert news(script.schedule()) == []
-    assert script.advance(30) == []
-
-
-def test_2_8_victims_by_kind() -> None:
-    script = holding(one(8))
-    ask(script, "a", "driver", originator=True, vcore=1)
-    ask(script, "a", "opted", itself=False, vcore=1)
-    ask(script, "a", "urgent", priority=5, vcore=1)
-    ask(script, "a", "plain", vcore=1)
-    script.schedule()
-    script.configure(one(1))
-    assert preempted(script.advance(10)) == ["a/plain-0", "a/urgent-0", "a/opted-0"]
-
-
-def test_2_8_no_queue_falls_below_its_guarantee() -> None:
-    script = holding(one(8))
-    for key, vcore in (("one", 1), ("big", 4), ("big2", 3)):
-        script.ask("a", key, vcore=vcore)
-    script.schedule()
-    script.configure(one(5, guaranteed=5))
-    assert preempted(script.advance(10)) == ["a/big2-0"]
 
 
 def parent(limit: int, y: int = 0) -> str:

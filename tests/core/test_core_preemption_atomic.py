@@ -78,16 +78,6 @@ def test_g3_a_gang_preempts_exactly_enough_for_all_its_members() -> None:
     assert after(script, 20) == []
 
 
-def test_g3_free_room_is_used_before_anybody_goes_and_kept_for_the_gang() -> None:
-    script = filled(ATOMIC, nodes=2)
-    script.release("low", "n2-0-0")
-    gang(script, 3)
-    assert len(after(script)) == 2
-    ask(script, "low", "more", others=False, vcore=1)
-    assert news(script.schedule()) == []
-    assert started(script) == 3
-
-
 def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
     """The guarantee of the other queue leaves three victims, and the gang needs four."""
     script = filled(ATOMIC.replace("vcore: 2m", "vcore: 5m"), nodes=2)
@@ -98,33 +88,6 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
     script.remove_app("g")
     gang(script, 3, name="h")
     assert len(after(script)) == 3
-
-
-def test_g3_a_failed_attempt_is_repeated_after_a_change() -> None:
-    script = filled(ATOMIC.replace("vcore: 2m", "vcore: 5m"), nodes=2)
-    gang(script, 4)
-    assert after(script) == []
-    script.node("n3", vcore=1)
-    assert after(script, 0) == after(script, 5) == []
-    assert len(after(script, 10)) == 3
-
-
-@pytest.mark.parametrize(
-    ("sizes", "victims"),
-    [
-        # two members of two vcores each: victims are chosen node by node
-        ({"large0": 2, "large1": 2}, 4),
-        ({"small0": 1, "small1": 1, "large": 3}, 5),
-    ],
-)
-def test_g3_members_of_several_sizes(sizes: dict[str, int], victims: int) -> None:
-    script = filled(ATOMIC.replace("vcore: 4m", "vcore: 6m"), nodes=2)
-    script.app("g", "root.high", gang={"vcore": sum(sizes.values())})
-    for key, vcore in sizes.items():
-        ask(script, "g", key, group=f"of{vcore}", placeholder=True, vcore=vcore)
-    script.schedule()
-    assert len(after(script)) == victims
-    assert started(script) == len(sizes)
 
 
 @pytest.mark.parametrize(
@@ -214,16 +177,6 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
     assert story(script) == "has preempted once for all its members, and they did not fit then"
 
 
-def test_g3_a_gathering_gang_preempts_as_well() -> None:
-    script = filled(ATOMIC.replace("preemption.delay: 1s", "preemption.delay: 2m"), nodes=2)
-    gang(script, 3)
-    assert after(script, 60) == []
-    assert [record.target for record in script.scheduler.story("gang/g")] == ["Gathering"]
-    assert len(after(script, 60)) == 3
-    assert started(script) == 3
-    assert reserved(script) == {}
-
-
 def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
     """Nodes have room, but the quota of the parent has none."""
     script = filled(parent(), nodes=1)
@@ -243,18 +196,6 @@ def test_g3_a_gang_waits_for_a_quota_that_no_victim_can_free() -> None:
     assert script.scheduler.application("g").gang.lacks == "quota"
     assert after(script, 60) == []
     assert "a quota or a limit would have no room for all its members" in story(script)
-
-
-def test_g3_after_a_soft_timeout_the_members_preempt_together() -> None:
-    script = filled(ATOMIC, nodes=2)
-    script.app("g", "root.high", gang={"vcore": 2}, timeout_ms=10_000)
-    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)  # the other one does not come
-    script.schedule()
-    script.advance(10)
-    ask(script, "g", "r0", "r1", group="g", vcore=1)
-    script.schedule()
-    assert len(after(script)) == 2
-    assert started(script) == 2
 
 
 def daemons(script: Script, *nodes: str) -> list[str]:
@@ -279,28 +220,6 @@ def test_g3_members_that_require_their_nodes_preempt_there_at_once() -> None:
         "g/on-n1-0 on n1 placeholder of g",
         "g/on-n3-0 on n3 placeholder of g",
     ]
-
-
-def test_g3_without_room_on_one_required_node_no_other_is_emptied() -> None:
-    script = filled(WITH_OTHER, nodes=1)
-    script.node("n2", vcore=1)
-    script.app("vip", "root.low")
-    ask(script, "vip", "v", vcore=1, priority=5)
-    script.schedule()
-    assert daemons(script, "n1", "n2") == []
-    assert reserved(script) == {}
-
-
-def test_g3_required_nodes_and_others_in_one_gang() -> None:
-    script = filled(ATOMIC, nodes=2)
-    script.app("g", "root.high", gang={"vcore": 3})
-    ask(script, "g", "free0", "free1", group="a", placeholder=True, vcore=1)
-    tags = {TAG_REQUIRED_NODE: "n2"}
-    ask(script, "g", "on-n2", group="b", placeholder=True, vcore=1, tags=tags)
-    assert preempted(script.schedule()) == []  # the others have not waited for the delay
-    assert len(after(script)) == 3
-    script.confirm(PREEMPTED)
-    assert "g/on-n2-0 on n2 placeholder of b" in news(script.schedule())
 
 
 def test_g3_predicates_choose_the_nodes_of_the_members() -> None:

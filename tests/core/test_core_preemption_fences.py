@@ -185,16 +185,3 @@ def test_x40_an_opted_out_allocation_is_evicted_last_or_never(
     assert two(script, said) == (in_part if strict else [*alone, "low/out3-0"])
     if two is for_a_guarantee:
         assert victims(script, "small") == (alone if strict else [])
-
-
-def test_x40_an_opted_out_gang_member_is_not_evicted() -> None:
-    script = with_opted_out(low="strict")
-    script.node("n2", vcore=2)
-    script.app("gang", "root.low", gang={"vcore": 2})
-    ask(script, "gang", "p1", itself=False, group="g", placeholder=True, vcore=1)
-    ask(script, "gang", "p2", group="g", placeholder=True, vcore=1)
-    script.schedule()
-    ask(script, "high", "h1", "h2", "h3", vcore=1)
-    script.advance(1)
-    heard = [line for _ in range(3) for line in script.schedule()]
-    assert sorted(preempted(heard)) == ["gang/p2-0", "low/agrees-0"]
