@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, refused, run, serve, submit
+from core_steps import refused, run, serve, submit
 from core_world import state as state_of
 
 from quadriga import si
@@ -34,14 +34,6 @@ def running(script: Script) -> Script:
 def state(script: Script) -> str:
     (rm,) = script.scheduler.resource_managers()
     return rm.state
-
-
-def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
-    script = Script(version="1.0", policy_group="queues")
-    assert script.messages == []
-    (rm,) = script.scheduler.resource_managers()
-    assert (rm.rm_id, rm.version, rm.policy_group, rm.state) == ("rm", "1.0", "queues", "Running")
-    assert [p.name for p in script.scheduler.partitions()] == ["default"]
 
 
 @pytest.mark.parametrize(
@@ -130,32 +122,6 @@ def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
     assert script.app("app-1") == ["accepted app-1"]
 
 
-def test_i6_the_second_pause_has_its_full_time() -> None:
-    script = running(Script(extra={"rm.pauseTimeout": "10s"}))
-    script.scheduler.disconnect("rm", script.now)
-    script.advance(9)
-    script.scheduler.reconnect("rm", script.now)
-    with pytest.raises(si.RequestError, match="is Running"):
-        script.scheduler.reconnect("rm", script.now)
-    script.scheduler.disconnect("rm", script.now)
-    script.advance(9)
-    assert state(script) == "Paused"
-    script.advance(1)
-    assert state(script) == "Stopped"
-
-
-@pytest.mark.parametrize("paused", [False, True])
-def test_i6_a_voluntary_shutdown_drops_the_state_at_once(paused: bool) -> None:
-    script = running(Script())
-    if paused:
-        script.scheduler.disconnect("rm", script.now)
-    assert script.scheduler.shutdown("rm", script.now) == []
-    assert state(script) == "Stopped"
-    assert list(script.scheduler.partitions()) == []
-    assert script.schedule() == []
-    assert script.advance(1000) == []
-
-
 @pytest.mark.parametrize("trigger", ["disconnect", "reconnect", "shutdown"])
 def test_i6_connections_of_unknown_managers_are_refused(trigger: str) -> None:
     scheduler = Scheduler()
@@ -193,36 +159,6 @@ def test_i9_two_managers_share_a_scheduler_and_nothing_else() -> None:
     assert scheduler.check() == []
     with pytest.raises(KeyError):
         scheduler.partition("default", "a")
-
-
-def test_i9_predicates_are_each_managers_own() -> None:
-    scheduler = Scheduler()
-    a, b = (Script(rm_id=name, scheduler=scheduler) for name in "ab")
-    scheduler.set_predicate("a", lambda key, node, allocate: "no")
-    for script in (a, b):
-        script.node("n1", vcore=1000)
-        submit(script, "app", "k", vcore=1000)
-    assert {rm_id for rm_id, _ in scheduler.schedule(0)} == {"b"}
-
-
-def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
-    script = on_nodes(TWO_PARTITIONS, n1=4000)
-    for name in ("g1", "g2"):
-        script.node(name, vcore=4000, attributes={"si/node-partition": "gpu"})
-    assert script.app("app", partition="gpu", queue="root.jobs") == ["accepted app"]
-    assert script.app("app", partition="default") == ["accepted app"]
-    script.ask("app", "a", "b", "c", partition="gpu", vcore=1000)
-    heard = serve(script, "app", "a", "b", "c", partition="default", vcore=1000)
-    # binpacking fills g1; the quota of 2 holds in the other partition
-    assert sorted(line for line in heard if line.startswith("new")) == [
-        "new app/a-0 on g1",
-        "new app/a-0 on n1",
-        "new app/b-0 on g1",
-        "new app/b-0 on n1",
-        "new app/c-0 on g1",
-    ]
-    assert script.release("app", "a-0", partition="gpu") == ["released app/a-0 STOPPED_BY_RM"]
-    assert "a-0" in script.scheduler.application("app", "default").allocations
 
 
 def test_i9_unknown_partitions_are_refused_everywhere() -> None:
@@ -346,16 +282,6 @@ def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) ->
     assert active(service, "rm") == ["a", "c"]
     register(service, "rm")
     assert active(service, "rm") == ["a", "d"], "it registered anew"
-
-
-def test_a_registration_that_is_refused_follows_nothing(service: SchedulerService) -> None:
-    service.configure(queues("a"))
-    register(service, "rm", config=queues("b"))
-    bad = si.RegisterResourceManagerRequest(rmID="rm", extraConfig={"si.stateNames": "x"})
-    with pytest.raises(RequestError):
-        service.register_resource_manager(bad, si.NullCallback())
-    service.configure(queues("c"))
-    assert active(service, "rm") == ["b"]
 
 
 def test_checking_an_update_changes_nothing(service: SchedulerService) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
-from core_world import in_order, running_gang, scripted, state
+from core_steps import run, serve, submit
+from core_world import in_order, running_gang
 
 from quadriga import si
 from quadriga.sim.script import Script
@@ -90,15 +90,6 @@ def test_r2_r3_r4_r8_the_rm_confirms_what_the_core_created(script: Script, kind:
     assert end_of(script, f"g/{uuid}") == ("Replaced" if kind == REPLACED else "Expired")
 
 
-def test_r5_one_release_in_flight_for_an_allocation(script: Script) -> None:
-    """A run limit, a timeout and a killed application ask for it once."""
-    script.app("a", timeout_ms=10_000)
-    serve(script, "a", "x", memory=1, timeout_ms=5_000)
-    assert script.advance(5) == ["released a/x-0 TIMEOUT"]
-    assert script.advance(5) == ["a Killing (ApplicationExecutionTimeout)"]
-    assert script.confirm() == ["a Killed (killed)"]
-
-
 def test_r5_the_rm_may_still_stop_it(script: Script) -> None:
     """Releasing is not the core's alone: the pod may end by itself first."""
     uuid = releasing(script, REPLACED)
@@ -141,17 +132,6 @@ def test_r6_without_an_identifier_everything_is_released(script: Script, order: 
     assert used(script) == 1
 
 
-def test_r6_placeholders_and_replacements_are_part_of_everything(script: Script) -> None:
-    releasing(script, REPLACED)
-    heard = script.release("g")
-    assert [line for line in heard if line.startswith("released")] == [
-        "released g/p0-0 STOPPED_BY_RM",
-        "released g/p1-0 STOPPED_BY_RM",
-    ]
-    assert used(script) == 0
-    assert script.schedule() == ["new g/real-1 on n1"]
-
-
 @pytest.mark.parametrize(
     "field", [{"UUID": "x-1"}, {"allocationID": "x-1"}, {"allocationKey": "x", "UUID": "x-1"}]
 )
@@ -159,26 +139,6 @@ def test_x12_an_allocation_is_named_by_its_uuid(script: Script, field: dict[str,
     run(script, "a", "x", memory=1, repeat=3)
     release = si.AllocationRelease(applicationID="a", terminationType=STOPPED, **field)
     assert script.send(request(release)) == ["released a/x-1 STOPPED_BY_RM"]
-
-
-def test_x12_a_key_alone_means_every_allocation_of_the_ask(script: Script) -> None:
-    submit(script, "a", "x", memory=1, repeat=2)
-    serve(script, "a", "y", memory=1)
-    assert script.release("a", key="x") == [
-        "released a/x-0 STOPPED_BY_RM",
-        "released a/x-1 STOPPED_BY_RM",
-    ]
-    assert list(script.scheduler.application("a").allocations) == ["y-0"]
-
-
-def test_x12_an_rm_of_version_1_5_is_told_allocation_ids(order: str) -> None:
-    script = on_nodes(extra={"si.messageOrder": order}, version="1.5", n1={"memory": 20})
-    releasing(script, REPLACED)
-    assert [(r.UUID, r.allocationID) for r in released(script)] == [("p0-0", "p0-0")]
-    script.confirm()
-    _, message = script.messages[-1]
-    assert isinstance(message, si.AllocationResponse)
-    assert (message.new[0].UUID, message.new[0].allocationID) == ("real-0", "real-0")
 
 
 # -- R7: releases of asks --------------------------------------------------------------------------
@@ -212,7 +172,7 @@ OUT_OF_RANGE = (5, 99, -1, 2**31 - 1, -(2**31))
 
 
 @pytest.mark.parametrize("kind", OUT_OF_RANGE)
-def test_r3_x30_a_release_of_an_unknown_type_is_answered_as_stopped(
+def test_x30_r3_a_release_of_an_unknown_type_is_answered_as_stopped(
     script: Script, kind: Kind
 ) -> None:
     """However it names them: allocations, an ask, an allocation that was asked back."""
@@ -227,14 +187,6 @@ def test_r3_x30_a_release_of_an_unknown_type_is_answered_as_stopped(
     uuid = releasing(script, TIMEOUT)
     assert f"released g/{uuid} STOPPED_BY_RM" in script.release("g", uuid, kind)
     assert end_of(script, f"g/{uuid}") == "Completed"
-
-
-def test_x30_a_partly_allocated_ask(script: Script) -> None:
-    """What is allocated stays, the rest is given up."""
-    run(script, "a", "x", memory=15, repeat=3)
-    assert script.release_ask("a", "x") == ["released ask a/x STOPPED_BY_RM"]
-    assert state(script, "a") == "Running"
-    assert used(script) == 15
 
 
 # -- X4 and X32 ------------------------------------------------------------------------------------
@@ -258,30 +210,6 @@ def test_x32_a_confirmation_that_nobody_asked_for(script: Script, kind: Kind) ->
     assert used(script) == 1
     assert any("unasked confirmation" in text for _, text in script.scheduler.notes)
     assert script.release("a", "y-0", kind) == ["a Waiting (wait)"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "answered"),
-    [(REPLACED, TIMEOUT), (REPLACED, PREEMPTED), (TIMEOUT, REPLACED), (TIMEOUT, PREEMPTED)],
-)
-def test_x32_a_confirmation_of_another_type(script: Script, asked: Kind, answered: Kind) -> None:
-    uuid = releasing(script, asked)
-    assert script.release("g", uuid, answered) == []
-    assert end_of(script, f"g/{uuid}") == "Completed"
-    (group,) = script.scheduler.application("g").gang.task_groups.values()
-    assert (group.replaced, group.timed_out) == (0, 1)
-    script.confirm()
-    app = script.scheduler.application("g")
-    assert len(app.allocations) + len(script.schedule()) == (1 if asked == REPLACED else 0)
-
-
-@pytest.mark.parametrize("kind", [REPLACED, TIMEOUT])
-def test_x32_duplicates_are_ignored(script: Script, kind: Kind) -> None:
-    uuid = releasing(script, kind)
-    release = si.AllocationRelease(applicationID="g", UUID=uuid, terminationType=kind)
-    once = script.send(request(release, release))
-    assert once == (["new g/real-0 on n1"] if kind == REPLACED else [])
-    assert script.send(request(release, release)) == []
 
 
 def test_x32_a_stop_and_a_confirmation_in_one_request(script: Script) -> None:
@@ -311,32 +239,3 @@ def test_s4_resend_after_a_minute_doubling_to_ten(script: Script) -> None:
     assert script.confirm(most=1) == ["new g/real-0 on n1"]
     assert script.confirm() == []
     assert not any("released" in line for line in script.advance(10_000))
-
-
-@pytest.mark.parametrize(("resend", "seconds"), [("10s", 10), ("20m", 1200)])
-def test_s4_resend_as_the_rm_chooses(order: str, resend: str, seconds: int) -> None:
-    script = scripted(order=order, extra={"release.resend": resend}, memory=20)
-    releasing(script, REPLACED, count=1)
-    script.advance(seconds - 0.001)
-    assert len(released(script)) == 1
-    script.advance(0.001)
-    assert len(released(script)) == 2
-
-
-def test_x25_a_leftover_placeholder_may_be_stopped_by_the_rm(script: Script) -> None:
-    """It counts as timed out, and real asks of its group go the normal way."""
-    running_gang(script, count=1)
-    script.release("g", "p0-0")
-    script.ask("g", "real", group="tg", memory=1)
-    assert "new g/real-0 on n1" in script.schedule()
-
-
-def test_x12_a_confirmation_by_key_alone_is_of_those_that_were_asked_back() -> None:
-    script = on_nodes(n1=3000)
-    script.app("gang", gang={"vcore": 3000})
-    serve(script, "gang", "ph", repeat=3, vcore=1000, group="g", placeholder=True)
-    serve(script, "gang", "member", vcore=1000, group="g")
-    heard = script.release("gang", kind=si.TerminationType.PLACEHOLDER_REPLACED, key="ph")
-    assert heard == ["new gang/member-0 on n1"]
-    # its siblings, which nobody asked back, are still there
-    assert len(script.scheduler.application("gang").placeholders) == 2

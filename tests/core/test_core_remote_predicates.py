@@ -88,17 +88,6 @@ def test_an_ask_waits_for_its_answer_and_others_do_not() -> None:
     assert script.scheduler.check() == []
 
 
-def test_answers_are_used_while_they_hold() -> None:
-    """The order of nodes moves on while an ask waits; it is not asked about twice for that."""
-    script = cluster()
-    predicate = far(script)
-    predicate.known.update({("x", "n4", True): None, ("x", "n2", True): "taint"})
-    predicate.known["x", "n3", True] = None
-    script.ask("a", "x", memory=1)
-    assert placed(script) == ["new a/x-0 on n3"]
-    assert not predicate.open
-
-
 def test_too_many_at_a_time_keep_their_place() -> None:
     script = cluster()
     predicate = far(script)
@@ -110,31 +99,6 @@ def test_too_many_at_a_time_keep_their_place() -> None:
     predicate.answer()
     assert placed(script) == ["new a/x-0 on n1", "new a/y-0 on n2"]
     assert [key for key, _ in predicate.open] == ["z"]
-
-
-def test_batch_after_batch_until_a_node_does() -> None:
-    script = cluster(8)
-    predicate = far(script, lambda node: None if node == "n8" else "taint")
-    script.ask("a", "x", memory=1)
-    for _ in range(3):
-        assert script.schedule() == []
-        assert script.schedule() == []  # nothing is asked twice
-        predicate.answer()
-    assert placed(script) == ["new a/x-0 on n8"]
-    assert [len(batch) for batch in predicate.batches] == [3, 3, 2]
-
-
-def test_while_it_waits_nothing_is_recorded_or_reserved() -> None:
-    script = cluster(1)
-    serve(script, "a", "big", memory=10)
-    predicate = far(script, lambda node: "taint")
-    script.ask("a", "x", memory=1)
-    script.node("n9", memory=10)
-    script.schedule()
-    script.advance(60)
-    assert placed(script) == []
-    assert not script.scheduler.partition().reservations
-    assert predicate.open
 
 
 def test_an_ask_taken_back_meanwhile_is_gone() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from core_steps import later, on_nodes, partitions, run, serve, submit
+from core_steps import later, on_nodes, run, serve, submit
 from core_world import queues
 from service_side import apps, asks, nodes, of, register
 
@@ -16,7 +16,7 @@ from quadriga.core.runtime.outbox import Output
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import ONE_QUEUE, Script
 
-from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
+from .preemption_side import news, preempted, reserved
 
 
 def full(
@@ -50,13 +50,6 @@ def empty(script: Script, *names: str) -> None:
 # -- a round ---------------------------------------------------------------------------------------
 
 
-def test_5_2_a_round_makes_one_allocation() -> None:
-    script = on_nodes(n1=9)
-    submit(script, "app", *"abc", vcore=1)
-    assert news(script.schedule(1)) == ["app/a-0 on n1"]
-    assert news(script.schedule(2)) == ["app/b-0 on n1", "app/c-0 on n1"]
-
-
 def test_5_2_or_one_reservation() -> None:
     """The scheduler says whether the limit ended it."""
     script = full("n1", "n2", "n3")
@@ -71,26 +64,6 @@ def test_5_2_or_one_reservation() -> None:
     assert not script.scheduler.unfinished
 
 
-def test_5_2_what_comes_later_in_order_waits_for_the_next_round() -> None:
-    script = full("n1")
-    submit(script, "app", "big", vcore=2)
-    script.advance(2)
-    script.node("n2", vcore=1)
-    script.ask("app", "small", vcore=1)
-    assert script.schedule(1) == []
-    assert reserved(script) == {"n1": "app/big"}
-    assert news(script.schedule(1)) == ["app/small-0 on n2"]
-
-
-def test_5_2_or_one_preemption() -> None:
-    script = filled(TWO_QUEUES.replace("vcore: 2m", "vcore: 1m"), nodes=2, size=2)
-    ask(script, "high", "a", "b", vcore=1)
-    script.advance(1)
-    assert preempted(script.schedule(1)) == ["low/n1-1-0"]
-    assert preempted(script.schedule(1)) == ["low/n2-1-0"]
-    assert script.schedule(1) == []
-
-
 def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
     """It happens on the way to the others, as in the reference."""
     script = full("n1")
@@ -101,16 +74,6 @@ def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
     script.ask("more", "m", vcore=1)
     heard = script.schedule(1)
     assert (preempted(heard), news(heard)) == (["other/n1-1-0"], ["more/m-0 on n2"])
-
-
-def test_each_partition_has_a_round_of_its_own() -> None:
-    script = on_nodes(partitions("default", "second"), n1=4)
-    script.node("n2", attributes={"si/node-partition": "second"}, vcore=4)
-    script.app("a")
-    script.app("b", partition="second")
-    script.ask("a", "x", "y", vcore=1)
-    script.ask("b", "x", "y", partition="second", vcore=1)
-    assert news(script.schedule(1)) == ["a/x-0 on n1", "b/x-0 on n2"]
 
 
 def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:
@@ -144,22 +107,7 @@ def test_with_a_budget_resource_managers_take_turns() -> None:
     assert scheduler.check() == []
 
 
-def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
-    scheduler, _ = crowd(["only"], 300)
-    assert len(allocations(scheduler.schedule(0, budget=200))) == 200
-    assert scheduler.unfinished
-
-
 # -- those with reservations -----------------------------------------------------------------------
-
-
-def test_5_8_a_reserved_ask_takes_another_node_before_anybody_else_may() -> None:
-    script = full("n1", "n2")
-    other = "n2" if waits(script) == "n1" else "n1"
-    submit(script, "first", "small", priority=50, vcore=1)
-    empty(script, other)
-    assert news(script.schedule()) == [f"app/big-0 on {other}"]
-    assert reserved(script) == {}
 
 
 def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
@@ -171,25 +119,6 @@ def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
     (left,) = {"n1", "n2", "n3"} - set(reserved(script))
     empty(script, left)
     assert news(script.schedule()) == [f"old/o-0 on {left}"]
-
-
-def test_5_8_its_own_node_before_another() -> None:
-    script = full("n1", "n2")
-    kept = waits(script)
-    empty(script, "n1", "n2")
-    assert news(script.schedule()) == [f"app/big-0 on {kept}"]
-
-
-def test_5_8_a_quota_without_room_stops_it_elsewhere_too() -> None:
-    config = queues("a", "b", a="resources: {max: {vcore: 2m}}")
-    script = full("n1", "n2", config=config, queue="root.b")
-    other = "n2" if waits(script, "root.a") == "n1" else "n1"
-    script.node("n3", vcore=1)
-    assert news(serve(script, "app", "small", priority=50, vcore=1)) == ["app/small-0 on n3"]
-    empty(script, other)
-    assert script.schedule() == []
-    script.release("app", "small-0")
-    assert news(script.schedule()) == [f"app/big-0 on {other}"]
 
 
 def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
@@ -259,11 +188,3 @@ def test_2_2_2_asks_behind_them_are_not_looked_at_and_asks_before_them_are() -> 
     assert news(script.schedule()) == ["app/before-0 on n1", "another/x-0 on n1"]
     assert later(script, 10) == []
     assert script.scheduler.application("app").backoff_until == 20 * 10**9
-
-
-def test_2_2_2_an_application_that_ends_meanwhile() -> None:
-    script = waiting(3)
-    script.remove_app("app")
-    assert script.advance(20) == []
-    submit(script, "app", "small", queue="root.a", vcore=1)
-    assert news(script.schedule()) == ["app/small-0 on n1"]
