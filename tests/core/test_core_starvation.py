@@ -62,16 +62,6 @@ def test_q6_incremental_gangs_hold_parts_and_wait_for_one_another() -> None:
     assert all(run.resumed and len(run.placed) < 4 for run in holders)
 
 
-@pytest.mark.parametrize("order", ["design", "k8shim"])
-def test_q6_atomic_gangs_run_one_after_the_other(order: str) -> None:
-    history = live(fourteen_jobs("atomic", order))
-    gangs = sorted(run.started for run in history.ended.values() if run.job.gang)
-    assert gangs == [0, 600, 1200, 1800]
-    # the small jobs do not wait for the gangs: three cores stay free beside each of them
-    waits = [run.started - run.job.arrives for run in history.ended.values() if not run.job.gang]
-    assert waits == [0] * 10
-
-
 # -- the longest wait (Q3) -------------------------------------------------------------------------
 
 #: when a gang may gather, and the longest time that a small job runs (s)
@@ -110,19 +100,6 @@ def test_q3_q4_a_wide_gang_beside_an_endless_stream_starts_in_time(
     assert 100 + AFTER <= started <= 100 + late_by + AFTER + LONGEST
     if groups == (Group(2, cores=2),):  # small jobs go on in a full cluster
         assert any(100 + AFTER < run.started < started for run in history.ended.values())
-
-
-def test_q3_wide_gangs_gather_one_after_the_other() -> None:
-    """Each waits for those before it, and then for the jobs that run."""
-    wide = [
-        Job(name=f"wide-{n}", groups=(Group(3, 2),), gang=True, arrives=100 + n, runs=20)
-        for n in range(3)
-    ]
-    history = live(stream(*wide, until=900))
-    first, second, third = (history.ended[job.name].started for job in wide)
-    assert first <= 100 + AFTER + LONGEST
-    assert first + 20 <= second <= first + 20 + LONGEST
-    assert second + 20 <= third <= second + 20 + LONGEST
 
 
 def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:

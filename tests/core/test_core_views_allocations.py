@@ -119,22 +119,6 @@ def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
     assert history["preemptedResource"] == {"UNKNOWN": {"vcore": 31_000}}
 
 
-def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
-    script = Script(
-        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a, "
-        "properties: {application.unschedasks.backoff: '1', "
-        "application.unschedasks.backoff.delay: 10s}}]}]}]"
-    )
-    script.node("n1", vcore=1000)
-    submit(script, "app", "k", "l", queue="root.a", vcore=600)
-    assert "backoffDeadline" not in app_of(script, "app")
-    script.schedule()
-    assert app_of(script, "app")["backoffDeadline"] == 10 * 10**9
-    assert log_of(script, "app", "l")[-1].startswith("Application is left alone")
-    script.advance(11)
-    assert "backoffDeadline" not in app_of(script, "app")
-
-
 # -- allocations, gangs ----------------------------------------------------------------------------
 
 
@@ -207,25 +191,8 @@ def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
     assert alpha["minResource"] == {"vcore": 1000}
 
 
-INCREMENTAL = ONE_QUEUE.replace(
-    "submitacl: '*'", "submitacl: '*'\n        properties: {gang.admission: incremental}"
-)
-
-
 def held(script: Script, app: str) -> Holdings:
     return holdings_of(script.scheduler.application(app))
-
-
-def test_a_gang_gathers_from_its_first_placeholder_to_its_last() -> None:
-    script = Script(INCREMENTAL)
-    run(script, "gang", "p-0", "p-1", gang={"vcore": 2000}, group="g", placeholder=True, vcore=1000)
-    assert held(script, "gang") == Holdings(gathers=False)  # it holds nothing yet
-    script.node("n1", vcore=1000)
-    script.schedule()
-    assert held(script, "gang") == Holdings(gathers=True)
-    script.node("n2", vcore=1000)
-    script.schedule()
-    assert held(script, "gang") == Holdings(gathers=False)
 
 
 def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None:
@@ -240,8 +207,3 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
     has(views_of(script).node("default", "n1"), isReserved=True, reservations=["large|l"])
     has(app_of(script, "small"), hasReserved=False)
     assert held(script, "small") == Holdings()
-
-
-def test_an_application_that_has_ended_holds_nothing() -> None:
-    script = scripted(ONE_QUEUE, "rejected:root.nowhere")
-    assert held(script, "rejected") == Holdings()

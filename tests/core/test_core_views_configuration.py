@@ -72,29 +72,6 @@ def shown(script: Script, form: str) -> str:
     return as_yaml(found) if form == "yaml" else json.dumps(found)
 
 
-@pytest.mark.parametrize("form", ["yaml", "json"])
-def test_2_14_the_running_configuration_can_be_loaded_again(form: str) -> None:
-    """It says the same as the text it came from, in YAML and in JSON, as it is."""
-    script = Script(RICH, extra={"b": "2", "a": "1"})
-    text = shown(script, form)
-    again = config.load(text)
-    assert again.partitions == config.load(RICH, node_sort_policy="fair").partitions
-    assert again.extra == {"a": "1", "b": "2"}
-    assert config.load(RICH).checksum in text
-    assert config.load(RICH).extra == {}
-
-
-@pytest.mark.parametrize("form", ["yaml", "json"])
-def test_2_14_the_second_time_it_is_the_same_configuration(form: str) -> None:
-    """The checksum in the text does not count, so what has come back once changes nothing more."""
-    script = Script(RICH)
-    script.configure(shown(script, form))
-    once = Views(script.scheduler).configuration()
-    script.configure(shown(script, form))
-    assert Views(script.scheduler).configuration() == once
-    assert once["checksum"] == config.checksum(shown(script, form)) != config.checksum(RICH)
-
-
 def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
     default, gpu = running(RICH).configuration()["partitions"]
     (root,) = default["queues"]
@@ -111,15 +88,6 @@ def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
         "preemption": {"enabled": True, "quotapreemptionenabled": False},
         "nodesortpolicy": {"type": "fair", "resourceweights": {"memory": 1.0, "vcore": 1.0}},
     }
-
-
-def test_2_14_a_partition_that_drains_is_configured_no_more() -> None:
-    script = Script(RICH)
-    script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
-    script.configure(RICH[: RICH.index("  - name: gpu")])
-    views = Views(script.scheduler)
-    assert [p["name"] for p in views.partitions()] == ["default", "gpu"]
-    assert [p["name"] for p in views.configuration()["partitions"]] == ["default"]
 
 
 def test_2_14_nobody_is_registered() -> None:
@@ -258,16 +226,6 @@ def test_2_5_what_a_user_holds_and_may_hold() -> None:
     dev = views.group("default", "dev")
     has(dev["queues"], maxApplications=5)
     has(dev, applications=[])
-
-
-def test_2_5_the_log_of_an_ask_names_the_limit_of_its_user() -> None:
-    script = on_nodes(LIMITED, n1=80_000)
-    run(script, "one", "k", user="ann", queue="root.p.a", repeat=5, vcore=1000)
-    views = Views(script.scheduler)
-    (ask,) = views.application("default", "one")["requests"]
-    assert ask["pendingCount"] == 1
-    assert [entry["message"] for entry in ask["allocationLog"]] == ["Not enough user quota"]
-    assert views.user("default", "ann")["queues"]["resourceUsage"] == {"vcore": 4000}
 
 
 def test_2_5_the_groups_of_a_user_say_for_which_one_an_application_counts() -> None:

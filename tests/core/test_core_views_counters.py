@@ -12,8 +12,8 @@ from views_side import has
 
 from quadriga.core.views import History, Sample, Views
 from quadriga.core.views.nodes import BUCKETS, bucket_of
-from quadriga.si import Allocation, AllocationResponse, NodeInfo
-from quadriga.sim.script import Script, resource
+from quadriga.si import AllocationResponse, NodeInfo
+from quadriga.sim.script import Script
 
 QUEUES = queues("p.a", "p.b", p_a="resources: {guaranteed: {vcore: 1}, max: {vcore: 3}}")
 MOST = 2**62
@@ -103,30 +103,6 @@ def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:
     has(p, applications={"Completed": 1, "Running": 1})
     has(root, containers={"allocated": 4, "released": 2})
     has(root, max={"vcore": 8000}, allocated={"vcore": 2000})
-
-
-def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
-    script = on_nodes(n1=4000)
-    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
-    serve(script, "g", "r", group="tg", vcore=1000)
-    views = Views(script.scheduler)
-    assert views.partition_counters("default")["placeholderAllocations"] == 1
-    script.confirm()
-    has(views.counters()["containers"], allocated=2, released=1)
-    found = views.partition_counters("default")
-    has(found, allocations=1, placeholderAllocations=0, reservations=0)
-    has(found, applications=1, completedApplications=0, rejectedApplications=0)
-
-
-def test_2_12_a_failed_node_is_one_until_it_is_taken_up() -> None:
-    script = Script()
-    size = resource({"vcore": 1})
-    lost = Allocation(allocationKey="k", applicationID="gone", resourcePerAlloc=size)
-    script.node("n1", vcore=1, existing=[lost])
-    views = Views(script.scheduler)
-    assert views.counters()["nodes"]["failed"] == 1
-    script.node("n1", vcore=1)
-    assert views.counters()["nodes"]["failed"] == 0
 
 
 @pytest.mark.parametrize("seed", range(320, 324))
