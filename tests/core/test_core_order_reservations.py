@@ -191,6 +191,26 @@ def test_5_8_a_reservation_that_only_the_quota_holds_back_is_served_when_it_has_
     assert news(script.schedule()) == ["app/big-0 on n1"]
 
 
+def test_2_9_a_reservation_does_not_let_in_an_application_too_many() -> None:
+    script = Script(tree("a, maxapplications: 1", "b"))
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=4)
+    script.app("other", "root.b")
+    script.ask("other", "x", "y", vcore=2)
+    script.schedule()
+    script.app("one", "root.a")
+    script.app("two", "root.a")
+    waits(script, app="one", vcore=4)
+    assert reserved(script) == {"n1": "one/big"}
+    script.node("n2", vcore=1)
+    script.ask("two", "small", vcore=1)
+    assert news(script.schedule()) == ["two/small-0 on n2"]
+    frees(script, "x-0", "y-0")
+    assert script.schedule() == []
+    script.release("two", "small-0")  # Waiting no longer counts
+    assert news(script.schedule()) == ["one/big-0 on n1"]
+
+
 def test_2_2_3_switched_off_and_on_again_while_an_ask_waits() -> None:
     script = Script()
     script.node("n1", vcore=2)

@@ -180,6 +180,15 @@ def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> N
     assert reader.new_lines("QUEUE") == [of_run("root.p", 2, 2, "", 0)]
 
 
+def test_2_21_a_queue_that_is_within_its_max_in_time_records_nothing() -> None:
+    script = using(config(a=8), 6, config(a=4))
+    script.release("a", "a0-0")
+    script.release("a", "a1-0")
+    reader = RecordReader(script)
+    script.advance(100)
+    assert reader.new_lines("QUEUE") == []
+
+
 # -- victims ---------------------------------------------------------------------------------------
 
 DELAY = "properties: {preemption.quota.delay: 10s}"

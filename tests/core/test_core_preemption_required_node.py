@@ -100,6 +100,28 @@ def test_2_8_no_victims_if_they_are_not_enough_until_its_node_changes() -> None:
     assert preempted(script.schedule()) == ["others/c-0"]
 
 
+def test_2_8_no_preemption_while_a_quota_has_no_room() -> None:
+    quota = tree("a, resources: {max: {vcore: 2m}}", "b")
+    script = Script(quota)
+    script.app("others", "root.b")
+    script.app("app", "root.a")
+    script.node("n1", vcore=4)
+    script.node("n2", NodeInfo.CREATE_DRAIN, vcore=4)
+    script.ask("others", "x", vcore=4)
+    script.schedule()
+    require(script, "daemon", vcore=2)
+    script.schedule(1)
+    assert reserved(script) == {"n1": "app/daemon"}
+    script.node("n2", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    script.ask("app", "full", priority=9, vcore=1)
+    script.configure(quota.replace("2m", "1m"))
+    script.schedule()
+    assert preempted(script.log) == []
+    script.configure(quota)
+    script.release("app", "full-0")
+    assert preempted(script.schedule()) == ["others/x-0"]
+
+
 def full(nodes: int = 2) -> Script:
     """Nodes n1, n2, ... of two vcores each, all of which application ``others`` holds."""
     script = Script()
