@@ -147,6 +147,14 @@ def test_5_6_preemption_when_only_a_quota_has_no_room(vcore: int) -> None:
     assert news(script.schedule()) == ["high/h-0 on n2"]
 
 
+def test_5_6_who_frees_nothing_of_what_the_quota_lacks_stays() -> None:
+    script = filled(QUOTA)
+    script.node("n2", vcore=4, memory=4)
+    script.ask("low", "newest", memory=1)
+    script.schedule()
+    assert victims(script) == ["low/n1-3-0"]
+
+
 def test_5_6_an_ask_reserves_before_it_preempts_and_each_takes_a_round() -> None:
     script = filled(TWO_QUEUES.replace("delay: 1s", "delay: 3s"), nodes=2)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)  # root's quota is not what is short
