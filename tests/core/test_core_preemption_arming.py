@@ -128,6 +128,13 @@ def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int,
     assert len(preempted(script.advance(0.1))) == 2
 
 
+def test_2_21_a_new_delay_that_has_passed_already_ends_at_once() -> None:
+    script = using(config(a=8), 6, config(a=4))
+    script.advance(6)
+    assert preempted(script.configure(config(a=4, leaf=5))) == []
+    assert len(preempted(script.advance(0))) == 2
+
+
 def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes() -> None:
     script = using(config(a=8), 6, config(a=4))
     script.advance(6)
@@ -137,6 +144,16 @@ def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes()
     script.configure(config(a=5, leaf=20))  # another max and another delay
     assert script.advance(11.9) == []
     assert len(preempted(script.advance(0.1))) == 1
+
+
+def test_2_21_removing_the_delay_ends_the_wait() -> None:
+    script = using(config(a=8), 6, config(a=4))
+    script.advance(6)
+    script.configure(config(a=4, leaf=0))
+    assert script.advance(1000) == []
+    script.configure(config(a=4))
+    assert script.advance(9.9) == []
+    assert len(preempted(script.advance(0.1))) == 2
 
 
 def of_run(queue: str, limit: int, preemptable: int, claimed: str, selected: int) -> str:

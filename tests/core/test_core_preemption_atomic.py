@@ -222,6 +222,28 @@ def test_g3_members_that_require_their_nodes_preempt_there_at_once() -> None:
     ]
 
 
+def test_g3_without_room_on_one_required_node_no_other_is_emptied() -> None:
+    script = filled(WITH_OTHER, nodes=1)
+    script.node("n2", vcore=1)
+    script.app("vip", "root.low")
+    ask(script, "vip", "v", vcore=1, priority=5)
+    script.schedule()
+    assert daemons(script, "n1", "n2") == []
+    assert reserved(script) == {}
+
+
+def test_g3_required_nodes_and_others_in_one_gang() -> None:
+    script = filled(ATOMIC, nodes=2)
+    script.app("g", "root.high", gang={"vcore": 3})
+    ask(script, "g", "free0", "free1", group="a", placeholder=True, vcore=1)
+    tags = {TAG_REQUIRED_NODE: "n2"}
+    ask(script, "g", "on-n2", group="b", placeholder=True, vcore=1, tags=tags)
+    assert preempted(script.schedule()) == []  # the others have not waited for the delay
+    assert len(after(script)) == 3
+    script.confirm(PREEMPTED)
+    assert "g/on-n2-0 on n2 placeholder of b" in news(script.schedule())
+
+
 def test_g3_predicates_choose_the_nodes_of_the_members() -> None:
     script = filled(ATOMIC, nodes=3)
     script.scheduler.set_predicate(

@@ -127,6 +127,16 @@ def test_2_20_the_new_size_may_have_other_types(script: Script) -> None:
         assert registry.mapping(app(script).allocated) == {"vcore": 1000, **more}
 
 
+def test_2_20_a_placeholder_changes_its_size(script: Script) -> None:
+    script.app("g", gang={"vcore": 3000})
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
+    assert app(script, "g").state == "Accepted"
+    assert report(script, ran("p0", 2000, app="g", group="tg", placeholder=True)) == [
+        "g Running (run)"
+    ]
+    assert vcore(script, app(script, "g").allocated_placeholder) == 3000
+
+
 def test_2_20_i8_what_a_replacement_in_flight_is_about_cannot_change(script: Script) -> None:
     script.app("g", gang={"vcore": 1000})
     serve(script, "g", "p", group="tg", placeholder=True, vcore=1000)

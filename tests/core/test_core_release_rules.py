@@ -90,6 +90,15 @@ def test_r2_r3_r4_r8_the_rm_confirms_what_the_core_created(script: Script, kind:
     assert end_of(script, f"g/{uuid}") == ("Replaced" if kind == REPLACED else "Expired")
 
 
+def test_r5_one_release_in_flight_for_an_allocation(script: Script) -> None:
+    """A run limit, a timeout and a killed application ask for it once."""
+    script.app("a", timeout_ms=10_000)
+    serve(script, "a", "x", memory=1, timeout_ms=5_000)
+    assert script.advance(5) == ["released a/x-0 TIMEOUT"]
+    assert script.advance(5) == ["a Killing (ApplicationExecutionTimeout)"]
+    assert script.confirm() == ["a Killed (killed)"]
+
+
 def test_r5_the_rm_may_still_stop_it(script: Script) -> None:
     """Releasing is not the core's alone: the pod may end by itself first."""
     uuid = releasing(script, REPLACED)

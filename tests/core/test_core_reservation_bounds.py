@@ -90,6 +90,20 @@ def test_q7_fewer_nodes_cancel_what_comes_last_in_order() -> None:
     assert reserved(script) == {kept: "urgent/big"}
 
 
+def test_q7_the_configuration_changes_the_share() -> None:
+    script = full(10, "30%")
+    waits(script, "first", "second", "third", "fourth")
+    assert holders(script) == ["first", "second", "third"]
+    script.configure(sharing("20%"))
+    assert holders(script) == ["first", "second"]
+    script.configure(sharing("unlimited"))
+    script.schedule()
+    assert holders(script) == ["first", "fourth", "second", "third"]
+    script.configure(sharing("10%"))
+    script.schedule()
+    assert holders(script) == ["first"]
+
+
 def test_q7_unlimited_is_as_without_bounds() -> None:
     """Equal asks reserve a node each then, as in YuniKorn."""
     by_property = full(5, "unlimited")

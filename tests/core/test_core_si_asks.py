@@ -233,6 +233,22 @@ def test_i17_an_update_of_a_parked_ask_keeps_the_replacement_in_flight(order: st
     assert script.scheduler.application("app").asks == {}
 
 
+def test_i17_x13_an_update_of_a_parked_ask_with_repeats(order: str) -> None:
+    script = gang(order=order, size=3)
+    script.ask("app", "r", group="g", repeat=3, vcore=2000)
+    # one replacement in flight per ask
+    assert script.schedule() == ["released app/p0-0 PLACEHOLDER_REPLACED"]
+    assert pending(script) == {"vcore": 4000}
+    script.ask("app", "r", group="g", repeat=2, vcore=1000)
+    assert pending(script) == {"vcore": 1000}
+    assert script.confirm()[-1] == "new app/r-0 on n1"
+    assert script.schedule() == ["released app/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm()[-1] == "new app/r-1 on n2"
+    assert [n.resourcePerAlloc.resources["vcore"].value for n in news(script)[-2:]] == [2000, 1000]
+    assert script.schedule() == []
+    assert script.scheduler.application("app").asks == {}
+
+
 @pytest.mark.parametrize("change", [{"placeholder": True, "group": "g"}, {"group": "h"}, {}])
 def test_i17_a_parked_ask_stays_a_member_of_its_group(change: Any) -> None:
     script = gang()

@@ -102,6 +102,19 @@ def test_q3_q4_a_wide_gang_beside_an_endless_stream_starts_in_time(
         assert any(100 + AFTER < run.started < started for run in history.ended.values())
 
 
+def test_q3_wide_gangs_gather_one_after_the_other() -> None:
+    """Each waits for those before it, and then for the jobs that run."""
+    wide = [
+        Job(name=f"wide-{n}", groups=(Group(3, 2),), gang=True, arrives=100 + n, runs=20)
+        for n in range(3)
+    ]
+    history = live(stream(*wide, until=900))
+    first, second, third = (history.ended[job.name].started for job in wide)
+    assert first <= 100 + AFTER + LONGEST
+    assert first + 20 <= second <= first + 20 + LONGEST
+    assert second + 20 <= third <= second + 20 + LONGEST
+
+
 def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:
     """It lacks one node, and keeps only that one: the other two take others meanwhile."""
     first = Job(name="first", groups=(Group(1, cores=1),), runs=300)

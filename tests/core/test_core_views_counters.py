@@ -105,6 +105,19 @@ def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:
     has(root, max={"vcore": 8000}, allocated={"vcore": 2000})
 
 
+def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
+    script = on_nodes(n1=4000)
+    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
+    serve(script, "g", "r", group="tg", vcore=1000)
+    views = Views(script.scheduler)
+    assert views.partition_counters("default")["placeholderAllocations"] == 1
+    script.confirm()
+    has(views.counters()["containers"], allocated=2, released=1)
+    found = views.partition_counters("default")
+    has(found, allocations=1, placeholderAllocations=0, reservations=0)
+    has(found, applications=1, completedApplications=0, rejectedApplications=0)
+
+
 @pytest.mark.parametrize("seed", range(320, 324))
 def test_2_15_what_was_announced_is_what_was_counted(seed: int) -> None:
     """In a faulty run: allocations heard of, or reported by a node, against the counters."""
