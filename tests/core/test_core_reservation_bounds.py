@@ -270,6 +270,29 @@ def test_q7_the_application_may_tell_for_its_asks() -> None:
     assert news(script.schedule()) == ["brief/s-0 on n1"]
 
 
+def test_q7_a_reservation_that_a_quota_holds_up_lends_its_node_until_it_is_given_up() -> None:
+    script = Script(queues("a", "b", a="resources: {max: {vcore: 4m}}"))
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=4)
+    script.app("app", "root.a")
+    script.app("more", "root.a")
+    launch(script, "other", "x", vcore=4, queue="root.b")
+    script.ask("app", "big", vcore=4)
+    later(script, 2)
+    script.node("n2", vcore=1)
+    serve(script, "more", "m", vcore=1)
+    assert reserved(script) == {"n1": "app/big"}
+    script.app("small", "root.b")
+    script.ask("small", "long", tags={RUNTIME: "7200"}, vcore=1)
+    script.ask("small", "short", tags={RUNTIME: "1800"}, vcore=1)
+    script.release("other", "x-0")
+    assert news(script.schedule()) == ["small/short-0 on n1"]
+    script.release("more", "m-0")
+    assert news(script.schedule()) == ["small/long-0 on n2"]  # the room on n1 may be needed at once
+    script.release("small", "short-0")
+    assert news(script.schedule()) == ["app/big-0 on n1"]
+
+
 def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
     script = half_free()
     script.ask("small", "long", vcore=1)

@@ -202,6 +202,13 @@ def test_i38_5_11_slices_tell_the_same_in_the_same_order(size: int) -> None:
     assert whole.schedule() == sliced.schedule() == []
 
 
+def test_i38_5_11_without_a_budget_a_call_tells_of_all() -> None:
+    script = many(slices=True)
+    script.advance(1)
+    assert len(script.schedule()) == 149
+    assert not script.scheduler.unfinished
+
+
 def test_i38_5_11_between_two_slices_anything_may_happen() -> None:
     script = many(slices=True)
     script.advance(1)

@@ -72,6 +72,17 @@ def shown(script: Script, form: str) -> str:
     return as_yaml(found) if form == "yaml" else json.dumps(found)
 
 
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_2_14_the_second_time_it_is_the_same_configuration(form: str) -> None:
+    """The checksum in the text does not count, so what has come back once changes nothing more."""
+    script = Script(RICH)
+    script.configure(shown(script, form))
+    once = Views(script.scheduler).configuration()
+    script.configure(shown(script, form))
+    assert Views(script.scheduler).configuration() == once
+    assert once["checksum"] == config.checksum(shown(script, form)) != config.checksum(RICH)
+
+
 def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
     default, gpu = running(RICH).configuration()["partitions"]
     (root,) = default["queues"]

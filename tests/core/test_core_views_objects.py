@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from core_steps import later, on_nodes, run, serve, submit
+from core_steps import later, on_nodes, partitions, run, serve, submit
 from core_world import queues
 from views_side import TREE, app_of, has, views_of
 
@@ -227,6 +227,17 @@ def test_2_14_a_partition_in_numbers() -> None:
         "preemptionEnabled": False,
         "quotaPreemptionEnabled": False,
     }
+
+
+def test_2_14_a_partition_knows_when_it_last_changed_its_state() -> None:
+    script = Script(partitions("default", "gpu"))
+    script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
+    script.advance(7)
+    script.configure(partitions("default"))
+    script.advance(1)
+    default, gpu = views_of(script).partitions()
+    has(gpu, name="gpu", state="Draining", lastStateTransitionTime=7 * 10**9)
+    has(default, lastStateTransitionTime=0)
 
 
 def test_2_14_clusters_say_who_the_resource_manager_is() -> None:
