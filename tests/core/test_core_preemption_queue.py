@@ -87,6 +87,14 @@ def test_5_9_a_queue_above_its_guarantee_waits_for_its_own_releases() -> None:
     assert failed not in failures.values()
 
 
+def test_5_9_an_ask_of_a_higher_priority_tries_again() -> None:
+    script = cluster(TWO_QUEUES, 4)
+    script.ask("low", *"abcd", priority=5, vcore=1)
+    script.schedule()
+    assert victims(script) == []
+    assert victims(script, "urgent", priority=5) == ["low/d-0"]
+
+
 def test_r3_a_late_confirmation_after_a_restart_is_a_stop() -> None:
     script = filled()
     victims(script)

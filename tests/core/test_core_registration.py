@@ -14,6 +14,8 @@ from quadriga.core import RequestError, Scheduler, SchedulerService
 from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.sim.script import ONE_QUEUE, Script
 
+from .tree_side import below, tree
+
 TWO_PARTITIONS = """
 partitions:
 - {name: default, queues: [{name: root, submitacl: '*', queues: [
@@ -189,14 +191,6 @@ def test_i44_a_policy_group_is_shared_with_the_same_configuration_only() -> None
 NOW = 1_790_000_000 * 10**9
 
 
-def queues(*names: str) -> str:
-    listed = "".join(f"          - name: {name}\n" for name in names)
-    return (
-        "partitions:\n  - name: default\n    queues:\n      - name: root\n"
-        f"        submitacl: '*'\n        queues:\n{listed}"
-    )
-
-
 @pytest.fixture
 def service() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: NOW)
@@ -221,11 +215,11 @@ def active(service: SchedulerService, rm_id: str) -> list[str]:
 
 
 def test_what_a_resource_manager_brings_wins_for_itself(service: SchedulerService) -> None:
-    service.configure(queues("a"))
-    register(service, "own", config=queues("b"))
+    service.configure(tree("a"))
+    register(service, "own", config=tree("b"))
     register(service, "blank", config="  \n")
     assert active(service, "blank") == ["a"]
-    service.configure(queues("c"))
+    service.configure(tree("c"))
     assert active(service, "own") == ["b"]
 
 
@@ -239,19 +233,19 @@ def test_without_an_operator_it_is_the_default_as_ever(service: SchedulerService
 
 
 def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "one", "two", "leaves")
     service.shutdown("leaves")
-    service.configure(queues("a", "b"))
+    service.configure(tree("a", "b"))
     assert active(service, "one") == active(service, "two") == ["a", "b"]
     assert len(service._queues.followers()) == 2
 
 
 def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "rm")
     with pytest.raises(RequestError) as caught:
-        service.configure(queues("x y", "a", "a"))
+        service.configure(tree("x y", "a", "a"))
     assert "2 problems" in caught.value.reason
     assert "queues[0].name" in caught.value.reason
     assert active(service, "rm") == ["a"]
@@ -260,10 +254,10 @@ def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) ->
 
 
 def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "one", "two")
     add(service, "two", "root.a")
-    parent = queues("a") + "            queues:\n              - name: below\n"
+    parent = tree("a, " + below("below"))
     with pytest.raises(RequestError, match="'two': queue root.a has applications"):
         service.configure(parent)
     assert active(service, "one") == ["a"]
@@ -271,24 +265,24 @@ def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
 
 
 def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "rm")
     update = si.UpdateConfigurationRequest(rmID="rm", extraConfig={"rm.pauseTimeout": "1m"})
     service.update_configuration(update)
-    service.configure(queues("a", "b"))
+    service.configure(tree("a", "b"))
     assert active(service, "rm") == ["a", "b"], "settings alone do not"
-    service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=queues("a", "c")))
-    service.configure(queues("a", "d"))
+    service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=tree("a", "c")))
+    service.configure(tree("a", "d"))
     assert active(service, "rm") == ["a", "c"]
     register(service, "rm")
     assert active(service, "rm") == ["a", "d"], "it registered anew"
 
 
 def test_checking_an_update_changes_nothing(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "rm")
     scheduler = service.scheduler
-    scheduler.check_update(si.UpdateConfigurationRequest(rmID="rm", config=queues("b")))
+    scheduler.check_update(si.UpdateConfigurationRequest(rmID="rm", config=tree("b")))
     assert active(service, "rm") == ["a"]
     with pytest.raises(RequestError, match="not registered"):
         scheduler.check_update(si.UpdateConfigurationRequest(rmID="nobody"))

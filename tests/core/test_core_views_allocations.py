@@ -119,6 +119,22 @@ def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
     assert history["preemptedResource"] == {"UNKNOWN": {"vcore": 31_000}}
 
 
+def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a, "
+        "properties: {application.unschedasks.backoff: '1', "
+        "application.unschedasks.backoff.delay: 10s}}]}]}]"
+    )
+    script.node("n1", vcore=1000)
+    submit(script, "app", "k", "l", queue="root.a", vcore=600)
+    assert "backoffDeadline" not in app_of(script, "app")
+    script.schedule()
+    assert app_of(script, "app")["backoffDeadline"] == 10 * 10**9
+    assert log_of(script, "app", "l")[-1].startswith("Application is left alone")
+    script.advance(11)
+    assert "backoffDeadline" not in app_of(script, "app")
+
+
 # -- allocations, gangs ----------------------------------------------------------------------------
 
 
