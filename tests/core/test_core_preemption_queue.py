@@ -18,8 +18,10 @@ from quadriga.sim.script import Script
 
 from .preemption_side import (
     PREEMPTED,
+    TWO_QUEUES,
     after,
     ask,
+    cluster,
     filled,
     news,
     preempting,
