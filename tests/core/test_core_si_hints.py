@@ -258,6 +258,15 @@ def test_explain_a_quota_with_its_numbers() -> None:
     assert not found.hopeless
 
 
+def test_explain_x9_an_ask_that_is_held() -> None:
+    script = scripted(vcore=1000)
+    script.app("app", gang={"vcore": 2000})
+    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
+    script.ask("app", "r", group="g", vcore=1000)
+    found = explain(script, "app", "r")
+    assert "held until the gang is complete: has 1 CPU of 2 CPU (X9)" in found.reasons
+
+
 def test_explain_x16_a_gang_behind_the_gate() -> None:
     script = cluster(9000, room(4), "one", "other")
     script.schedule()
