@@ -88,6 +88,17 @@ def test_an_ask_waits_for_its_answer_and_others_do_not() -> None:
     assert script.scheduler.check() == []
 
 
+def test_answers_are_used_while_they_hold() -> None:
+    """The order of nodes moves on while an ask waits; it is not asked about twice for that."""
+    script = cluster()
+    predicate = far(script)
+    predicate.known.update({("x", "n4", True): None, ("x", "n2", True): "taint"})
+    predicate.known["x", "n3", True] = None
+    script.ask("a", "x", memory=1)
+    assert placed(script) == ["new a/x-0 on n3"]
+    assert not predicate.open
+
+
 def test_too_many_at_a_time_keep_their_place() -> None:
     script = cluster()
     predicate = far(script)

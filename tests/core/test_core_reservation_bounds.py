@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from core_world import later, launch, queues, serve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadriga.core import Options
@@ -405,6 +405,7 @@ def started(running: list[tuple[int, int, int]], later: list[tuple[int, int, int
     return None
 
 
+@settings(max_examples=max(10, settings.default.max_examples // 2))  # each is dear
 @given(st.lists(LATER, min_size=1, max_size=4), st.lists(LATER, max_size=5))
 def test_q7_what_uses_a_reserved_node_does_not_delay_its_ask(
     running: list[tuple[int, int, int]], later: list[tuple[int, int, int]]

@@ -156,7 +156,11 @@ def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering
 
 # -- random clusters -------------------------------------------------------------------------------
 
-_MORE = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+_UNHEALTHY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+_DEAR = settings(
+    max_examples=max(10, settings.default.max_examples // 4),
+    suppress_health_check=_UNHEALTHY,
+)
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard", "elastic"])
@@ -164,7 +168,7 @@ def test_q6_finite_jobs_that_fit_alone_all_end(style: Style) -> None:
     """A Hard gang has ended as well if its placeholder timeout killed it (``finite_history`` checks that the
     timeout had passed)."""
 
-    @settings(suppress_health_check=_MORE)
+    @_DEAR
     @given(clusters(style))
     def check(setting: Setting) -> None:
         live(setting)
@@ -172,7 +176,7 @@ def test_q6_finite_jobs_that_fit_alone_all_end(style: Style) -> None:
     check()
 
 
-@settings(suppress_health_check=_MORE)
+@_DEAR
 @given(tight_gangs())
 def test_q6_a_gang_that_fills_the_empty_cluster_starts(setting: Setting) -> None:
     """However its members have to be packed."""
