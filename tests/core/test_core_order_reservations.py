@@ -20,10 +20,7 @@ OFF, ON = ({"scheduler.disableReservation": value} for value in ("true", "false"
 
 
 def full(*nodes: str, size: int = 4, bounded: bool = True) -> Script:
-    """Nodes of this size, filled by single asks of another application.
-
-    A draining node is there so that the cluster as a whole (root's max) is not what is short.
-    """
+    """Nodes filled by single asks of another application; one that drains, so that root has room."""
     script = Script(
         options=Options(journal_size=None, bound_reservations=bounded, node_sort_policy="fair")
     )

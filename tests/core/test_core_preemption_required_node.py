@@ -15,10 +15,7 @@ from .tree_side import below, limits, most, tree
 
 
 def node_of(size: int = 4, **asks: dict[str, Any]) -> Script:
-    """Node n1 with one allocation of one vcore of application ``others`` for each ask, in order.
-
-    A draining node is there so that the cluster as a whole (root's max) has room.
-    """
+    """Node n1 with an allocation of ``others`` for each ask, and one that drains, so that root has room."""
     script = Script()
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100, memory=100)
     script.app("others")

@@ -154,8 +154,7 @@ def test_x12_an_allocation_is_named_by_its_uuid(script: Script, field: dict[str,
 
 
 def test_r7_what_a_release_of_asks_names(script: Script, order: str) -> None:
-    """A key without an application means that key everywhere, an application without a key all its asks,
-    and both one ask."""
+    """A key alone means that key everywhere, an application alone all its asks, and both one ask."""
     for app in "abc":
         submit(script, app, "x", "y", memory=100)
     assert script.release_ask("b", "y") == ["released ask b/y STOPPED_BY_RM"]

@@ -25,10 +25,7 @@ def sharing(share: str) -> str:
 
 
 def full(nodes: int, share: str = "10%", size: int = 2, **more: Any) -> Script:
-    """Nodes filled with single vcores of ``other``: the asks of nobody else fit.
-
-    A draining node with much room keeps root's capacity from being what is short.
-    """
+    """Nodes filled with single vcores of ``other``, and one that drains, so that root has room."""
     script = Script(sharing(share), **more)
     script.app("other")
     for number in range(1, nodes):
@@ -376,10 +373,7 @@ LATER = st.tuples(st.integers(0, 20), st.integers(1, 3), st.sampled_from((1, 3, 
 
 
 def started(running: list[tuple[int, int, int]], later: list[tuple[int, int, int]]) -> int | None:
-    """The second in which an ask for all of a node starts, beside asks that end when they told.
-
-    Each is a tuple of the second in which it comes, its size and its runtime.
-    """
+    """When an ask for all of a node starts, beside asks (when they come, size, runtime)."""
     script = Script(check=False)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.node("n1", vcore=8)

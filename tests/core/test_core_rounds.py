@@ -22,8 +22,7 @@ from .preemption_side import news, preempted, reserved
 def full(
     *nodes: str, size: int = 2, config: str = ONE_QUEUE, queue: str = "root.default"
 ) -> Script:
-    """Nodes filled with single vcores of application ``other``; root's quota is never short, and any
-    number of nodes may be reserved."""
+    """Nodes filled with single vcores of ``other``; any number may be reserved, and root has room."""
     script = Script(config, options=Options(journal_size=None, bound_reservations=False))
     script.node("spare", si.NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("other", queue)

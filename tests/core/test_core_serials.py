@@ -62,8 +62,7 @@ def test_x46_a_late_confirmation_by_key_is_of_what_was_asked_back(script: Script
 
 
 def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
-    """The placeholder's node goes with the replacement on another one: the core completes it, and the
-    confirmation comes much later."""
+    """The core completes the replacement on another node, and the confirmation comes much later."""
     script = on_nodes(n1=1)
     gang_runs(script)
     script.node("n2", vcore=1)

@@ -74,10 +74,7 @@ def test_m10_the_threaded_service_says_the_same_of_every_entity() -> None:
 
 
 def rest(service: SchedulerService) -> None:
-    """Wait until the owner is through with everything that was sent before, decisions included.
-
-    Work is done in order, and after each piece a round of decisions: the second one is behind it.
-    """
+    """Wait until all that was sent before is done, and the round of decisions behind it."""
     service.read(lambda core: None)
     service.read(lambda core: None)
 

@@ -52,8 +52,7 @@ def fourteen_jobs(admission: str, order: str = "design") -> Setting:
 
 
 def test_q6_incremental_gangs_hold_parts_and_wait_for_one_another() -> None:
-    """As in YuniKorn: each gang gets some nodes, and after the Soft timeout its members hold on to them
-    in the same way. No gang ever runs."""
+    """As in YuniKorn each gang gets some nodes and holds on to them, also after the Soft timeout."""
     history = History(fourteen_jobs("incremental"))
     stuck = {run.job.name: run for run in history.run()}
     assert stuck.keys() >= {"red", "blue", "green", "white"}
@@ -165,8 +164,7 @@ _DEAR = settings(
 
 @pytest.mark.parametrize("style", ["Soft", "Hard", "elastic"])
 def test_q6_finite_jobs_that_fit_alone_all_end(style: Style) -> None:
-    """A Hard gang has ended as well if its placeholder timeout killed it (``finite_history`` checks that the
-    timeout had passed)."""
+    """A Hard gang has ended as well if its placeholder timeout killed it."""
 
     @_DEAR
     @given(clusters(style))

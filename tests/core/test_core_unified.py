@@ -179,8 +179,7 @@ def _lives(send_all: Callable[[Script], object]) -> tuple[list[str], list[str]]:
 
 
 def test_x45_a_row_of_asks_is_taken_up_as_each_alone_would_be() -> None:
-    """Keys of other lengths, a key of before, one that is held, one that is wrong, another look, another
-    application, and what runs already in between."""
+    """Also with keys of before, held and wrong ones, other looks and applications, and what runs."""
     row = [wanted(f"a{number}") for number in range(12)]
     row[3:3] = [
         wanted("a1", 500),
@@ -282,8 +281,7 @@ def test_x45_it_takes_back_the_ask_and_its_allocations(script: Script) -> None:
 
 
 def test_x12_a_release_by_key_leaves_an_ask_of_the_old_form_pending(script: Script) -> None:
-    """It is of the allocations of the ask; what is still to come is taken back with an
-    AllocationAskRelease (R7)."""
+    """What is still to come is taken back with an AllocationAskRelease (R7)."""
     serve(script, "app", "pod", vcore=3000, repeat=2)
     assert script.release("app", key="pod") == ["released app/pod-0 STOPPED_BY_RM"]
     assert app(script).asks["pod"].pending == 1
