@@ -241,6 +241,15 @@ def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     assert script.advance(100) == []
 
 
+def test_2_8_no_queue_falls_below_its_guarantee() -> None:
+    script = holding(one(8))
+    for key, vcore in (("one", 1), ("big", 4), ("big2", 3)):
+        script.ask("a", key, vcore=vcore)
+    script.schedule()
+    script.configure(one(5, guaranteed=5))
+    assert preempted(script.advance(10)) == ["a/big2-0"]
+
+
 def parent(limit: int, y: int = 0) -> str:
     """``x`` and ``z`` have guarantees; ``y`` may have a max of its own."""
     leaves = (

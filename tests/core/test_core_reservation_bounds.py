@@ -181,6 +181,22 @@ def test_q7_others_run_on_a_node_that_is_left_alone() -> None:
     assert not script.scheduler.partition().reservation_bounds.barred
 
 
+def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
+    script = full(9)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    later(script, 2)
+    waits(script, "later")
+    assert list(reserved(script).values()) == ["app/a"]
+    later(script, HOUR)
+    assert holders(script) == ["later"]
+    script.release_ask("later", "big")
+    script.schedule()
+    assert reserved(script) == {}
+    later(script, HOUR)
+    assert list(reserved(script).values()) == ["app/a"]
+
+
 def test_q7_foreign_usage_counts_as_staying() -> None:
     """Only what was allocated here is sure to end."""
     script = Script()

@@ -321,6 +321,18 @@ def test_explain_maxapplications() -> None:
     assert found.remedies == ("raise maxapplications of root.q to 2",)
 
 
+def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
+    script = scripted(vcore=2000)
+    script.app("app", gang={"vcore": 1000})
+    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
+    script.schedule()
+    script.ask("app", "late", group="g", placeholder=True, vcore=2000)
+    script.ask("app", "r", "s", group="g", vcore=1000)
+    found = explain(script, "app", "s")
+    assert any("waits for a placeholder of task group g" in text for text in found.reasons)
+    assert explain(script, "app", "r").reasons
+
+
 def test_explain_a_paused_manager_and_predicates_that_refuse() -> None:
     script = cluster(4000, "", "app")
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
