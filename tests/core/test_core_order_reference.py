@@ -279,13 +279,13 @@ class Both:
             self.play("nodeAction", nodeID=node.node_id, **step)
 
     def schedule(self) -> None:
-        count = self.rng.choice((1, 2, 3, 0))
-        self.play("schedule", count=count) if count else self.play("scheduleIdle", count=1000)
+        count = self.rng.choice((1, 2, 3, 1000))
+        self.play("scheduleIdle" if count == 1000 else "schedule", count=count)
 
     def run(self, steps: int) -> None:
         does = {
-            self.ask: 9, self.change_ask: 1, self.schedule: 6, self.release: 4, self.release_ask: 1, self.add_app: 1,
-            self.add_node: 1, self.change_node: 2, self.configure: 0.3 * self.limited,
+            self.ask: 9, self.change_ask: 1, self.schedule: 6, self.release: 4, self.release_ask: 1,
+            self.add_app: 1, self.add_node: 1, self.change_node: 2, self.configure: 0.3 * self.limited,
         }  # fmt: skip
         for _ in range(steps):
             self.rng.choices(list(does), list(does.values()))[0]()

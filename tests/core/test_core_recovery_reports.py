@@ -194,6 +194,14 @@ def test_i8_a_pending_ask_whose_pod_runs_is_not_served_again(script: Script, by_
     assert sorted(app(script).allocations) == ["a-0", "b-0"]
 
 
+def test_i8_it_takes_one_repeat(script: Script) -> None:
+    script.ask("app", "a", vcore=1000, repeat=2)
+    report(script, ran("a"))
+    assert app(script).asks["a"].pending == 1
+    assert script.schedule() == ["new app/a-1 on n1"]
+    assert script.schedule() == []
+
+
 def test_i8_a_reservation_ends_with_its_ask(script: Script) -> None:
     script.ask("app", "before", vcore=5000)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=10_000)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from core_steps import later, on_nodes, run, serve, submit
+from core_steps import later, on_nodes, partitions, run, serve, submit
 from core_world import queues
 from service_side import apps, asks, nodes, of, register
 
@@ -73,6 +73,16 @@ def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
     script.ask("more", "m", vcore=1)
     heard = script.schedule(1)
     assert (preempted(heard), news(heard)) == (["other/n1-1-0"], ["more/m-0 on n2"])
+
+
+def test_each_partition_has_a_round_of_its_own() -> None:
+    script = on_nodes(partitions("default", "second"), n1=4)
+    script.node("n2", attributes={"si/node-partition": "second"}, vcore=4)
+    script.app("a")
+    script.app("b", partition="second")
+    script.ask("a", "x", "y", vcore=1)
+    script.ask("b", "x", "y", partition="second", vcore=1)
+    assert news(script.schedule(1)) == ["a/x-0 on n1", "b/x-0 on n2"]
 
 
 def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:

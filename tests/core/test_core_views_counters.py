@@ -12,8 +12,8 @@ from views_side import has
 
 from quadriga.core.views import History, Sample, Views
 from quadriga.core.views.nodes import BUCKETS, bucket_of
-from quadriga.si import AllocationResponse, NodeInfo
-from quadriga.sim.script import Script
+from quadriga.si import Allocation, AllocationResponse, NodeInfo
+from quadriga.sim.script import Script, resource
 
 QUEUES = queues("p.a", "p.b", p_a="resources: {guaranteed: {vcore: 1}, max: {vcore: 3}}")
 MOST = 2**62
@@ -116,6 +116,17 @@ def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
     found = views.partition_counters("default")
     has(found, allocations=1, placeholderAllocations=0, reservations=0)
     has(found, applications=1, completedApplications=0, rejectedApplications=0)
+
+
+def test_2_12_a_failed_node_is_one_until_it_is_taken_up() -> None:
+    script = Script()
+    size = resource({"vcore": 1})
+    lost = Allocation(allocationKey="k", applicationID="gone", resourcePerAlloc=size)
+    script.node("n1", vcore=1, existing=[lost])
+    views = Views(script.scheduler)
+    assert views.counters()["nodes"]["failed"] == 1
+    script.node("n1", vcore=1)
+    assert views.counters()["nodes"]["failed"] == 0
 
 
 @pytest.mark.parametrize("seed", range(320, 324))
