@@ -234,6 +234,15 @@ def test_si_1_4_the_echo_has_what_was_reported() -> None:
     assert echo == reported
 
 
+def test_x12_existing_allocations_are_known_by_allocation_id_or_key_too() -> None:
+    script = scripted(ONE_QUEUE, "app")
+    by_id, by_key = existing("a-3"), existing("b-0")
+    by_id.UUID, by_id.allocationID = "", "a-3"
+    by_key.UUID = ""
+    script.node("n1", existing=[by_id, by_key], vcore=4000)
+    assert set(script.scheduler.application("app").allocations) == {"a-3", "b-0"}
+
+
 @pytest.mark.parametrize(
     ("key", "uuid", "next_uuid"), [("other", "a-0", "a-1"), ("a", "a-" + "9" * 5000, "a-")]
 )

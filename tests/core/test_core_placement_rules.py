@@ -316,6 +316,16 @@ def test_i24_groups_that_are_not_named_are_looked_up() -> None:
     assert asked == ["joe", "ann"]
 
 
+def test_i24_without_a_resolver_there_are_no_groups() -> None:
+    script = Script(DEV_ONLY)
+    assert submit(script, "one", "joe")[0].startswith("rejected one")
+    script.scheduler.set_group_resolver(lambda user: ("dev",))
+    assert submit(script, "two", "joe") == ["accepted two"]
+    assert submit(script, "named", "joe", "web")[0].startswith("rejected named")  # is believed
+    script.scheduler.set_group_resolver(None)
+    assert submit(script, "three", "joe")[0].startswith("rejected three")
+
+
 # -- the resolver of the service -------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from quadriga.si import Allocation, AllocationRequest
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script, resource
 
-from .preemption_side import ENFORCED, PREEMPTED, cluster, preempted, preempting
+from .preemption_side import ENFORCED, PREEMPTED, ask, cluster, preempted, preempting
 from .tree_side import below, most, tree
 
 
@@ -239,6 +239,17 @@ def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     assert sum(script.scheduler.partition().root.allocated) == 4
     assert preempting(script, "root.a") == {}
     assert script.advance(100) == []
+
+
+def test_2_8_victims_by_kind() -> None:
+    script = holding(one(8))
+    ask(script, "a", "driver", originator=True, vcore=1)
+    ask(script, "a", "opted", itself=False, vcore=1)
+    ask(script, "a", "urgent", priority=5, vcore=1)
+    ask(script, "a", "plain", vcore=1)
+    script.schedule()
+    script.configure(one(1))
+    assert preempted(script.advance(10)) == ["a/plain-0", "a/urgent-0", "a/opted-0"]
 
 
 def test_2_8_no_queue_falls_below_its_guarantee() -> None:

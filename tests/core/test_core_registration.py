@@ -124,6 +124,20 @@ def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
     assert script.app("app-1") == ["accepted app-1"]
 
 
+def test_i6_the_second_pause_has_its_full_time() -> None:
+    script = running(Script(extra={"rm.pauseTimeout": "10s"}))
+    script.scheduler.disconnect("rm", script.now)
+    script.advance(9)
+    script.scheduler.reconnect("rm", script.now)
+    with pytest.raises(si.RequestError, match="is Running"):
+        script.scheduler.reconnect("rm", script.now)
+    script.scheduler.disconnect("rm", script.now)
+    script.advance(9)
+    assert state(script) == "Paused"
+    script.advance(1)
+    assert state(script) == "Stopped"
+
+
 @pytest.mark.parametrize("trigger", ["disconnect", "reconnect", "shutdown"])
 def test_i6_connections_of_unknown_managers_are_refused(trigger: str) -> None:
     scheduler = Scheduler()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from core_steps import run, serve, submit
-from core_world import in_order, running_gang
+from core_world import in_order, running_gang, scripted
 
 from quadriga import si
 from quadriga.sim.script import Script
@@ -220,6 +220,21 @@ def test_x32_a_confirmation_that_nobody_asked_for(script: Script, kind: Kind) ->
     assert script.release("a", "y-0", kind) == ["a Waiting (wait)"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [(REPLACED, TIMEOUT), (REPLACED, PREEMPTED), (TIMEOUT, REPLACED), (TIMEOUT, PREEMPTED)],
+)
+def test_x32_a_confirmation_of_another_type(script: Script, asked: Kind, answered: Kind) -> None:
+    uuid = releasing(script, asked)
+    assert script.release("g", uuid, answered) == []
+    assert end_of(script, f"g/{uuid}") == "Completed"
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
+    assert (group.replaced, group.timed_out) == (0, 1)
+    script.confirm()
+    app = script.scheduler.application("g")
+    assert len(app.allocations) + len(script.schedule()) == (1 if asked == REPLACED else 0)
+
+
 def test_x32_a_stop_and_a_confirmation_in_one_request(script: Script) -> None:
     """Whichever order they stand in, the allocation ends once."""
     named = {"applicationID": "g", "UUID": releasing(script, REPLACED)}
@@ -247,3 +262,13 @@ def test_s4_resend_after_a_minute_doubling_to_ten(script: Script) -> None:
     assert script.confirm(most=1) == ["new g/real-0 on n1"]
     assert script.confirm() == []
     assert not any("released" in line for line in script.advance(10_000))
+
+
+@pytest.mark.parametrize(("resend", "seconds"), [("10s", 10), ("20m", 1200)])
+def test_s4_resend_as_the_rm_chooses(order: str, resend: str, seconds: int) -> None:
+    script = scripted(order=order, extra={"release.resend": resend}, memory=20)
+    releasing(script, REPLACED, count=1)
+    script.advance(seconds - 0.001)
+    assert len(released(script)) == 1
+    script.advance(0.001)
+    assert len(released(script)) == 2

@@ -112,6 +112,19 @@ def test_too_many_at_a_time_keep_their_place() -> None:
     assert [key for key, _ in predicate.open] == ["z"]
 
 
+def test_while_it_waits_nothing_is_recorded_or_reserved() -> None:
+    script = cluster(1)
+    serve(script, "a", "big", memory=10)
+    predicate = far(script, lambda node: "taint")
+    script.ask("a", "x", memory=1)
+    script.node("n9", memory=10)
+    script.schedule()
+    script.advance(60)
+    assert placed(script) == []
+    assert not script.scheduler.partition().reservations
+    assert predicate.open
+
+
 def test_an_ask_taken_back_meanwhile_is_gone() -> None:
     script = cluster()
     predicate = far(script)

@@ -116,6 +116,12 @@ def test_with_a_budget_resource_managers_take_turns() -> None:
     assert scheduler.check() == []
 
 
+def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
+    scheduler, _ = crowd(["only"], 300)
+    assert len(allocations(scheduler.schedule(0, budget=200))) == 200
+    assert scheduler.unfinished
+
+
 # -- those with reservations -----------------------------------------------------------------------
 
 

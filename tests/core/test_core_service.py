@@ -273,6 +273,17 @@ def test_the_threaded_service_lets_timers_fire_by_itself() -> None:
         heard.wait_for(lambda messages: "Completed" in repr(messages))
 
 
+def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
+    heard = Heard()
+    with SchedulerService() as service:
+        begin(service, heard, nodes("n1"), apps("app", timeout_ms=2**63 - 1))
+        send(service, apps("gang", gang=1000, timeout_ms=2**63 - 1), asks("app", "a"))
+        service.update_allocation(asks("gang", "p", group="g", placeholder=True))
+        heard.wait_for(lambda messages: len(placed(heard)) == 2)
+        rest(service)
+        assert service.failures == 0
+
+
 def test_a_clock_that_goes_back_does_no_harm() -> None:
     times = itertools.chain([100, 90, 200, 50, 10], itertools.repeat(300))
     with SchedulerService(clock=lambda: next(times)) as service:
@@ -315,6 +326,26 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     with pytest.raises(RuntimeError, match="stopped"):
         service.register_resource_manager(register(), heard)
     assert len(heard.calls) == 1
+
+
+def test_requests_from_many_threads_before_the_end_are_all_answered(
+    service: SchedulerService,
+) -> None:
+    heard = Heard()
+    begin(service, heard)
+
+    def work(number: int) -> None:
+        for each in range(20):
+            service.update_node(nodes(f"n{number}-{each}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    service.stop()
+    assert len(heard.messages) == 160
+    assert len(service.scheduler.partition().nodes) == 160
 
 
 def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:

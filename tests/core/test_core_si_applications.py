@@ -332,6 +332,17 @@ def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None
     assert script.schedule() == ["new one/b-0 on n1"]
 
 
+def test_x15_the_timer_of_a_starting_that_is_over_is_stale() -> None:
+    script = started("aware")
+    script.release("app", "a-0")
+    assert state(script, "app") == "Waiting"
+    script.advance(29)
+    script.ask("app", "b", vcore=1000)
+    assert state(script, "app") == "Running"
+    script.advance(300)
+    assert state(script, "app") == "Running"
+
+
 # -- 2.9: maxapplications --------------------------------------------------------------------------
 
 MOST = "maxapplications: 1"

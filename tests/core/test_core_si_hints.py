@@ -321,6 +321,15 @@ def test_explain_maxapplications() -> None:
     assert found.remedies == ("raise maxapplications of root.q to 2",)
 
 
+def test_explain_without_any_node() -> None:
+    script = Script()
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    found = explain(script)
+    assert found.key == "app/a"
+    assert found.hopeless
+
+
 def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
     script = scripted(vcore=2000)
     script.app("app", gang={"vcore": 1000})

@@ -223,3 +223,8 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
     has(views_of(script).node("default", "n1"), isReserved=True, reservations=["large|l"])
     has(app_of(script, "small"), hasReserved=False)
     assert held(script, "small") == Holdings()
+
+
+def test_an_application_that_has_ended_holds_nothing() -> None:
+    script = scripted(ONE_QUEUE, "rejected:root.nowhere")
+    assert held(script, "rejected") == Holdings()

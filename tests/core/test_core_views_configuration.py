@@ -101,6 +101,15 @@ def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
     }
 
 
+def test_2_14_a_partition_that_drains_is_configured_no_more() -> None:
+    script = Script(RICH)
+    script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
+    script.configure(RICH[: RICH.index("  - name: gpu")])
+    views = Views(script.scheduler)
+    assert [p["name"] for p in views.partitions()] == ["default", "gpu"]
+    assert [p["name"] for p in views.configuration()["partitions"]] == ["default"]
+
+
 def test_2_14_nobody_is_registered() -> None:
     script = Script()
     script.scheduler.shutdown("rm", script.now)
