@@ -218,6 +218,14 @@ def test_i17_a_partly_allocated_placeholder_ask_stays_a_placeholder(change: Any)
     ]
 
 
+def test_i17_a_partly_allocated_real_ask_stays_a_real_one() -> None:
+    script = cluster(1000)
+    script.ask("app", "a", repeat=2, vcore=1000)
+    script.schedule()
+    refused(script.ask("app", "a", group="g", placeholder=True, vcore=1000), "app/a")
+    assert script.release("app", "a-0") == ["released app/a-0 STOPPED_BY_RM"]
+
+
 def test_i17_an_update_of_a_parked_ask_keeps_the_replacement_in_flight(order: str) -> None:
     script = gang(order=order)
     script.ask("app", "r", group="g", vcore=2000)

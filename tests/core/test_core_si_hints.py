@@ -315,6 +315,20 @@ def test_explain_groups_nodes_by_their_reason() -> None:
     assert script.scheduler.explain("app", "d").reasons == ()
 
 
+def test_explain_a_reserved_node() -> None:
+    script = scripted(nodes=("n1", "n2", "n3"), vcore=2000)
+    script.app("other")
+    script.ask("other", "x", "y", "z", vcore=1200)
+    script.schedule()
+    script.app("app")
+    script.ask("app", "a", vcore=2000)
+    script.advance(3)
+    script.schedule()
+    script.ask("other", "u", "v", "w", vcore=800)
+    found = explain(script, "other", "w")
+    assert "1 node has room but is reserved: n1 for ask a of app" in found.reasons
+
+
 def test_explain_maxapplications() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)

@@ -132,6 +132,17 @@ def test_x45_a_wrong_one_is_answered_in_rejected_allocations(
     assert app(script).asks == {}
 
 
+def test_x45_m3_all_rejections_come_in_one_response_and_the_others_count(script: Script) -> None:
+    wrong = wanted("x", applicationID="nobody"), wanted("y", 0)
+    script.messages.clear()
+    send(script, wanted("a"), wrong[0], wanted("b"), wrong[1])
+    responses = [m for _, m in script.messages if isinstance(m, AllocationResponse)]
+    assert [[r.allocationKey for r in m.rejectedAllocations] for m in responses] == [["x", "y"]]
+    assert not any(m.rejected for m in responses)
+    assert list(app(script).asks) == ["a", "b"]
+    assert script.scheduler.tally.asks_rejected == 2
+
+
 # -- the same key again ----------------------------------------------------------------------------
 
 
