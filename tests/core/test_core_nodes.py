@@ -204,8 +204,7 @@ def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
     script = scripted(ONE_QUEUE, "app")
     script.node("n1", vcore=4000)
     message = si.AllocationRequest(
-        rmID="rm",
-        allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")],
+        rmID="rm", allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")]
     )
     heard = script.send(message)
     assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]

@@ -150,10 +150,7 @@ def test_a_quota_that_is_not_more_than_zero_is_ignored(
 
 def test_g6_a_gang_is_checked_against_the_quota_that_it_brings(script: Script) -> None:
     said = script.app(
-        "gang",
-        "root.made",
-        gang={"memory": 30},
-        tags={QUOTA: resource_tag(memory=20)},
+        "gang", "root.made", gang={"memory": 30}, tags={QUOTA: resource_tag(memory=20)}
     )
     assert "larger than max queue allocation memory=20" in said[0]
     assert "root.made" in paths(script)  # for the cleaner

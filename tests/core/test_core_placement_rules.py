@@ -13,11 +13,7 @@ from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.driver.os_groups import OsGroups, groups_of_system
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    UserGroupInformation,
-)
+from quadriga.si import AddApplicationRequest, ApplicationRequest, UserGroupInformation
 from quadriga.sim.script import Script
 
 

@@ -6,15 +6,7 @@ from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import (
-    PREEMPTED,
-    TWO_QUEUES,
-    after,
-    ask,
-    news,
-    reserved,
-    victims,
-)
+from .preemption_side import PREEMPTED, TWO_QUEUES, after, ask, news, reserved, victims
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 

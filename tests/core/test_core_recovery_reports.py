@@ -9,18 +9,8 @@ import pytest
 from core_world import later, scripted, serve
 
 from quadriga.core.model.application import Application
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    PreemptionPolicy,
-    TerminationType,
-)
-from quadriga.si.constants import (
-    CREATION_TIME,
-    KEY_ALLOW_PREEMPTION,
-    TAG_CREATION_TIME,
-)
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, PreemptionPolicy, TerminationType
+from quadriga.si.constants import CREATION_TIME, KEY_ALLOW_PREEMPTION, TAG_CREATION_TIME
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED

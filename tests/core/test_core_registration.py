@@ -82,10 +82,7 @@ def test_i7_i8_registering_again_starts_from_nothing() -> None:
     # the timer of the state before does not reach it
     assert script.advance(31) == []
     assert state_of(script, "app-1") == "New"
-    assert serve(script, "app-1", "a", vcore=1000) == [
-        "app-1 Running (run)",
-        "new app-1/a-0 on n1",
-    ]
+    assert serve(script, "app-1", "a", vcore=1000) == ["app-1 Running (run)", "new app-1/a-0 on n1"]
 
 
 # -- the manager's life ----------------------------------------------------------------------------

@@ -8,12 +8,7 @@ import pytest
 from core_steps import on_nodes, partitions, run, serve, submit
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    TerminationType,
-)
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 SECOND = 1_000_000_000

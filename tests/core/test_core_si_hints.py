@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from core_world import scripted
 
-from quadriga.si import (
-    NodeInfo,
-    UpdateContainerSchedulingStateRequest,
-)
+from quadriga.si import NodeInfo, UpdateContainerSchedulingStateRequest
 from quadriga.sim.script import Script
 
 from .tree_side import below, tree

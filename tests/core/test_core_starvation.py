@@ -157,8 +157,7 @@ def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering
 
 _UNHEALTHY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 _DEAR = settings(
-    max_examples=max(10, settings.default.max_examples // 4),
-    suppress_health_check=_UNHEALTHY,
+    max_examples=max(10, settings.default.max_examples // 4), suppress_health_check=_UNHEALTHY
 )
 
 
