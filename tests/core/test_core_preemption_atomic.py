@@ -78,6 +78,16 @@ def test_g3_a_gang_preempts_exactly_enough_for_all_its_members() -> None:
     assert after(script, 20) == []
 
 
+def test_g3_free_room_is_used_before_anybody_goes_and_kept_for_the_gang() -> None:
+    script = filled(ATOMIC, nodes=2)
+    script.release("low", "n2-0-0")
+    gang(script, 3)
+    assert len(after(script)) == 2
+    ask(script, "low", "more", others=False, vcore=1)
+    assert news(script.schedule()) == []
+    assert started(script) == 3
+
+
 def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
     """The guarantee of the other queue leaves three victims, and the gang needs four."""
     script = filled(ATOMIC.replace("vcore: 2m", "vcore: 5m"), nodes=2)

@@ -110,6 +110,15 @@ def test_among_equal_nodes_the_one_without_a_broken_gang_is_chosen() -> None:
     assert victims(script) == ["plain/p-0"]
 
 
+def test_a_placeholder_in_replacement_is_not_evicted() -> None:
+    script = cluster(size=2)
+    gang(script, "g", 2)
+    script.ask("g", "g-r0", group="g", vcore=1)
+    script.schedule()  # asked back, not confirmed
+    (going,) = [r.allocationKey for r in script.outstanding]
+    assert victims(script) == [f"g/{key}-0" for key in ("g-p0", "g-p1") if key != going]
+
+
 def test_after_a_restart_the_oldest_allocations_are_the_gang_members() -> None:
     script = cluster()
     script.app("g", "root.low", gang={"vcore": 2})

@@ -97,6 +97,18 @@ def test_2_8_no_victims_if_they_are_not_enough_until_its_node_changes() -> None:
     assert preempted(script.schedule()) == ["others/c-0"]
 
 
+def test_2_8_an_ask_preempts_once() -> None:
+    script = node_of(2, a={}, b={})
+    assert victims(script) == ["b"]
+    script.node("n1", NodeInfo.UPDATE, vcore=1)  # what comes free is not enough any more
+    script.confirm(PREEMPTED)
+    for _ in range(3):
+        script.advance(20)
+        assert script.schedule() == []
+    script.release("others", "a-0")
+    assert news(script.schedule()) == ["app/daemon-0 on n1"]
+
+
 def test_2_8_no_preemption_while_a_quota_has_no_room() -> None:
     quota = tree("a, resources: {max: {vcore: 2m}}", "b")
     script = Script(quota)
