@@ -118,7 +118,7 @@ def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays(script:
     place(script, "two", "dev", **{QUOTA.upper(): resource_tag(memory=40)})
     assert sum(line.startswith("new") for line in script.schedule()) == 2
     leaf = queue(script, "root.ns.dev")
-    assert (leaf.max, leaf.guaranteed) == ({"memory": 40}, {"memory": 5})
+    assert (leaf.max, leaf.guaranteed, leaf.max_applications) == ({"memory": 40}, {"memory": 5}, 1)
     assert serve(script, "two", "k", memory=1) == []
     place(script, "three", "dev", **{QUOTA: resource_tag(memory=41), MAX_APPS: "2"})
     assert any(line.startswith("new two/k") for line in script.schedule())

@@ -133,6 +133,16 @@ def test_i38_an_ask_that_waits_for_a_placeholder_is_not_told_of() -> None:
     assert hints(script) == []
 
 
+def test_x27_a_replacement_that_fits_nowhere_is_told_of(order: str) -> None:
+    script = scripted(order=order, vcore=1000)
+    script.app("app", gang={"vcore": 1000})
+    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
+    script.schedule()
+    script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
+    script.ask("app", "r", group="g", vcore=1000)
+    assert hints(script) == ["app/r"]
+
+
 def test_i38_nothing_is_told_of_a_paused_managers_asks() -> None:
     script = cluster(500)
     script.scheduler.disconnect("rm", script.now)
