@@ -123,16 +123,6 @@ def test_i33_an_update_replaces_attributes_and_leaves_capacity_alone() -> None:
     assert placed(script).scheduler.application("app").state == "Running"
 
 
-def test_capacity_below_use_evicts_nothing() -> None:
-    script = on_nodes(n1=4000)
-    placed(script, size=3000)
-    assert script.node("n1", si.NodeInfo.UPDATE, vcore=1000) == []
-    script.node("n2", vcore=4000)
-    assert serve(script, "app", "b", "c", vcore=1000) == ["new app/b-0 on n2", "new app/c-0 on n2"]
-    script.release("app", "a-0")
-    assert serve(script, "app", "d", vcore=1000) == ["new app/d-0 on n1"]
-
-
 def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
     script = Script()
     script.node("n1", vcore=4000, occupied={"vcore": 3000})
@@ -178,16 +168,6 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
     assert script.release("app", "a-0") == []
 
 
-def test_i32_a_decommissioned_node_may_come_back_without_what_ran_there() -> None:
-    script = on_nodes(n1=1000)
-    placed(script)
-    script.node("n1", si.NodeInfo.DECOMISSION)
-    refused(script.node("n1", si.NodeInfo.DECOMISSION), "node n1", "not known")
-    assert script.node("n1", vcore=1000) == ["accepted node n1"]
-    assert script.schedule() == []
-    assert serve(script, "app", "b", vcore=1000)[-1] == "new app/b-0 on n1"
-
-
 # -- recovery --------------------------------------------------------------------------------------
 
 
@@ -220,22 +200,11 @@ def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None
     assert script.node("n1", existing=[existing("good-0")], vcore=4000)[-1] == "accepted node n1"
 
 
-def test_i33_existing_allocations_may_exceed_the_node_and_the_quota() -> None:
-    script = scripted(queues("default", default="resources: {max: {vcore: 1}}"), "app")
-    heard = script.node("n1", existing=[existing("a-0"), existing("b-0")], vcore=1500)
-    assert heard[-1] == "accepted node n1"
-    assert serve(script, "app", "c", vcore=500) == []
-    script.release("app", "a-0")
-    script.release("app", "b-0")
-    assert script.schedule() == ["new app/c-0 on n1"]
-
-
 def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
     script = scripted(ONE_QUEUE, "app")
     script.node("n1", vcore=4000)
     message = si.AllocationRequest(
-        rmID="rm",
-        allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")],
+        rmID="rm", allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")]
     )
     heard = script.send(message)
     assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]
@@ -299,7 +268,6 @@ def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> N
 
 
 TIMEOUT = TerminationType.TIMEOUT
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
 GONE, DRAIN, OPEN = NodeInfo.DECOMISSION, NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_TO_SCHEDULABLE
 
 
@@ -315,15 +283,6 @@ def gang(script: Script, *nodes: str, style: str = "Soft", size: int = 2, asked:
     script.app("g", gang={"vcore": 1000 * size}, style=style, timeout_ms=60_000)
     keys = [f"p{at}" for at in range(asked)]
     serve(script, "g", *keys, group="tg", placeholder=True, vcore=1000)
-
-
-def act(script: Script, *actions: tuple[str, NodeInfo.ActionFromRM]) -> list[str]:
-    """Several actions in one request."""
-    infos = [
-        NodeInfo(nodeID=name, action=action, schedulableResource=resource({"vcore": 1000}))
-        for name, action in actions
-    ]
-    return script.send(NodeRequest(rmID="rm", nodes=infos))
 
 
 # -- one node --------------------------------------------------------------------------------------
@@ -361,21 +320,13 @@ def test_i32_a_daemon_reaches_a_draining_node(script: Script) -> None:
     assert serve(script, "g", "pod", vcore=1000) == ["g Running (run)", "new g/daemon-0 on n1"]
 
 
-def test_i32_a_daemon_waits_for_its_node_to_come_back(script: Script) -> None:
-    script.node("n1", vcore=1000)
-    script.app("g")
-    script.node("n1", GONE)
-    assert serve(script, "g", "daemon", vcore=1000, tags={TAG_REQUIRED_NODE: "n1"}) == []
-    script.node("n2", vcore=1000)
-    assert script.schedule() == []
-    script.node("n1", vcore=1000)
-    assert script.schedule()[-1] == "new g/daemon-0 on n1"
-
-
 def test_m7_a_node_may_be_replaced_in_one_request(script: Script) -> None:
     gang(script, "n1", "n2")
     script.ask("g", "late", vcore=1000)
-    heard = act(script, ("n1", GONE), ("n1", NodeInfo.CREATE), ("n1", NodeInfo.CREATE))
+    size = resource({"vcore": 1000})
+    actions = (GONE, NodeInfo.CREATE, NodeInfo.CREATE)
+    infos = [NodeInfo(nodeID="n1", action=each, schedulableResource=size) for each in actions]
+    heard = script.send(NodeRequest(rmID="rm", nodes=infos))
     assert next(line for line in heard if "node" in line) == "accepted node n1"
     assert heard[-1].startswith("rejected node n1: ") and "I30" in heard[-1]
     assert script.schedule() == ["new g/late-0 on n1"]
@@ -467,31 +418,6 @@ def test_s32_the_real_ones_node_goes(script: Script) -> None:
     assert script.scheduler.partition().nodes["n1"].allocations == {}
 
 
-def test_s32_one_node_for_both(script: Script, order: str) -> None:
-    gang(script, "n1", "n2", size=2)
-    script.ask("g", "real", group="tg", vcore=1000)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
-    group = script.scheduler.application("g").gang.task_groups["tg"]
-    assert (group.count, group.replaced, group.timed_out) == (2, 0, 1)
-    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-1 on n2"]
-
-
-def test_x39_draining_nodes_serve_their_gang_when_they_are_open_again(script: Script) -> None:
-    gang(script, "n1", "n2", size=2)
-    script.node("n1", DRAIN)
-    script.node("n2", DRAIN)
-    assert serve(script, "g", "r0", "r1", "more", group="tg", vcore=1000) == []
-    script.node("n2", GONE)  # with its placeholder
-    assert script.schedule() == []
-    script.node("n1", OPEN)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/r0-0 on n1"]
-    script.release("g", "r0-0")
-    assert script.schedule() == ["new g/r1-0 on n1"]
-
-
 # -- whose end was waited for ----------------------------------------------------------------------
 
 
@@ -519,27 +445,6 @@ def test_x26_a_node_that_goes_completes_an_application(script: Script, order: st
     assert state(script) == "Waiting"
     heard = script.node("n2", GONE)
     assert heard == in_order(order, "g Completed (complete)", "released g/p1-0 STOPPED_BY_RM")
-
-
-def test_s5_a_node_that_goes_takes_part_of_a_gang_that_gathers(script: Script) -> None:
-    """Hard: it waits for the timer. What is left is given back then (G46)."""
-    gang(script, "n1", "n2", style="Hard", size=3, asked=3)
-    assert state(script) == "Accepted"
-    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
-    assert state(script) == "Accepted"
-    script.advance(60)
-    assert state(script) == "Killing"
-    assert script.confirm() == ["g Killed (killed)"]
-
-
-def test_i32_pending_asks_outlive_the_node(script: Script, order: str) -> None:
-    """An application with something to ask for does not enter Waiting (G40)."""
-    script.node("n1", vcore=1000)
-    run(script, "g", "a", "b", vcore=1000)
-    assert script.node("n1", GONE) == ["released g/a-0 STOPPED_BY_RM"]
-    assert state(script) == "Running"
-    script.node("n2", vcore=1000)
-    assert script.schedule() == ["new g/b-0 on n2"]
 
 
 def test_i32_a_release_in_flight_ends_with_its_node(script: Script, order: str) -> None:

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadriga.core.model.demand import EVERY_BIT, FEW, Level, Ranking, bits_of
-from quadriga.core.model.resources import Registry
-from quadriga.core.model.shapes import REPLACE, Requirements, Shapes
+from quadriga.core.model.demand import EVERY_BIT, FEW, Level, Ranking
+from quadriga.core.model.shapes import Requirements, Shapes
 from quadriga.core.ordering import best_nodes
 from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.si import NodeInfo
@@ -41,19 +40,6 @@ def cluster(policy: str = "fair", weights: str = "{}", **nodes: dict[str, int]) 
 # -- the order of nodes (5.7) ----------------------------------------------------------------------
 
 
-def test_5_7_fair_takes_the_least_used_node_and_then_the_name() -> None:
-    script = cluster(**{name: {"vcore": 4, "memory": 4} for name in ("n3", "n1", "n2")})
-    script.ask("app", "k", repeat=5, vcore=1, memory=1)
-    assert nodes_of(script.schedule()) == ["n1", "n2", "n3", "n1", "n2"]
-
-
-def test_5_7_binpacking_takes_the_most_used_node_where_it_fits() -> None:
-    script = cluster("binpacking", **{name: {"vcore": 3, "memory": 3} for name in ("n1", "n2")})
-    script.ask("app", "k", repeat=2, vcore=2, memory=2)
-    script.ask("app", "l", repeat=2, vcore=1, memory=1)
-    assert nodes_of(script.schedule()) == ["n1", "n2", "n1", "n2"]
-
-
 @pytest.mark.parametrize(
     ("policy", "nodes", "left"),
     [("binpacking", ["large"] * 3, []), ("bestfit", ["small"] * 3, ["large"])],
@@ -69,40 +55,6 @@ def test_5_7_bestfit_takes_the_node_with_the_least_room(
     assert nodes_of(script.schedule()) == nodes
     script.ask("app", "l", vcore=6, memory=6)  # has room if the small asks left the large node
     assert nodes_of(script.schedule()) == left
-
-
-def test_5_7_bestfit_keeps_whole_nodes_for_asks_that_need_them() -> None:
-    script = cluster("bestfit", **{f"n{at}": {"vcore": 8, "memory": 8} for at in range(4)})
-    script.ask("app", "small", repeat=9, vcore=1, memory=1)
-    script.ask("app", "whole", repeat=2, vcore=8, memory=8)
-    assert nodes_of(script.schedule()) == ["n0"] * 8 + ["n1", "n2", "n3"]
-    script.release("app", "small-3")
-    script.ask("app", "later", vcore=1, memory=1)
-    assert nodes_of(script.schedule()) == ["n0"]  # one vcore of room, n1 has seven
-
-
-def test_5_7_bestfit_counts_room_in_shares_of_the_largest_node() -> None:
-    """The largest node says what a vcore is worth beside memory, also while it takes nothing."""
-
-    def first() -> str:
-        script.ask("app", f"k{len(script.scheduler.journal)}", vcore=1, memory=1)
-        ((line,)) = [line for line in script.schedule() if line.startswith("new ")]
-        script.release("app", line.split()[1].split("/")[1])
-        return line.split()[-1]
-
-    script = cluster("bestfit")
-    script.node("n1", vcore=2, memory=8)
-    script.node("n2", vcore=4, memory=4)
-    assert first() == "n1"  # 2/4 + 8/8 is 4/4 + 4/8: the name decides
-    script.node("n3", vcore=40, memory=8)
-    script.node("n3", NodeInfo.DRAIN_NODE)
-    assert first() == "n2"  # 2/40 + 8/8 is more than 4/40 + 4/8
-    script.node("n3", NodeInfo.UPDATE, vcore=4, memory=80)
-    assert first() == "n1"  # 2/4 + 8/80 is less than 4/4 + 4/80
-    script.node("n3", NodeInfo.UPDATE, vcore=40, memory=8)
-    assert first() == "n2"
-    script.node("n3", NodeInfo.DECOMISSION)
-    assert first() == "n1"
 
 
 @given(
@@ -237,22 +189,6 @@ class Waiter:
         return self.key
 
 
-def test_bits_come_one_by_one() -> None:
-    assert list(bits_of(0b101001)) == [1, 8, 32]
-    assert list(bits_of(0)) == []
-
-
-def test_ranking_equal_keys_first_come_first() -> None:
-    ranking = Ranking()
-    first, second = Waiter(1), Waiter(1)
-    ranking.add(first)
-    ranking.add(second)
-    assert ranking.first() is first
-    ranking.discard(second)
-    ranking.discard(second)
-    assert (ranking.first(), len(ranking)) == (first, 1)
-
-
 def test_ranking_against_sorting() -> None:
     """Random keys that grow, with and without notice, children that come and go."""
     rng = random.Random(3)
@@ -330,33 +266,7 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
     assert (root.demand_below, root.few) == (0, {})  # they are few again when all have gone
 
 
-@pytest.mark.interpreted
-def test_level_blocked_bits_are_not_passed_on_and_come_back() -> None:
-    root = Node(0)
-    child = Node(1, root)
-    child.block(0b01)
-    child.announce(Waiter(1), 0b11)
-    assert root.demand_below == 0b10
-    child.block(EVERY_BIT)
-    assert root.demand_below == 0
-    child.announce(Waiter(2), 0b100)
-    child.unblock(0b110)
-    assert root.demand_below == 0b110
-    child.unblock(EVERY_BIT)
-    assert root.demand_below == 0b111
-
-
 # -- shapes ----------------------------------------------------------------------------------------
-
-
-def test_shapes_are_interned_by_what_is_asked() -> None:
-    shapes = Shapes()
-    one, fresh = shapes.intern(Requirements((1, 2)))
-    assert fresh
-    assert shapes.intern(Requirements((1, 2, 0, 0))) == (one, False)  # types that turned up since
-    assert shapes.intern(Requirements((1, 2), "n1"))[0] is not one
-    assert one.need == ((0, 1), (1, 2))
-    assert not one.bits & REPLACE
 
 
 def test_shapes_numbers_are_given_again_after_many_were_idle() -> None:
@@ -386,13 +296,3 @@ def test_shapes_in_use_are_not_forgotten() -> None:
         shapes.used(other)
         shapes.unused(other)
     assert shapes.intern(Requirements((7,))) == (kept, False)
-
-
-def test_registry_lengthens_by_name() -> None:
-    registry = Registry()
-    told: list[int] = []
-    registry.on_new_type = lambda: told.append(len(registry))
-    assert registry.vector({"vcore": 1}) == (1,)
-    assert registry.vector({"memory": 2}) == (0, 2)
-    assert registry.vector({"vcore": 3}) == (3, 0)
-    assert told == [1, 2]

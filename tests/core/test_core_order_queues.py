@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadriga.core.model.resources import exact_share
-from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
-from .tree_side import below, most, tree
+from .tree_side import most, tree
 
 
 def news(heard: list[str]) -> list[str]:
@@ -97,14 +96,6 @@ def test_5_4_5_13_which_queue_is_next(
     assert first_of(config, ("x:a", "y:b"), held, asked, memory=2**60) == first
 
 
-def test_5_4_the_queue_with_the_smaller_fair_share_is_next() -> None:
-    script = prepared(guaranteed("vcore: 20m", "vcore: 10m"), "x:a", "y:b")
-    script.ask("x", *(f"x{n}" for n in range(4)), vcore=4)
-    script.ask("y", *(f"y{n}" for n in range(2)), vcore=4)
-    # shares: 0 0 | .2 0 | .2 .4 | .4 .4 (x has more pending) | .6 .4
-    assert news(script.schedule()) == ["x/x0-0", "y/y0-0", "x/x1-0", "x/x2-0", "y/y1-0", "x/x3-0"]
-
-
 def test_5_4_of_what_a_queue_may_use_nothing_of_anything_is_all_there_is() -> None:
     """a holds 1 of 100 memory, b 9: a is first, until it may use nothing of the memory it holds."""
     script = prepared(TWO, "x:a", "y:b", memory=100)
@@ -116,26 +107,6 @@ def test_5_4_of_what_a_queue_may_use_nothing_of_anything_is_all_there_is() -> No
     assert news(script.schedule(1)) == ["x/x1-0"]
     script.configure(tree("a, resources: {max: {memory: 0, vcore: 50}}", "b"))
     assert news(script.schedule()) == ["y/y1-0", "y/y2-0", "x/x2-0"]
-
-
-def test_5_4_a_type_that_no_node_has_is_no_part_of_the_share() -> None:
-    script = prepared(TWO, "x:a", "y:b")
-    script.node("n2", gpu=1)
-    script.ask("x", "gpu", gpu=1)
-    script.ask("y", "has", vcore=1)
-    script.schedule()
-    script.node("n2", NodeInfo.UPDATE, vcore=1)  # the GPU is gone, what uses it is not
-    script.ask("x", "next", vcore=1)
-    script.ask("y", "next", vcore=1)
-    assert news(script.schedule(1)) == ["x/next-0"]
-
-
-def test_5_4_equal_shares_more_pending_then_the_name() -> None:
-    script = prepared(tree("b", "a", "c"), "x:a", "y:b", "z:c")
-    script.ask("y", "y0", vcore=1)
-    script.ask("x", "x0", vcore=1)
-    script.ask("z", "z0", repeat=2, vcore=1)
-    assert news(script.schedule()) == ["z/z0-0", "x/x0-0", "y/y0-0", "z/z0-1"]
 
 
 @pytest.mark.parametrize(
@@ -160,16 +131,7 @@ def test_5_13_priority_of_a_queue(properties: str, priority: int) -> None:
     assert partition.root.priority is None
 
 
-def test_5_4_what_a_quota_blocks_does_not_hide_what_is_behind_it() -> None:
-    """An urgent ask for which the parent has no room lets the others of its queue pass."""
-    script = prepared(tree(f"p{most(4)}, {below('a', 'b')}"), "x:p.a", "y:p.b")
-    script.ask("x", "big", priority=5, vcore=8)
-    script.ask("x", "small", vcore=1)
-    script.ask("y", "small", vcore=2)
-    assert news(script.schedule()) == ["x/small-0", "y/small-0"]
-
-
-def test_shares_are_exact() -> None:
+def test_5_12_shares_are_exact() -> None:
     """Fractions that floats cannot tell apart (5.12)."""
     most = 2**63 - 1
     assert (most - 1) / most == (most - 2) / (most - 1)
@@ -191,50 +153,6 @@ def leaf(policy: str, priority: str = "enabled", more: str = "") -> str:
     return tree(f"q, properties: {{{properties}}}{more}")
 
 
-@pytest.mark.parametrize(
-    ("priority", "order"),
-    [("enabled", ["c/k-0", "b/k-0", "a/k-0"]), ("disabled", ["b/k-0", "a/k-0", "c/k-0"])],
-)
-def test_5_5_fifo_by_priority_then_submission(priority: str, order: list[str]) -> None:
-    script = prepared(leaf("fifo", priority), "b:q", "a:q", "c:q")
-    for app, urgency in (("a", 0), ("b", 0), ("c", 1)):
-        script.ask(app, "k", priority=urgency, vcore=1)
-    assert news(script.schedule()) == order
-
-
-@pytest.mark.parametrize(
-    ("config", "held", "urgency", "first"),
-    [
-        # shares of what is guaranteed: 0.3 and 0.2, 0.3 and 0.1
-        (
-            leaf("fair", more=", resources: {guaranteed: {vcore: 10m, memory: 100}}"),
-            [{"vcore": 2, "memory": 30}, {"vcore": 3, "memory": 10}],
-            0,
-            "b",
-        ),
-        # raw usage where nothing is guaranteed
-        (leaf("fair"), [{"vcore": 2, "memory": 30}, {"vcore": 3, "memory": 29}], 0, "b"),
-        (leaf("fair"), [{"vcore": 2}, {}], 1, "a"),
-        (leaf("fair", "disabled"), [{"vcore": 2}, {}], 1, "b"),
-    ],
-)
-def test_5_5_fair_by_share_and_priority(
-    config: str, held: list[dict[str, int]], urgency: int, first: str
-) -> None:
-    asked = [{"vcore": 1, "priority": urgency}, {"vcore": 1}]
-    assert first_of(config, ("a:q", "b:q"), held, asked, memory=1000) == first
-
-
-def test_2_9_stateaware_one_application_after_the_other() -> None:
-    script = prepared(leaf("stateaware"), "a:q", "b:q", "c:q")
-    script.ask("a", "k", vcore=1)
-    script.ask("b", "k", repeat=2, vcore=1)
-    script.ask("c", "k", vcore=1)
-    assert news(script.schedule()) == ["a/k-0"]  # and it stays Starting for five minutes
-    script.ask("a", "more", vcore=1)
-    assert news(script.schedule()) == ["a/more-0", "b/k-0", "b/k-1", "c/k-0"]
-
-
 def test_2_9_stateaware_whom_predicates_refuse_keeps_its_turn() -> None:
     """It has asked for something, whether or not it may have it in this round."""
     script = prepared(leaf("stateaware"), "a:q", "b:q")
@@ -245,47 +163,6 @@ def test_2_9_stateaware_whom_predicates_refuse_keeps_its_turn() -> None:
         assert script.schedule() == []
     script.release_ask("a", "a0")
     assert script.schedule() == ["b Starting (run)", "new b/b0-0 on n1"]
-
-
-def test_2_9_stateaware_running_applications_by_priority_with_the_one_that_starts() -> None:
-    script = prepared(leaf("stateaware"), "a:q", "b:q", "c:q")
-    script.ask("a", "k", repeat=2, vcore=1)
-    script.schedule()
-    script.ask("c", "k", priority=5, vcore=1)
-    script.ask("b", "k", priority=9, vcore=1)
-    script.ask("a", "more", vcore=1)
-    assert news(script.schedule(1)) == ["b/k-0"]  # the oldest Accepted one, before the running one
-    assert news(script.schedule(1)) == ["a/more-0"]  # c waits for b
-
-
-def test_2_9_maxapplications_of_a_parent() -> None:
-    leaves = below("a, maxapplications: 2", "b, maxapplications: 1")
-    config = tree(f"p, maxapplications: 2, {leaves}")
-    script = prepared(config, "x:p.a", "y:p.b", "z:p.a", "w:p.b")
-    for app in "xyzw":
-        script.ask(app, "k", vcore=1)
-    assert news(script.schedule()) == ["x/k-0", "y/k-0"]
-    script.remove_app("y")
-    assert news(script.schedule()) == ["w/k-0"]  # a uses more already
-
-
-def test_5_12_a_place_that_several_want_goes_by_the_order_of_queues() -> None:
-    """Where more is pending, then by the name."""
-    leaves = "a, maxapplications: 1", "b, maxapplications: 1"
-    config = tree(*leaves, root="submitacl: '*', maxapplications: 1")
-    script = prepared(config, "x:a", "y:b")
-    script.ask("x", "k", vcore=1)
-    script.ask("y", "k", vcore=2)
-    assert news(script.schedule()) == ["y/k-0"]
-    script.remove_app("y")
-    assert news(script.schedule()) == ["x/k-0"]
-
-
-def test_5_6_asks_by_priority_then_age() -> None:
-    script = prepared(tree("q"), "a:q")
-    for key, priority, size in (("k1", 0, 1), ("k2", 5, 2), ("k3", 0, 3), ("k4", 5, 1)):
-        script.ask("a", key, priority=priority, vcore=size)
-    assert news(script.schedule()) == ["a/k2-0", "a/k4-0", "a/k1-0", "a/k3-0"]
 
 
 def test_5_6_many_sizes_at_once() -> None:
@@ -301,28 +178,6 @@ def test_5_6_many_sizes_at_once() -> None:
         script.ask("a", f"l{at:03}", vcore=1000 + at)
     script.check = True
     assert len(news(script.schedule())) == 400
-
-
-def test_5_13_headroom() -> None:
-    config = tree("q, resources: {max: {memory: 50}}", "r")
-    script = prepared(config, "a:q", "b:r", vcore=10000, memory=100)
-    script.ask("a", "has", memory=30)
-    script.ask("b", "has", memory=10, vcore=2000)
-    script.schedule()
-    partition = script.scheduler.partition()
-    room = partition.queue("root.q").headroom()  # type: ignore[union-attr]
-    left = partition.registry.mapping(dict(sorted(room.items())).values())
-    assert left == {"memory": 20, "vcore": 8000}
-
-
-def test_5_13_max_of_a_path_is_minimum_permissive() -> None:
-    leaf = below("a, resources: {max: {vcore: 5}}")
-    config = tree(f"p, resources: {{max: {{memory: 100}}}}, {leaf}")
-    script = prepared(config, "x:p.a", vcore=20000, memory=1000)
-    script.ask("x", "k", repeat=3, memory=50, vcore=2500)
-    script.ask("x", "other", memory=1)
-    script.ask("x", "another", vcore=1)
-    assert news(script.schedule()) == ["x/k-0", "x/k-1"]
 
 
 @pytest.mark.parametrize(

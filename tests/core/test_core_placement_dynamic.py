@@ -82,26 +82,6 @@ def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent(script: Script)
     assert (leaf.max, leaf.guaranteed, leaf.max_applications) == (None, None, 0)
 
 
-def test_a_template_reaches_leafs_below_dynamic_parents_only(script: Script) -> None:
-    script.app("app", "root.ns.deep.er")
-    parent, leaf = queue(script, "root.ns.deep"), queue(script, "root.ns.deep.er")
-    assert (parent.managed, leaf.managed) == (False, False)
-    assert (parent.max, parent.max_applications) == (None, 0)
-    assert parent.template == queue(script, "root.ns").template
-    assert leaf.max == {"memory": 50, "vcore": 2000}
-
-
-def test_the_quota_of_a_dynamic_leaf_is_kept(script: Script) -> None:
-    script.node("n", memory=100, vcore=10000)
-    place(script, "app", "dev")
-    script.ask("app", *(f"k{n}" for n in range(6)), memory=10)
-    assert sum(line.startswith("new") for line in script.schedule()) == 5
-    reasons = script.scheduler.explain("app", "k5").reasons
-    assert reasons == (
-        "queue root.ns.dev: limit 50 B memory, used 50 B memory, asked 10 B memory, headroom 0 B memory",
-    )
-
-
 def test_a_new_template_is_for_queues_made_later(script: Script) -> None:
     place(script, "old", "old")
     script.app("deep", "root.ns.deep.one")
@@ -127,28 +107,18 @@ QUOTA, MAX_APPS = "namespace.resourcequota", "namespace.resourcemaxapps"
 GUARANTEED = "namespace.resourceguaranteed"
 
 
-def test_tags_of_a_namespace_set_the_quotas_of_a_dynamic_queue(script: Script) -> None:
-    quotas = {
-        QUOTA: resource_tag(memory=20, pods=3),
-        GUARANTEED: resource_tag(memory=5),
-        MAX_APPS: "2",
-    }
-    place(script, "app", "dev", **quotas)
-    leaf = queue(script, "root.ns.dev")
-    assert leaf.max == {"memory": 20, "pods": 3}
-    assert leaf.guaranteed == {"memory": 5}
-    assert leaf.max_applications == 2
-
-
 def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays(script: Script) -> None:
     script.node("n", memory=100)
-    place(script, "one", "dev", **{QUOTA: resource_tag(memory=20), MAX_APPS: "1"})
+    sure = resource_tag(memory=5)
+    quota = resource_tag(memory=20, pods=3)
+    place(script, "one", "dev", **{QUOTA: quota, GUARANTEED: sure, MAX_APPS: "1"})
+    assert queue(script, "root.ns.dev").max == {"memory": 20, "pods": 3}
     script.ask("one", *(f"k{n}" for n in range(4)), memory=10)
     assert sum(line.startswith("new") for line in script.schedule()) == 2
     place(script, "two", "dev", **{QUOTA.upper(): resource_tag(memory=40)})
     assert sum(line.startswith("new") for line in script.schedule()) == 2
     leaf = queue(script, "root.ns.dev")
-    assert (leaf.max, leaf.guaranteed) == ({"memory": 40}, {"memory": 10})
+    assert (leaf.max, leaf.guaranteed, leaf.max_applications) == ({"memory": 40}, {"memory": 5}, 1)
     assert serve(script, "two", "k", memory=1) == []
     place(script, "three", "dev", **{QUOTA: resource_tag(memory=41), MAX_APPS: "2"})
     assert any(line.startswith("new two/k") for line in script.schedule())
@@ -180,10 +150,7 @@ def test_a_quota_that_is_not_more_than_zero_is_ignored(
 
 def test_g6_a_gang_is_checked_against_the_quota_that_it_brings(script: Script) -> None:
     said = script.app(
-        "gang",
-        "root.made",
-        gang={"memory": 30},
-        tags={QUOTA: resource_tag(memory=20)},
+        "gang", "root.made", gang={"memory": 30}, tags={QUOTA: resource_tag(memory=20)}
     )
     assert "larger than max queue allocation memory=20" in said[0]
     assert "root.made" in paths(script)  # for the cleaner
@@ -209,17 +176,6 @@ def test_an_empty_dynamic_queue_goes_at_the_next_tenth_second(script: Script) ->
     assert queue(script, "root.made.here").max is None  # it is a new one
 
 
-def test_a_dynamic_queue_that_is_in_use_again_stays(script: Script) -> None:
-    place(script, "one", "dev")
-    script.remove_app("one")
-    place(script, "two", "dev")
-    script.advance(30)
-    assert "root.ns.dev" in paths(script)
-    script.remove_app("two")
-    script.scheduler.clean_queues(script.now)  # the cleaner can be sent at once
-    assert paths(script) == ["root", "root.a", "root.ns"]
-
-
 # -- the configuration changes ---------------------------------------------------------------------
 
 
@@ -235,19 +191,6 @@ def test_a_dynamic_queue_that_is_configured_becomes_managed(script: Script) -> N
     script.remove_app("app")
     script.advance(20)
     assert "root.ns.dev" in paths(script)
-
-
-def test_a_queue_that_is_configured_no_longer_drains_and_goes_when_empty(script: Script) -> None:
-    place(script, "app", "dev")
-    script.configure(RULES)
-    assert queue(script, "root.ns").state == "Draining"
-    assert queue(script, "root.ns.dev").state == "Active"
-    script.advance(30)
-    script.remove_app("app")
-    assert "root.ns.dev" in paths(script)
-    script.advance(10)
-    assert paths(script) == ["root", "root.a"]
-    assert story(script, "root.ns") == ["remove", "removed"]
 
 
 def test_s27_the_branch_of_a_removed_queue_takes_no_new_application(script: Script) -> None:
@@ -269,14 +212,6 @@ def test_a_queue_of_placement_in_use_cannot_change_its_kind(script: Script) -> N
     script.remove_app("app")
     script.configure(leaf)
     assert paths(script) == ["root", "root.a", "root.made", "root.ns"]
-
-
-def test_a_removed_partition_is_not_cleaned_any_more() -> None:
-    script = Script(RULES + "  - name: other\n    queues: [{name: q}]\n")
-    other = script.scheduler.partition("other")
-    script.configure(RULES)
-    assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
-    assert other.clean_timer is None
 
 
 def test_a_made_queue_has_a_hundred_levels_at_most(script: Script) -> None:

@@ -13,11 +13,7 @@ from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.driver.os_groups import OsGroups, groups_of_system
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    UserGroupInformation,
-)
+from quadriga.si import AddApplicationRequest, ApplicationRequest, UserGroupInformation
 from quadriga.sim.script import Script
 
 
@@ -131,20 +127,6 @@ def test_where_a_rule_places(rules: str, given: dict[str, Any], said: str) -> No
     assert found == said if said.startswith("root.") and " " not in said else said in found
 
 
-def test_rules_are_asked_in_order_until_one_answers() -> None:
-    script = cluster(
-        """
-        {name: tag, value: namespace}
-        {name: user}
-        {name: provided}
-        """
-    )
-    assert add(script, "root.a", tags={"namespace": "nope"}) == "root.a"
-    assert script.scheduler.application("app-1").placed_by == "rule 3 (provided)"
-    assert add(script, "root.a", user="a") == "root.a"
-    assert script.scheduler.application("app-2").placed_by == "rule 2 (user)"
-
-
 def test_a_rejection_says_what_every_rule_answered() -> None:
     script = cluster(
         """
@@ -205,22 +187,6 @@ def guarded(*more: str) -> str:
 GUARDED = guarded()
 
 
-@pytest.mark.parametrize(
-    ("user", "groups", "queue"),
-    [
-        ("joe", (), "root.team.x"),
-        ("ann", ("dev",), "root.team.x"),
-        ("boss", (), "root.team.x"),  # who administers may submit (2.17)
-        ("ann", (), "root.open"),
-    ],
-)
-def test_access_comes_down_from_above_and_without_it_the_next_rule_is_asked(
-    user: str, groups: tuple[str, ...], queue: str
-) -> None:
-    script = cluster("{name: fixed, value: root.team.x}\n{name: fixed, value: root.open}", GUARDED)
-    assert add(script, user=user, groups=groups) == queue
-
-
 def test_for_a_new_queue_the_nearest_that_exists_says_who_may() -> None:
     script = cluster("{name: provided, create: true}", GUARDED)
     assert add(script, "root.team.new.deep") == "root.team.new.deep"
@@ -236,15 +202,6 @@ def test_what_is_no_queue_name_is_refused(queue: str) -> None:
     # where it would not be made, it is one that does not exist
     script = cluster("{name: provided}\n{name: fixed, value: root.a}")
     assert add(script, queue) == "root.a"
-
-
-def test_x33_a_draining_queue_is_skipped_and_so_is_all_below_it() -> None:
-    rules = "{name: provided, create: true}\n{name: fixed, value: root.a}"
-    script = cluster(rules)
-    assert add(script, "root.team.made") == "root.team.made"
-    script.configure(configuration(rules, "{name: root, submitacl: '*', queues: [{name: a}]}"))
-    for queue in ("root.team.x", "root.team.made", "root.team.new"):
-        assert add(script, queue) == "root.a"
 
 
 # -- the recovery queue, the default queue ---------------------------------------------------------
@@ -278,22 +235,6 @@ def test_the_recovery_queue_has_no_template_and_takes_no_quota() -> None:
     assert not recovery.fair
 
 
-def test_without_a_user_only_what_runs_already_is_taken_in() -> None:
-    script = cluster("")
-    assert add(script, "root.a", user="") == "empty user cannot resolve"
-    assert add(script, "root.a", user="", tags=FORCE) == "root.a"
-    app = script.scheduler.application("app-2")
-    assert (app.user, app.groups_of_user) == ("nobody", ("nogroup",))
-
-
-def test_root_default_takes_whom_no_rule_placed() -> None:
-    queues = tree("{name: default}")
-    script = cluster("{name: tag, value: namespace, create: true}", queues)
-    assert add(script, tags={"namespace": "n"}) == "root.n"
-    assert add(script, "root.a") == "root.default"
-    assert script.scheduler.application("app-2").placed_by == "no rule: the default queue"
-
-
 def test_root_default_too_has_to_be_a_leaf_and_open_to_the_user() -> None:
     script = cluster("", guarded("{name: default, submitacl: ann}"))
     assert add(script, "root.nope", user="ann") == "root.default"
@@ -319,15 +260,6 @@ def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
     assert "rule 1 (primarygroup): there is no such rule" in add(script, "root.a")
 
 
-def test_rules_are_taken_over_from_a_new_configuration() -> None:
-    script = cluster("{name: provided}")
-    for rules, queue in (("", "root.a"), ("{name: fixed, value: root.team.x}", "root.team.x")):
-        assert add(script, "root.a") == "root.a"
-        script.configure(configuration(rules))
-        assert add(script, "root.a") == queue
-        script.configure(configuration(""))
-
-
 def test_placement_is_part_of_the_explanation() -> None:
     script = cluster("{name: user, create: true}")
     add(script, "root.a")
@@ -350,15 +282,6 @@ def test_a_rejected_application_is_kept_with_the_reason() -> None:
         ("app-3", "root.a", "Rejected"),
     ]
     assert script.scheduler.application("app-3").state == "New"
-
-
-def test_two_resource_managers_place_by_their_own_rules() -> None:
-    """Without a configuration a namespace is a queue."""
-    one = cluster("{name: user, create: true}")
-    other = Script("", rm_id="other", scheduler=one.scheduler)
-    assert add(one) == "root.joe"
-    assert add(other, tags={"namespace": "n"}) == "root.n"
-    assert NO_MATCH in add(other, "root.n")
 
 
 DEV_ONLY = (

@@ -10,7 +10,7 @@ from quadriga.si import Allocation, AllocationRequest
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script, resource
 
-from .preemption_side import ENFORCED, PREEMPTED, ask, cluster, news, preempted, preempting
+from .preemption_side import ENFORCED, PREEMPTED, ask, cluster, preempted, preempting
 from .tree_side import below, most, tree
 
 
@@ -117,15 +117,6 @@ def test_2_21_what_the_resource_manager_reports_starts_the_delay(
     report(script, reported)
     assert script.advance(9.9) == []
     assert preempted(script.advance(0.1)) == victims
-
-
-def test_2_21_more_growth_does_not_restart_the_delay() -> None:
-    script = using(config(a=4), 4)
-    report(script, ran("more"))
-    script.advance(6)
-    report(script, ran("a0", vcore=2))
-    assert script.advance(3.9) == []
-    assert len(preempted(script.advance(0.1))) == 2
 
 
 @pytest.mark.parametrize(("delay", "left"), [(30, 24), (12, 6), (7, 1)])
@@ -248,47 +239,6 @@ def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     assert sum(script.scheduler.partition().root.allocated) == 4
     assert preempting(script, "root.a") == {}
     assert script.advance(100) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        one(4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
-        one(4).replace("delay: 10s", "delay: 0s"),
-    ],
-)
-def test_2_8_only_if_partition_and_queue_enable_it(text: str) -> None:
-    script = holding(one(8), a=6)
-    script.configure(text)
-    assert script.advance(100) == []
-
-
-def test_2_8_a_max_raised_again_before_the_delay_ends() -> None:
-    script = holding(one(8), a=6)
-    script.configure(one(4))
-    script.advance(5)
-    script.configure(one(6))
-    assert script.advance(100) == []
-
-
-def test_2_8_resources_released_meanwhile_are_not_evicted() -> None:
-    script = holding(one(8), a=6)
-    script.configure(one(4))
-    script.release("a", "a0-0")
-    assert preempted(script.advance(10)) == ["a/a5-0"]
-
-
-def test_2_8_a_queue_still_above_its_max_is_checked_again() -> None:
-    """All allocations require their node: none may be evicted."""
-    script = holding(one(8))
-    script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
-    script.schedule()
-    script.configure(one(2))
-    assert script.advance(10) == []
-    script.release("a", "d1-0")
-    script.ask("a", "more", vcore=1)
-    assert news(script.schedule()) == []
-    assert script.advance(30) == []
 
 
 def test_2_8_victims_by_kind() -> None:

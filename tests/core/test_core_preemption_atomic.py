@@ -100,33 +100,6 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
     assert len(after(script)) == 3
 
 
-def test_g3_a_failed_attempt_is_repeated_after_a_change() -> None:
-    script = filled(ATOMIC.replace("vcore: 2m", "vcore: 5m"), nodes=2)
-    gang(script, 4)
-    assert after(script) == []
-    script.node("n3", vcore=1)
-    assert after(script, 0) == after(script, 5) == []
-    assert len(after(script, 10)) == 3
-
-
-@pytest.mark.parametrize(
-    ("sizes", "victims"),
-    [
-        # two members of two vcores each: victims are chosen node by node
-        ({"large0": 2, "large1": 2}, 4),
-        ({"small0": 1, "small1": 1, "large": 3}, 5),
-    ],
-)
-def test_g3_members_of_several_sizes(sizes: dict[str, int], victims: int) -> None:
-    script = filled(ATOMIC.replace("vcore: 4m", "vcore: 6m"), nodes=2)
-    script.app("g", "root.high", gang={"vcore": sum(sizes.values())})
-    for key, vcore in sizes.items():
-        ask(script, "g", key, group=f"of{vcore}", placeholder=True, vcore=vcore)
-    script.schedule()
-    assert len(after(script)) == victims
-    assert started(script) == len(sizes)
-
-
 @pytest.mark.parametrize(
     ("second", "config", "why"),
     [
@@ -214,16 +187,6 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
     assert story(script) == "has preempted once for all its members, and they did not fit then"
 
 
-def test_g3_a_gathering_gang_preempts_as_well() -> None:
-    script = filled(ATOMIC.replace("preemption.delay: 1s", "preemption.delay: 2m"), nodes=2)
-    gang(script, 3)
-    assert after(script, 60) == []
-    assert [record.target for record in script.scheduler.story("gang/g")] == ["Gathering"]
-    assert len(after(script, 60)) == 3
-    assert started(script) == 3
-    assert reserved(script) == {}
-
-
 def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
     """Nodes have room, but the quota of the parent has none."""
     script = filled(parent(), nodes=1)
@@ -243,18 +206,6 @@ def test_g3_a_gang_waits_for_a_quota_that_no_victim_can_free() -> None:
     assert script.scheduler.application("g").gang.lacks == "quota"
     assert after(script, 60) == []
     assert "a quota or a limit would have no room for all its members" in story(script)
-
-
-def test_g3_after_a_soft_timeout_the_members_preempt_together() -> None:
-    script = filled(ATOMIC, nodes=2)
-    script.app("g", "root.high", gang={"vcore": 2}, timeout_ms=10_000)
-    ask(script, "g", "g0", group="g", placeholder=True, vcore=1)  # the other one does not come
-    script.schedule()
-    script.advance(10)
-    ask(script, "g", "r0", "r1", group="g", vcore=1)
-    script.schedule()
-    assert len(after(script)) == 2
-    assert started(script) == 2
 
 
 def daemons(script: Script, *nodes: str) -> list[str]:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from quadriga.core import Options
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import ENFORCED, after, ask, filled, news, preempted, reserved, victims
+from .preemption_side import ENFORCED, after, ask, news, preempted, reserved, victims
 from .tree_side import below, tree
 
 
@@ -91,7 +92,7 @@ def test_2_21_so_is_a_queue_with_some_room_and_one_above_its_max(
     assert victims(script, vcore=vcore) == chosen
 
 
-def leaf(memory: int) -> Script:
+def leaf(memory: int, ours: bool) -> Script:
     """``high`` uses two of memory, and this is its max; its ask has waited for the delay."""
 
     def config(memory: int) -> str:
@@ -101,7 +102,13 @@ def leaf(memory: int) -> Script:
             f"high, properties: {{preemption.delay: 1s}}, resources: {{{resources}}}",
         )
 
-    script = filled(config(2))
+    options = Options(journal_size=None, preempt_unguaranteed=ours)
+    script = Script(config(2), options=options)
+    script.node("n1", vcore=4)
+    for name in ("low", "high"):
+        script.app(name, f"root.{name}")
+    script.ask("low", *(f"n1-{n}" for n in range(4)), vcore=1)
+    script.schedule()
     script.node("n2", memory=4)
     script.ask("high", "kept1", "kept2", memory=1)
     script.schedule()
@@ -111,10 +118,11 @@ def leaf(memory: int) -> Script:
     return script
 
 
-def test_2_21_no_victims_while_the_leaf_is_the_fence() -> None:
+@pytest.mark.parametrize("ours", [True, False], ids=["by default", "as YuniKorn 1.5"])
+def test_2_21_no_victims_while_the_leaf_is_the_fence(ours: bool) -> None:
     """It uses more memory than its max; evicting vcores elsewhere cannot change that."""
-    assert preempted(leaf(memory=2).schedule()) == ["low/n1-3-0"]
-    script = leaf(memory=1)
+    assert preempted(leaf(memory=2, ours=ours).schedule()) == ["low/n1-3-0"]
+    script = leaf(memory=1, ours=ours)
     assert preempted(script.schedule()) == []
     assert reserved(script) == {}
     (check,) = [c for c in script.scheduler.explain("high", "h").checks if c.about == "preemption"]
@@ -185,16 +193,3 @@ def test_x40_an_opted_out_allocation_is_evicted_last_or_never(
     assert two(script, said) == (in_part if strict else [*alone, "low/out3-0"])
     if two is for_a_guarantee:
         assert victims(script, "small") == (alone if strict else [])
-
-
-def test_x40_an_opted_out_gang_member_is_not_evicted() -> None:
-    script = with_opted_out(low="strict")
-    script.node("n2", vcore=2)
-    script.app("gang", "root.low", gang={"vcore": 2})
-    ask(script, "gang", "p1", itself=False, group="g", placeholder=True, vcore=1)
-    ask(script, "gang", "p2", group="g", placeholder=True, vcore=1)
-    script.schedule()
-    ask(script, "high", "h1", "h2", "h3", vcore=1)
-    script.advance(1)
-    heard = [line for _ in range(3) for line in script.schedule()]
-    assert sorted(preempted(heard)) == ["gang/p2-0", "low/agrees-0"]

@@ -6,18 +6,7 @@ from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
-from .preemption_side import (
-    ENFORCED,
-    PREEMPTED,
-    TWO_QUEUES,
-    after,
-    ask,
-    news,
-    preempted,
-    reserved,
-    victims,
-)
-from .tree_side import tree
+from .preemption_side import PREEMPTED, TWO_QUEUES, after, ask, news, reserved, victims
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
 
@@ -98,14 +87,6 @@ def test_the_surplus_of_a_gang_is_evicted_first() -> None:
     assert victims(script) == ["g/more-0"]
 
 
-def test_ordinary_allocations_are_evicted_before_gang_members() -> None:
-    script = cluster()
-    plain(script)
-    gang(script, "g", 3)
-    start(script, "g", 3)
-    assert victims(script) == ["plain/p-0"]
-
-
 def test_one_gang_loses_two_members_rather_than_two_gangs_one_each() -> None:
     """Newest first would evict one of each; instead the gang that has lost a member loses the next."""
     script = cluster(size=4)
@@ -116,17 +97,6 @@ def test_one_gang_loses_two_members_rather_than_two_gangs_one_each() -> None:
     script.schedule()
     script.confirm(REPLACED)
     assert victims(script, vcore=2) == ["b/b-r1-0", "b/b-r0-0"]
-
-
-def test_further_members_of_a_broken_gang_are_evicted_next() -> None:
-    script = cluster(nodes=2, size=2)
-    gang(script, "a", 2)  # one on each node
-    gang(script, "b", 2)
-    for name in ("a", "b"):
-        start(script, name, 2)
-    for key in ("h1", "h2"):
-        (victim,) = victims(script, key)
-        assert victim.startswith("b/")
 
 
 def test_among_equal_nodes_the_one_without_a_broken_gang_is_chosen() -> None:
@@ -147,30 +117,6 @@ def test_a_placeholder_in_replacement_is_not_evicted() -> None:
     script.schedule()  # asked back, not confirmed
     (going,) = [r.allocationKey for r in script.outstanding]
     assert victims(script) == [f"g/{key}-0" for key in ("g-p0", "g-p1") if key != going]
-
-
-def test_a_placeholder_that_was_preempted_is_not_replaced() -> None:
-    script = cluster(size=2)
-    gang(script, "g", 2)
-    assert victims(script) == ["g/g-p1-0"]
-    script.ask("g", "g-r0", "g-r1", group="g", vcore=1)
-    script.schedule()
-    assert [r.allocationKey for r in script.outstanding] == ["g-p1", "g-p0"]
-    script.confirm()
-    script.schedule()
-    assert "g-r0-0" in script.scheduler.application("g").allocations
-
-
-def test_after_a_soft_timeout_a_gang_is_an_ordinary_application() -> None:
-    script = cluster(size=3)
-    script.app("g", "root.low", gang={"vcore": 4}, timeout_ms=1000)
-    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1)
-    script.schedule()
-    script.advance(1)
-    script.confirm()
-    script.ask("g", "x", "y", "z", vcore=1)
-    script.schedule()
-    assert victims(script) == ["g/z-0"]
 
 
 def test_after_a_restart_the_oldest_allocations_are_the_gang_members() -> None:
@@ -194,25 +140,6 @@ def test_required_node_preemption_considers_gangs() -> None:
     plain(script)
     gang(script, "starts", 1, whole=2)
     assert daemon(script, 2) == ["plain/p-0", "g/g-r1-0"]
-
-
-def test_quota_preemption_considers_gangs() -> None:
-    def config(most: int) -> str:
-        return tree(
-            "low, properties: {preemption.quota.delay: 1s},"
-            f" resources: {{guaranteed: {{vcore: 1m}}, max: {{vcore: {most}m}}}}",
-            "high",
-            partition=ENFORCED,
-        )
-
-    script = cluster(size=8, config=config(8))
-    gang(script, "g", 2)
-    script.ask("g", "more", vcore=1)
-    script.schedule()
-    start(script, "g", 2)
-    plain(script)
-    script.configure(config(1))
-    assert preempted(script.advance(1)) == ["g/more-0", "plain/p-0", "g/g-r1-0"]
 
 
 def test_a_daemon_tries_again_when_the_gang_on_its_node_has_started() -> None:

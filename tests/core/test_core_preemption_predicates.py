@@ -35,13 +35,6 @@ def answering(script: Script, answer: Answer) -> Asked:
     return asked
 
 
-def test_i37_the_question_has_all_victims_and_the_start_index() -> None:
-    script = filled()
-    asked = answering(script, lambda node, start: start)
-    assert victims(script) == ["low/n1-3-0"]
-    assert asked == [("h", "n1", ["n1-3", "n1-2"], 0)]
-
-
 @pytest.mark.parametrize(
     ("answer", "chosen", "questions"),
     [
@@ -81,12 +74,6 @@ def test_5_9_an_answer_without_an_originator_is_preferred() -> None:
     asked = answering(script, lambda node, start: start)
     assert victims(script) == ["low/k12-0"]
     assert len(asked) == 12
-
-
-def test_x24_without_one_the_start_index_is_enough() -> None:
-    script = filled()
-    script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: None)
-    assert victims(script) == ["low/n1-3-0"]
 
 
 def test_5_9_a_node_with_room_is_asked_about_with_the_ordinary_predicate() -> None:
@@ -175,7 +162,3 @@ def test_i37_the_service_asks_the_callback() -> None:
 def test_i37_nothing_is_preempted_if_a_callback_refuses_or_fails(caplog: object) -> None:
     assert served(Manager(PreemptionPredicatesResponse(success=False))) == []
     assert served(Manager(RuntimeError("no answer"))) == []
-
-
-def test_x24_a_callback_without_preemption_predicates_is_not_asked() -> None:
-    assert served(NullCallback()) == ["low/d-0"]

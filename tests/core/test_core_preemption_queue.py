@@ -13,8 +13,8 @@ import pytest
 
 from quadriga.core.views import Views
 from quadriga.fsm import allocation as allocation_fsm
-from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
-from quadriga.sim.script import Script, resource
+from quadriga.si import NodeInfo
+from quadriga.sim.script import Script
 
 from .preemption_side import (
     PREEMPTED,
@@ -24,7 +24,6 @@ from .preemption_side import (
     cluster,
     filled,
     news,
-    preempted,
     preempting,
     victims,
 )
@@ -64,29 +63,11 @@ def deadlines(script: Script, seconds: float) -> list[float]:
     return found
 
 
-def test_5_9_asks_of_one_shape_share_a_failed_attempt() -> None:
-    script = filled(size=2)
-    victims(script, *(f"h{n}" for n in range(100)))
-    (failed,) = script.scheduler.partition().failed_preemptions.by_shape.values()
-    assert (failed.leaf.path, failed.since) == ("root.high", 10**9)
-
-
 def test_5_9_no_retry_without_a_change() -> None:
     script = filled(size=2)
     victims(script)
     deadlines(script, 60)
     assert deadlines(script, 3000) == []
-
-
-def test_5_9_after_a_change_a_timer_tells_the_driver_when_to_retry() -> None:
-    script = filled()
-    assert victims(script, vcore=4) == []  # low can spare two
-    script.advance(5)
-    script.ask("low", "big", vcore=3)
-    script.node("n2", vcore=3)
-    assert news(script.schedule()) == ["low/big-0 on n2"]
-    assert 10.0 in deadlines(script, 20)
-    assert preempted(script.log) == [f"low/n1-{n}-0" for n in (3, 2, 1, 0)]
 
 
 def test_5_9_a_queue_above_its_guarantee_waits_for_its_own_releases() -> None:
@@ -114,30 +95,6 @@ def test_5_9_an_ask_of_a_higher_priority_tries_again() -> None:
     script.schedule()
     assert victims(script) == []
     assert victims(script, "urgent", priority=5) == ["low/d-0"]
-
-
-def test_i7_a_victim_reported_after_a_restart_may_be_preempted_again() -> None:
-    """Nothing is remembered of the release: it runs, and the ask preempts again."""
-    script = filled(size=4)
-    assert victims(script) == ["low/n1-3-0"]
-    script.outstanding.clear()
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=TWO_QUEUES))
-    for app in ("low", "high"):
-        script.app(app, f"root.{app}")
-    existing = [
-        Allocation(
-            allocationKey=f"n1-{n}",
-            UUID=f"n1-{n}-0",
-            applicationID="low",
-            partitionName="default",
-            resourcePerAlloc=resource({"vcore": 1}),
-            nodeID="n1",
-        )
-        for n in range(4)
-    ]
-    script.node("n1", vcore=4, existing=existing)
-    assert preempting(script, "root") == {}
-    assert len(victims(script)) == 1
 
 
 def test_r3_a_late_confirmation_after_a_restart_is_a_stop() -> None:
@@ -168,13 +125,6 @@ def asked_back() -> Script:
     return script
 
 
-def test_2_8_an_application_counts_its_victims() -> None:
-    script = asked_back()
-    low, high = (script.scheduler.application(name) for name in ("low", "high"))
-    assert (low.preempting, low.preempted) == (1, 0)
-    assert (high.preempting, high.preempted) == (0, 0)
-
-
 @pytest.mark.parametrize("end", ENDS)
 def test_2_8_a_victim_keeps_its_reason_whatever_ends_it(end: str) -> None:
     script = asked_back()
@@ -192,18 +142,3 @@ def test_2_8_a_victim_keeps_its_reason_whatever_ends_it(end: str) -> None:
     history = views.application(partition.name, "low")["resourceHistory"]
     assert [each["vcore"] for each in history["preemptedResource"].values()] == [11]  # 1 for 11 s
     assert script.scheduler.check() == []
-
-
-def test_2_8_the_number_of_victims_outlasts_the_application() -> None:
-    script = asked_back()
-    script.remove_app("low")
-    ended = next(iter(script.scheduler.partition().ended))
-    assert (ended.app_id, ended.preempted, ended.reason) == ("low", 1, "application removed")
-
-
-def test_2_8_an_application_without_victims_counts_none() -> None:
-    script = filled()
-    low: Any = script.scheduler.application("low")
-    script.release("low", "n1-3-0")
-    script.node("n1", NodeInfo.DECOMISSION)
-    assert (low.preempting, low.preempted) == (0, 0)

@@ -1,8 +1,8 @@
 """The decision of guarantee preemption against a plain reference, on random small clusters (5.9).
 
 The reference is the algorithm of section 5.9, step by step, over dictionaries and copies, without
-any gang. It says who has to go, in order, and on which node the ask is to run. There are two of it: one
-compares guarantees as YuniKorn 1.5 does, the other as the scheduler does by default.
+any gang, and with the guarantees of each queue as ours compares them (YuniKorn's comparison is in
+``tests/oracle/model_preemption.py``). It says who has to go, in order, and on which node the ask is to run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 
 from quadriga.core import Options
 from quadriga.sim.script import Script
+from tests.oracle.model_parts import fits, narrower, plus, within
 
 from .preemption_side import ask, preempted, reserved
 from .tree_side import configuration, in_units
@@ -25,31 +26,10 @@ Resource = dict[str, int]
 # -- the reference ---------------------------------------------------------------------------------
 
 
-def fit_in(big: Resource, small: Resource) -> bool:
-    return all(value <= max(0, big.get(name, 0)) for name, value in small.items())
-
-
-def fit_in_max_undef(big: Resource, small: Resource) -> bool:
-    return all(small.get(name, 0) <= max(0, value) for name, value in big.items())
-
-
-def min_permissive(left: Resource, right: Resource) -> Resource:
-    both = dict(left)
-    for name, value in right.items():
-        both[name] = min(value, left.get(name, value))
-    return both
-
-
-def minus(left: Resource, right: Resource) -> Resource:
-    return {name: left.get(name, 0) - right.get(name, 0) for name in {*left, *right}}
-
-
-def plus(left: Resource, right: Resource) -> Resource:
-    return minus(left, {name: -value for name, value in right.items()})
-
-
-@dataclass
+@dataclass(eq=False)
 class RefQueue:
+    """It is compared with its own guarantee, below the queue where its path and another one meet."""
+
     path: str
     guaranteed: Resource
     max: Resource
@@ -62,57 +42,18 @@ class RefQueue:
         return [self, *(self.parent.up() if self.parent is not None else [])]
 
     @property
-    def g(self) -> Resource:
-        return min_permissive(self.parent.g if self.parent else {}, self.guaranteed)
-
-    @property
     def m(self) -> Resource:
-        return min_permissive(self.parent.m if self.parent else {}, self.max)
-
-    @property
-    def abs(self) -> Resource:
-        return min_permissive(self.g, self.m)
+        return narrower(self.parent.m if self.parent else {}, self.max) or {}
 
     def within(self) -> bool:
-        if self.parent is not None and not self.parent.within():
-            return False
-        if not self.children and not self.g:
-            return False
-        return fit_in(self.abs, self.allocated)
+        return all(fits(queue.m, queue.allocated) for queue in self.up())
 
-    def may_lose(self, own: RefQueue, need: Resource) -> bool:
-        return not fit_in_max_undef(self.abs, self.allocated)
-
-    def spares(self, own: RefQueue, lost: Resource) -> bool:
-        """Whether it may lose what it has just lost."""
-        if not fit_in(self.abs, self.allocated):
-            return True
-        return all(self.allocated.get(name, 0) >= value for name, value in self.g.items())
-
-    def move(self, amount: Resource) -> None:
-        for queue in self.up():
-            queue.allocated = plus(queue.allocated, amount)
-
-
-class ByOwnGuarantee(RefQueue):
-    """Each queue is compared with its own guarantee, below the queue where both paths meet."""
-
-    @property
-    def abs(self) -> Resource:
-        return self.m
-
-    def within(self) -> bool:
-        return all(fit_in(queue.m, queue.allocated) for queue in self.up())
-
-    def meets(self, own: RefQueue) -> RefQueue:
-        return next(queue for queue in self.up() if queue in own.up())
-
-    def below(self, top: RefQueue) -> list[RefQueue]:
-        return self.up()[: self.up().index(top)]
+    def below_where_it_meets(self, other: RefQueue) -> list[RefQueue]:
+        return [queue for queue in self.up() if queue not in other.up()]
 
     def may_lose(self, own: RefQueue, need: Resource) -> bool:
         """``need`` is counted in the own path already."""
-        side = own.below(self.meets(own)) if isinstance(own, ByOwnGuarantee) else []
+        side = own.below_where_it_meets(self)
         has_a_guarantee = any(need.get(n, 0) for queue in side for n in queue.guaranteed)
         return has_a_guarantee and all(
             queue.allocated.get(n, 0) <= value
@@ -121,12 +62,17 @@ class ByOwnGuarantee(RefQueue):
         )
 
     def spares(self, own: RefQueue, lost: Resource) -> bool:
+        """Whether it may lose what it has just lost."""
         return all(
             queue.allocated.get(name, 0) >= value
-            for queue in self.below(self.meets(own))
+            for queue in self.below_where_it_meets(own)
             for name, value in queue.guaranteed.items()
             if lost.get(name, 0)
         )
+
+    def move(self, amount: Resource, sign: int = 1) -> None:
+        for queue in self.up():
+            queue.allocated = plus(queue.allocated, amount, sign)
 
 
 @dataclass
@@ -160,7 +106,7 @@ class Reference:
         try:
             return self.with_ask(own, need, found, tried)
         finally:
-            own.move({name: -value for name, value in need.items()})
+            own.move(need, -1)
 
     def candidates(self, own: RefQueue, need: Resource, priority: int) -> list[RefAllocation]:
         seen: dict[str, int] = {}
@@ -173,7 +119,7 @@ class Reference:
             fence = queue
             if queue.properties.get("preemption.policy") == "fence":
                 break
-            if not fit_in_max_undef(queue.m, plus(queue.allocated, need)):
+            if not within(queue.m, plus(queue.allocated, need)):
                 break  # 2.21: nobody outside could give it room under this max
         found: list[RefAllocation] = []
 
@@ -208,7 +154,7 @@ class Reference:
         gone: list[RefAllocation] = []
 
         def remove(a: RefAllocation) -> None:
-            a.queue.move({name: -value for name, value in a.resource.items()})
+            a.queue.move(a.resource, -1)
             gone.append(a)
 
         def restore() -> None:
@@ -256,7 +202,7 @@ class Reference:
     def shortfall(own: RefQueue) -> Resource:
         names = {name for queue in own.up() for name in queue.allocated}
         return {
-            name: max(0, *(q.allocated.get(name, 0) - max(0, q.abs.get(name, 0)) for q in own.up()))
+            name: max(0, *(q.allocated.get(name, 0) - max(0, q.m.get(name, 0)) for q in own.up()))
             for name in names
         }
 
@@ -264,7 +210,7 @@ class Reference:
         self, node: str, own: RefQueue, need: Resource, here: list[RefAllocation]
     ) -> tuple[int, list[RefAllocation]] | None:
         free = dict(self.free[node])
-        if fit_in(free, need):
+        if fits(free, need):
             return -1, []
 
         def lacking(free: Resource) -> Resource:
@@ -273,7 +219,7 @@ class Reference:
         head: list[RefAllocation] = []
         tail: list[RefAllocation] = []
         for a in sorted(here, key=lambda each: each.rank):
-            a.queue.move({name: -value for name, value in a.resource.items()})
+            a.queue.move(a.resource, -1)
             if a.queue.spares(own, a.resource):
                 if lacking(plus(free, a.resource)) != lacking(free):
                     free = plus(free, a.resource)
@@ -287,12 +233,12 @@ class Reference:
         result: list[RefAllocation] = []
         index = -1
         for a in head + tail:
-            a.queue.move({name: -value for name, value in a.resource.items()})
+            a.queue.move(a.resource, -1)
             if not a.queue.spares(own, a.resource):
                 a.queue.move(a.resource)
                 continue
             free = plus(free, a.resource)
-            if index < 0 and fit_in(free, need):
+            if index < 0 and fits(free, need):
                 index = len(result)
             result.append(a)
         for a in result:
@@ -308,14 +254,11 @@ TYPES = ("vcore", "memory")
 class Cluster:
     """A random cluster, in our core and in the reference's words."""
 
-    def __init__(self, seed: int, *, former: bool) -> None:
-        self.former = former
+    def __init__(self, seed: int) -> None:
         self.dice = dice = random.Random(seed)
         self.two_types = dice.random() < 0.5
         self.tree = self._tree()
-        options = Options(
-            journal_size=None, gang_admission="whole", preempt_unguaranteed=not former
-        )
+        options = Options(journal_size=None, gang_admission="whole")
         self.script = Script(self._config(), options=options, check=False)
         self.nodes = [f"n{number}" for number in range(dice.randint(1, 4))]
         for node in self.nodes:
@@ -386,8 +329,7 @@ class Cluster:
         for queue in partition.queues():
             parent = queues.get(queue.parent.path) if queue.parent is not None else None
             most = text(partition.capacity) if parent is None else dict(queue.max or {})
-            kind = RefQueue if self.former else ByOwnGuarantee
-            made = kind(queue.path, dict(queue.guaranteed or {}), most, queue.raw_properties)
+            made = RefQueue(queue.path, dict(queue.guaranteed or {}), most, queue.raw_properties)
             made.parent = parent
             made.allocated = text(queue.allocated)
             if parent is not None:
@@ -431,8 +373,8 @@ def _make_valid(queue: dict[str, Any]) -> Resource:
     return {name: value for name, value in own.items() if value}
 
 
-def compare(seed: int, *, former: bool) -> str:
-    cluster = Cluster(seed, former=former)
+def compare(seed: int) -> str:
+    cluster = Cluster(seed)
     script, dice = cluster.script, cluster.dice
     script.app("asking", cluster.high)
     outcome = "nothing"
@@ -445,7 +387,7 @@ def compare(seed: int, *, former: bool) -> str:
         reference = cluster.reference()
         own = reference.queues[cluster.high]
         fits_quota = all(
-            fit_in_max_undef(q.max, plus(q.allocated, need))
+            within(q.max, plus(q.allocated, need))
             or all(q.allocated.get(n, 0) + v <= q.max.get(n, v + 10**9) for n, v in need.items())
             for q in own.up()
         )
@@ -465,8 +407,6 @@ def compare(seed: int, *, former: bool) -> str:
 
 
 @pytest.mark.parametrize("start", range(0, 280, 70))
-@pytest.mark.parametrize("former", [False, True], ids=["own guarantees", "as YuniKorn 1.5"])
-def test_5_9_the_core_decides_like_the_reference(former: bool, start: int) -> None:
-    """Own guarantees are compared by default, and as before where the option says so."""
-    seen = {compare(seed, former=former) for seed in range(start, start + 70)}
+def test_5_9_the_core_decides_like_the_reference(start: int) -> None:
+    seen = {compare(seed) for seed in range(start, start + 70)}
     assert len(seen) > 1  # it is not always the same that is compared

@@ -15,10 +15,7 @@ from .tree_side import below, limits, most, tree
 
 
 def node_of(size: int = 4, **asks: dict[str, Any]) -> Script:
-    """Node n1 with one allocation of one vcore of application ``others`` for each ask, in order.
-
-    A draining node is there so that the cluster as a whole (root's max) has room.
-    """
+    """Node n1 with an allocation of ``others`` for each ask, and one that drains, so that root has room."""
     script = Script()
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100, memory=100)
     script.app("others")
@@ -163,28 +160,6 @@ def test_2_8_nobody_else_gets_the_room_that_its_victims_leave() -> None:
     assert news(script.schedule()) == ["others/old-0 on n1"]
 
 
-def test_2_8_a_daemon_on_each_node_of_a_full_cluster() -> None:
-    script = full(nodes=5)
-    for number in range(1, 6):
-        require(script, f"d{number}", node=f"n{number}")
-    assert sorted(preempted(script.schedule())) == [f"others/{n}b-0" for n in range(1, 6)]
-    script.confirm(PREEMPTED)
-    heard = news(script.schedule())
-    assert sorted(heard) == [f"app/d{n}-0 on n{n}" for n in range(1, 6)]
-    assert script.schedule() == []
-
-
-def test_2_8_daemons_have_room_although_another_node_holds_more_than_it_has() -> None:
-    """Root is above its max then, and no ask without a required node is served."""
-    script = full()
-    script.release("others", "2b-0")
-    script.node("n1", NodeInfo.UPDATE, vcore=1)
-    ask(script, "others", "any", others=False, vcore=1)
-    assert news(script.schedule()) == []
-    require(script, *(f"d{n}" for n in range(3)), node="n2")
-    assert news(script.schedule(1)) == ["app/d0-0 on n2"]
-
-
 def test_2_8_explain_does_not_name_the_max_of_root() -> None:
     script = full()
     require(script, "daemon", node="n2", priority=-1)
@@ -220,16 +195,6 @@ def test_2_8_a_configured_quota_still_stops_it(queue: str, leaf: str, about: str
     assert failing[0] == about
     script.release("app", "own-0")
     assert news(script.schedule()) == ["app/daemon-0 on n1"]
-
-
-def test_5_6_later_asks_of_the_application_do_not_wait_behind_it() -> None:
-    """In 1.5.2 they do, since 1.7 they do not: no ask waits for a node that it does not require."""
-    script = node_of(1, a=HIGH)
-    script.node("n2", vcore=4)
-    require(script, "daemon")
-    script.ask("app", "plain", vcore=1)
-    assert news(script.schedule()) == ["app/plain-0 on n2"]
-    assert reserved(script) == {"n1": "app/daemon"}
 
 
 def test_2_7_several_asks_may_require_the_same_node() -> None:
@@ -270,20 +235,6 @@ def test_5_6_it_cancels_the_reservation_of_another_ask_even_if_it_fits() -> None
     assert reserved(script) == {"n1": "others/big"}
     require(script, "daemon")
     assert news(script.schedule(1)) == ["app/daemon-0 on n1"]
-
-
-def test_5_6_the_node_that_another_one_requires_is_reserved_before_it_is_used() -> None:
-    """It has room for the second ask, which is served in a later round than the first."""
-    script = node_of(2, a=HIGH)
-    require(script, "first", vcore=2)
-    script.schedule()
-    script.app("later")
-    ask(script, "later", "second", vcore=1, **REQUIRES)
-    assert script.schedule(1) == []
-    assert news(script.schedule(1)) == ["later/second-0 on n1"]
-    script.release("others", "a-0")
-    script.release("later", "second-0")
-    assert news(script.schedule()) == ["app/first-0 on n1"]
 
 
 def test_i32_a_reserved_required_node_that_drains_is_still_used() -> None:

@@ -6,27 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, queues, scripted, serve
+from core_world import later, scripted, serve
 
 from quadriga.core.model.application import Application
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    PreemptionPolicy,
-    RegisterResourceManagerRequest,
-    TerminationType,
-)
-from quadriga.si.constants import (
-    CREATION_TIME,
-    KEY_ALLOW_PREEMPTION,
-    TAG_CREATION_TIME,
-    TAG_REQUIRED_NODE,
-)
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, PreemptionPolicy, TerminationType
+from quadriga.si.constants import CREATION_TIME, KEY_ALLOW_PREEMPTION, TAG_CREATION_TIME
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
-QUOTA = queues("default", default="resources: {max: {vcore: 2}}")
 
 
 @pytest.fixture
@@ -130,25 +117,6 @@ def test_2_20_the_new_size_may_have_other_types(script: Script) -> None:
         assert registry.mapping(app(script).allocated) == {"vcore": 1000, **more}
 
 
-def test_2_20_growth_asks_no_quota_and_counts_against_it() -> None:
-    script = scripted(QUOTA, "app", vcore=10_000)
-    serve(script, "app", "a", vcore=1000)
-    assert report(script, ran("a", 3000)) == []
-    assert used(script) == (3000, 3000, 3000)
-    assert serve(script, "app", "b", vcore=500) == []
-    # what shrinks gives back to those who wait
-    assert report(script, ran("a", 1500)) == []
-    assert script.schedule() == ["new app/b-0 on n1"]
-
-
-def test_2_20_what_others_of_its_ask_get_stays_the_same(script: Script) -> None:
-    script.ask("app", "a", vcore=1000, repeat=3)
-    script.schedule(1)
-    report(script, ran("a", 4000))
-    assert script.schedule() == ["new app/a-1 on n1", "new app/a-2 on n1"]
-    assert used(script) == (6000, 6000, 6000)
-
-
 def test_2_20_a_placeholder_changes_its_size(script: Script) -> None:
     script.app("g", gang={"vcore": 3000})
     serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
@@ -224,15 +192,6 @@ def test_i8_it_takes_one_repeat(script: Script) -> None:
     assert script.schedule() == []
 
 
-def test_i8_a_pending_placeholder_that_runs(script: Script) -> None:
-    script.app("g", gang={"vcore": 2000})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
-    report(script, ran("p0", app="g", group="tg", placeholder=True))
-    group = app(script, "g").gang.task_groups["tg"]
-    assert (group.count, group.pending, group.allocated) == (2, 1, 1)
-    assert script.schedule() == ["g Running (run)", "new g/p1-0 on n1 placeholder of tg"]
-
-
 def test_i8_a_reservation_ends_with_its_ask(script: Script) -> None:
     script.ask("app", "before", vcore=5000)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=10_000)
@@ -287,32 +246,3 @@ def test_2_11_without_a_policy_it_may_be_preempted(script: Script) -> None:
         for key, a in app(script).allocations.items()
     }
     assert policies == {"a-0": (True, False), "b-0": (False, True), "c-0": (False, False)}
-
-
-def test_2_8_a_recovered_daemon_still_belongs_to_its_node(script: Script) -> None:
-    """Preemption leaves those with a required node alone."""
-    report(script, ran("a", tags={TAG_REQUIRED_NODE: "n1"}))
-    assert app(script).allocations["a-0"].ask.required_node == "n1"
-
-
-def test_2_11_recovery_knows_no_limit_of_users() -> None:
-    limits = "limits: [{limit: one, users: ['*'], maxresources: {vcore: 1}}]"
-    script = scripted(queues("default", default=limits), "app", vcore=10_000)
-    heard = report(script, ran("a"), ran("b"), ran("c"))
-    assert sum(line.startswith("new") for line in heard) == 3
-    assert serve(script, "app", "d", vcore=100) == []
-    for key in "abc":
-        script.release("app", f"{key}-0")
-    assert script.schedule()[-1] == "new app/d-0 on n1"
-
-
-def test_i7_a_preempted_one_is_an_ordinary_one_after_a_restart() -> None:
-    """The release that the former scheduler asked for is confirmed to nobody: the pod is gone
-    (X32)."""
-    script = Script()
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
-    script.node("n1", vcore=10_000)
-    script.app("app")
-    report(script, ran("a"), ran("b"))
-    assert script.release("app", "a-0", TerminationType.PREEMPTED_BY_SCHEDULER) == []
-    assert used(script) == (1000, 1000, 1000)

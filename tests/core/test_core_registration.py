@@ -6,13 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_steps import on_nodes, refused, run, serve, submit
+from core_steps import refused, run, serve, submit
 from core_world import state as state_of
 
 from quadriga import si
 from quadriga.core import RequestError, Scheduler, SchedulerService
 from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.sim.script import ONE_QUEUE, Script
+
+from .tree_side import below, tree
 
 TWO_PARTITIONS = """
 partitions:
@@ -34,14 +36,6 @@ def running(script: Script) -> Script:
 def state(script: Script) -> str:
     (rm,) = script.scheduler.resource_managers()
     return rm.state
-
-
-def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
-    script = Script(version="1.0", policy_group="queues")
-    assert script.messages == []
-    (rm,) = script.scheduler.resource_managers()
-    assert (rm.rm_id, rm.version, rm.policy_group, rm.state) == ("rm", "1.0", "queues", "Running")
-    assert [p.name for p in script.scheduler.partitions()] == ["default"]
 
 
 @pytest.mark.parametrize(
@@ -88,10 +82,7 @@ def test_i7_i8_registering_again_starts_from_nothing() -> None:
     # the timer of the state before does not reach it
     assert script.advance(31) == []
     assert state_of(script, "app-1") == "New"
-    assert serve(script, "app-1", "a", vcore=1000) == [
-        "app-1 Running (run)",
-        "new app-1/a-0 on n1",
-    ]
+    assert serve(script, "app-1", "a", vcore=1000) == ["app-1 Running (run)", "new app-1/a-0 on n1"]
 
 
 # -- the manager's life ----------------------------------------------------------------------------
@@ -144,18 +135,6 @@ def test_i6_the_second_pause_has_its_full_time() -> None:
     assert state(script) == "Stopped"
 
 
-@pytest.mark.parametrize("paused", [False, True])
-def test_i6_a_voluntary_shutdown_drops_the_state_at_once(paused: bool) -> None:
-    script = running(Script())
-    if paused:
-        script.scheduler.disconnect("rm", script.now)
-    assert script.scheduler.shutdown("rm", script.now) == []
-    assert state(script) == "Stopped"
-    assert list(script.scheduler.partitions()) == []
-    assert script.schedule() == []
-    assert script.advance(1000) == []
-
-
 @pytest.mark.parametrize("trigger", ["disconnect", "reconnect", "shutdown"])
 def test_i6_connections_of_unknown_managers_are_refused(trigger: str) -> None:
     scheduler = Scheduler()
@@ -195,36 +174,6 @@ def test_i9_two_managers_share_a_scheduler_and_nothing_else() -> None:
         scheduler.partition("default", "a")
 
 
-def test_i9_predicates_are_each_managers_own() -> None:
-    scheduler = Scheduler()
-    a, b = (Script(rm_id=name, scheduler=scheduler) for name in "ab")
-    scheduler.set_predicate("a", lambda key, node, allocate: "no")
-    for script in (a, b):
-        script.node("n1", vcore=1000)
-        submit(script, "app", "k", vcore=1000)
-    assert {rm_id for rm_id, _ in scheduler.schedule(0)} == {"b"}
-
-
-def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
-    script = on_nodes(TWO_PARTITIONS, n1=4000)
-    for name in ("g1", "g2"):
-        script.node(name, vcore=4000, attributes={"si/node-partition": "gpu"})
-    assert script.app("app", partition="gpu", queue="root.jobs") == ["accepted app"]
-    assert script.app("app", partition="default") == ["accepted app"]
-    script.ask("app", "a", "b", "c", partition="gpu", vcore=1000)
-    heard = serve(script, "app", "a", "b", "c", partition="default", vcore=1000)
-    # binpacking fills g1; the quota of 2 holds in the other partition
-    assert sorted(line for line in heard if line.startswith("new")) == [
-        "new app/a-0 on g1",
-        "new app/a-0 on n1",
-        "new app/b-0 on g1",
-        "new app/b-0 on n1",
-        "new app/c-0 on g1",
-    ]
-    assert script.release("app", "a-0", partition="gpu") == ["released app/a-0 STOPPED_BY_RM"]
-    assert "a-0" in script.scheduler.application("app", "default").allocations
-
-
 def test_i9_unknown_partitions_are_refused_everywhere() -> None:
     script = Script(TWO_PARTITIONS)
     refused(script.node("n1", vcore=1, attributes={"si/node-partition": "nope"}), "node n1", "nope")
@@ -253,14 +202,6 @@ def test_i44_a_policy_group_is_shared_with_the_same_configuration_only() -> None
 NOW = 1_790_000_000 * 10**9
 
 
-def queues(*names: str) -> str:
-    listed = "".join(f"          - name: {name}\n" for name in names)
-    return (
-        "partitions:\n  - name: default\n    queues:\n      - name: root\n"
-        f"        submitacl: '*'\n        queues:\n{listed}"
-    )
-
-
 @pytest.fixture
 def service() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: NOW)
@@ -285,11 +226,11 @@ def active(service: SchedulerService, rm_id: str) -> list[str]:
 
 
 def test_what_a_resource_manager_brings_wins_for_itself(service: SchedulerService) -> None:
-    service.configure(queues("a"))
-    register(service, "own", config=queues("b"))
+    service.configure(tree("a"))
+    register(service, "own", config=tree("b"))
     register(service, "blank", config="  \n")
     assert active(service, "blank") == ["a"]
-    service.configure(queues("c"))
+    service.configure(tree("c"))
     assert active(service, "own") == ["b"]
 
 
@@ -303,19 +244,19 @@ def test_without_an_operator_it_is_the_default_as_ever(service: SchedulerService
 
 
 def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "one", "two", "leaves")
     service.shutdown("leaves")
-    service.configure(queues("a", "b"))
+    service.configure(tree("a", "b"))
     assert active(service, "one") == active(service, "two") == ["a", "b"]
     assert len(service._queues.followers()) == 2
 
 
 def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "rm")
     with pytest.raises(RequestError) as caught:
-        service.configure(queues("x y", "a", "a"))
+        service.configure(tree("x y", "a", "a"))
     assert "2 problems" in caught.value.reason
     assert "queues[0].name" in caught.value.reason
     assert active(service, "rm") == ["a"]
@@ -324,10 +265,10 @@ def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) ->
 
 
 def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "one", "two")
     add(service, "two", "root.a")
-    parent = queues("a") + "            queues:\n              - name: below\n"
+    parent = tree("a, " + below("below"))
     with pytest.raises(RequestError, match="'two': queue root.a has applications"):
         service.configure(parent)
     assert active(service, "one") == ["a"]
@@ -335,34 +276,24 @@ def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
 
 
 def test_an_update_of_its_own_makes_it_independent(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "rm")
     update = si.UpdateConfigurationRequest(rmID="rm", extraConfig={"rm.pauseTimeout": "1m"})
     service.update_configuration(update)
-    service.configure(queues("a", "b"))
+    service.configure(tree("a", "b"))
     assert active(service, "rm") == ["a", "b"], "settings alone do not"
-    service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=queues("a", "c")))
-    service.configure(queues("a", "d"))
+    service.update_configuration(si.UpdateConfigurationRequest(rmID="rm", config=tree("a", "c")))
+    service.configure(tree("a", "d"))
     assert active(service, "rm") == ["a", "c"]
     register(service, "rm")
     assert active(service, "rm") == ["a", "d"], "it registered anew"
 
 
-def test_a_registration_that_is_refused_follows_nothing(service: SchedulerService) -> None:
-    service.configure(queues("a"))
-    register(service, "rm", config=queues("b"))
-    bad = si.RegisterResourceManagerRequest(rmID="rm", extraConfig={"si.stateNames": "x"})
-    with pytest.raises(RequestError):
-        service.register_resource_manager(bad, si.NullCallback())
-    service.configure(queues("c"))
-    assert active(service, "rm") == ["b"]
-
-
 def test_checking_an_update_changes_nothing(service: SchedulerService) -> None:
-    service.configure(queues("a"))
+    service.configure(tree("a"))
     register(service, "rm")
     scheduler = service.scheduler
-    scheduler.check_update(si.UpdateConfigurationRequest(rmID="rm", config=queues("b")))
+    scheduler.check_update(si.UpdateConfigurationRequest(rmID="rm", config=tree("b")))
     assert active(service, "rm") == ["a"]
     with pytest.raises(RequestError, match="not registered"):
         scheduler.check_update(si.UpdateConfigurationRequest(rmID="nobody"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import on_nodes, run, serve, submit
-from core_world import in_order, running_gang, scripted, state
+from core_steps import run, serve, submit
+from core_world import in_order, running_gang, scripted
 
 from quadriga import si
 from quadriga.sim.script import Script
@@ -141,17 +141,6 @@ def test_r6_without_an_identifier_everything_is_released(script: Script, order: 
     assert used(script) == 1
 
 
-def test_r6_placeholders_and_replacements_are_part_of_everything(script: Script) -> None:
-    releasing(script, REPLACED)
-    heard = script.release("g")
-    assert [line for line in heard if line.startswith("released")] == [
-        "released g/p0-0 STOPPED_BY_RM",
-        "released g/p1-0 STOPPED_BY_RM",
-    ]
-    assert used(script) == 0
-    assert script.schedule() == ["new g/real-1 on n1"]
-
-
 @pytest.mark.parametrize(
     "field", [{"UUID": "x-1"}, {"allocationID": "x-1"}, {"allocationKey": "x", "UUID": "x-1"}]
 )
@@ -161,32 +150,11 @@ def test_x12_an_allocation_is_named_by_its_uuid(script: Script, field: dict[str,
     assert script.send(request(release)) == ["released a/x-1 STOPPED_BY_RM"]
 
 
-def test_x12_a_key_alone_means_every_allocation_of_the_ask(script: Script) -> None:
-    submit(script, "a", "x", memory=1, repeat=2)
-    serve(script, "a", "y", memory=1)
-    assert script.release("a", key="x") == [
-        "released a/x-0 STOPPED_BY_RM",
-        "released a/x-1 STOPPED_BY_RM",
-    ]
-    assert list(script.scheduler.application("a").allocations) == ["y-0"]
-
-
-def test_x12_an_rm_of_version_1_5_is_told_allocation_ids(order: str) -> None:
-    script = on_nodes(extra={"si.messageOrder": order}, version="1.5", n1={"memory": 20})
-    releasing(script, REPLACED)
-    assert [(r.UUID, r.allocationID) for r in released(script)] == [("p0-0", "p0-0")]
-    script.confirm()
-    _, message = script.messages[-1]
-    assert isinstance(message, si.AllocationResponse)
-    assert (message.new[0].UUID, message.new[0].allocationID) == ("real-0", "real-0")
-
-
 # -- R7: releases of asks --------------------------------------------------------------------------
 
 
 def test_r7_what_a_release_of_asks_names(script: Script, order: str) -> None:
-    """A key without an application means that key everywhere, an application without a key all its asks,
-    and both one ask."""
+    """A key alone means that key everywhere, an application alone all its asks, and both one ask."""
     for app in "abc":
         submit(script, app, "x", "y", memory=100)
     assert script.release_ask("b", "y") == ["released ask b/y STOPPED_BY_RM"]
@@ -212,7 +180,7 @@ OUT_OF_RANGE = (5, 99, -1, 2**31 - 1, -(2**31))
 
 
 @pytest.mark.parametrize("kind", OUT_OF_RANGE)
-def test_r3_x30_a_release_of_an_unknown_type_is_answered_as_stopped(
+def test_x30_r3_a_release_of_an_unknown_type_is_answered_as_stopped(
     script: Script, kind: Kind
 ) -> None:
     """However it names them: allocations, an ask, an allocation that was asked back."""
@@ -227,14 +195,6 @@ def test_r3_x30_a_release_of_an_unknown_type_is_answered_as_stopped(
     uuid = releasing(script, TIMEOUT)
     assert f"released g/{uuid} STOPPED_BY_RM" in script.release("g", uuid, kind)
     assert end_of(script, f"g/{uuid}") == "Completed"
-
-
-def test_x30_a_partly_allocated_ask(script: Script) -> None:
-    """What is allocated stays, the rest is given up."""
-    run(script, "a", "x", memory=15, repeat=3)
-    assert script.release_ask("a", "x") == ["released ask a/x STOPPED_BY_RM"]
-    assert state(script, "a") == "Running"
-    assert used(script) == 15
 
 
 # -- X4 and X32 ------------------------------------------------------------------------------------
@@ -275,15 +235,6 @@ def test_x32_a_confirmation_of_another_type(script: Script, asked: Kind, answere
     assert len(app.allocations) + len(script.schedule()) == (1 if asked == REPLACED else 0)
 
 
-@pytest.mark.parametrize("kind", [REPLACED, TIMEOUT])
-def test_x32_duplicates_are_ignored(script: Script, kind: Kind) -> None:
-    uuid = releasing(script, kind)
-    release = si.AllocationRelease(applicationID="g", UUID=uuid, terminationType=kind)
-    once = script.send(request(release, release))
-    assert once == (["new g/real-0 on n1"] if kind == REPLACED else [])
-    assert script.send(request(release, release)) == []
-
-
 def test_x32_a_stop_and_a_confirmation_in_one_request(script: Script) -> None:
     """Whichever order they stand in, the allocation ends once."""
     named = {"applicationID": "g", "UUID": releasing(script, REPLACED)}
@@ -321,22 +272,3 @@ def test_s4_resend_as_the_rm_chooses(order: str, resend: str, seconds: int) -> N
     assert len(released(script)) == 1
     script.advance(0.001)
     assert len(released(script)) == 2
-
-
-def test_x25_a_leftover_placeholder_may_be_stopped_by_the_rm(script: Script) -> None:
-    """It counts as timed out, and real asks of its group go the normal way."""
-    running_gang(script, count=1)
-    script.release("g", "p0-0")
-    script.ask("g", "real", group="tg", memory=1)
-    assert "new g/real-0 on n1" in script.schedule()
-
-
-def test_x12_a_confirmation_by_key_alone_is_of_those_that_were_asked_back() -> None:
-    script = on_nodes(n1=3000)
-    script.app("gang", gang={"vcore": 3000})
-    serve(script, "gang", "ph", repeat=3, vcore=1000, group="g", placeholder=True)
-    serve(script, "gang", "member", vcore=1000, group="g")
-    heard = script.release("gang", kind=si.TerminationType.PLACEHOLDER_REPLACED, key="ph")
-    assert heard == ["new gang/member-0 on n1"]
-    # its siblings, which nobody asked back, are still there
-    assert len(script.scheduler.application("gang").placeholders) == 2

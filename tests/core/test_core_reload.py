@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from core_steps import later, on_nodes, refused, run, serve, submit
+from core_steps import on_nodes, refused, run, serve, submit
 from core_world import scripted
 
 from quadriga import si
@@ -11,19 +11,12 @@ from quadriga.core import Options
 from quadriga.core.views import Views
 from quadriga.sim.script import Script
 
+from .tree_side import below, tree
+
 
 def queues(*children: str, policy: str = "") -> str:
-    """One partition; each child is a queue as YAML flow, ``{name: a}``."""
-    sort = f"\n    nodesortpolicy: {{type: {policy}}}" if policy else ""
-    body = "".join(f"\n          - {child}" for child in children)
-    return (
-        f"partitions:\n  - name: default{sort}\n    queues:\n      - name: root\n"
-        f"        submitacl: '*'\n        queues:{body}\n"
-    )
-
-
-#: one queue with this order of its applications
-SORTED = "{{name: a, properties: {{application.sort.policy: {}}}}}"
+    """One partition; each child is a queue with what it has: ``a, maxapplications: 1``."""
+    return tree(*children, partition=f"nodesortpolicy: {{type: {policy}}}" if policy else "")
 
 
 def at(script: Script, path: str) -> str | None:
@@ -36,16 +29,16 @@ def story(script: Script, path: str) -> list[str]:
     return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
 
 
-def test_i39_a_limit_may_rise_and_fall() -> None:
+def test_i39_x11_a_limit_may_rise_and_fall() -> None:
     """A higher one serves those who waited; a lower one evicts nobody and lets nobody in."""
-    script = on_nodes(queues("{name: a, resources: {max: {vcore: 1}}}"), n1=4000)
+    script = on_nodes(queues("a, resources: {max: {vcore: 1}}"), n1=4000)
     submit(script, "app", "k", queue="root.a", repeat=4, vcore=1000)
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
-    assert script.configure(queues("{name: a, resources: {max: {vcore: 2}}}")) == []
+    assert script.configure(queues("a, resources: {max: {vcore: 2}}")) == []
     assert script.schedule() == ["new app/k-1 on n1"]
-    script.configure(queues("{name: a}"))
+    script.configure(queues("a"))
     assert script.schedule(1) == ["new app/k-2 on n1"]
-    script.configure(queues("{name: a, resources: {max: {vcore: 1}}}"))
+    script.configure(queues("a, resources: {max: {vcore: 1}}"))
     assert script.schedule() == []
     for uuid in ("k-0", "k-1"):
         script.release("app", uuid)
@@ -54,18 +47,8 @@ def test_i39_a_limit_may_rise_and_fall() -> None:
     assert script.schedule() == ["new app/k-3 on n1"]
 
 
-def test_i39_a_limit_of_a_parent_changes_for_all_below() -> None:
-    parent = "{{name: p, resources: {{max: {{vcore: {}}}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = on_nodes(queues(parent.format(1)), n1=4000)
-    for leaf in "ab":
-        submit(script, leaf, "k", queue=f"root.p.{leaf}", vcore=1000)
-    assert len(script.schedule()) == 2
-    script.configure(queues(parent.format(2)))
-    assert len(script.schedule()) == 2
-
-
 def test_i39_the_same_configuration_changes_nothing() -> None:
-    text = queues("{name: a}")
+    text = queues("a")
     script = Script(text)
     before = script.scheduler.journal.count
     tree = list(script.scheduler.partition().queues())
@@ -75,27 +58,10 @@ def test_i39_the_same_configuration_changes_nothing() -> None:
     assert list(script.scheduler.partition().queues()) == tree
 
 
-def test_i39_an_empty_configuration_changes_only_the_extra_settings() -> None:
-    script = Script(queues("{name: a}"))
-    script.configure("", {"si.stateNames": "yunikorn"})
-    assert at(script, "root.a") == "Active"
-    submit(script, "app", "k", queue="root.a", vcore=1)
-    assert script.release_ask("app", "k")[-1] == "app Completing (completeApplication)"
-
-
-def test_i39_x11_a_new_queue_takes_applications() -> None:
-    script = on_nodes(queues("{name: a}"), n1=1000)
-    assert script.app("app", "root.b")[0].startswith("rejected app")
-    both = queues("{name: a}", "{name: b}")
-    assert script.send(si.UpdateConfigurationRequest(rmID="rm", config=both)) == []
-    assert script.app("app", "root.b") == ["accepted app"]
-    assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
-
-
 def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
-    script = on_nodes(queues("{name: a}", "{name: b}"), n1=2000)
+    script = on_nodes(queues("a", "b"), n1=2000)
     submit(script, "app", "k", queue="root.b", vcore=1000)
-    script.configure(queues("{name: a}"))
+    script.configure(queues("a"))
     assert at(script, "root.b") == "Draining"
     # what is there goes on, also with new asks; nobody comes in
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
@@ -112,11 +78,9 @@ def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
 
 
 def test_i39_a_queue_goes_with_all_below_and_a_parent_with_its_last_leaf() -> None:
-    script = Script(
-        queues("{name: a}", "{name: p, queues: [{name: q, queues: [{name: s}]}, {name: r}]}")
-    )
+    script = Script(queues("a", "p, queues: [{name: q, queues: [{name: s}]}, {name: r}]"))
     script.app("app", "root.p.r")
-    script.configure(queues("{name: a}"))
+    script.configure(queues("a"))
     for path in ("root.p", "root.p.q", "root.p.q.s"):
         assert at(script, path) == "Draining"
     script.advance(10)
@@ -128,9 +92,9 @@ def test_i39_a_queue_goes_with_all_below_and_a_parent_with_its_last_leaf() -> No
 
 
 def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
-    both = queues("{name: a}", "{name: b}")
+    both = queues("a", "b")
     script = scripted(both, "app:root.b")
-    script.configure(queues("{name: a}"))
+    script.configure(queues("a"))
     script.configure(both)
     assert at(script, "root.b") == "Active"
     assert script.app("late", "root.b") == ["accepted late"]
@@ -142,8 +106,8 @@ def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
 
 
 def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
-    script = scripted(queues("{name: a}", "{name: b}"), "app:root.b")
-    changed = queues("{name: c}", "{name: b, queues: [{name: x}]}")
+    script = scripted(queues("a", "b"), "app:root.b")
+    changed = queues("c", "b, queues: [{name: x}]")
     with pytest.raises(si.RequestError, match="root.b has applications") as refused:
         script.configure(changed)
     assert (refused.value.request, refused.value.field) == ("UpdateConfigurationRequest", "config")
@@ -156,34 +120,15 @@ def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
     assert story(script, "root.b") == ["remove", "removed"]
 
 
-def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
-    script = on_nodes(queues("{name: b, queues: [{name: x}]}"), n1=1000, apps=["app:root.b.x"])
-    with pytest.raises(si.RequestError, match=r"root\.b\.x has applications"):
-        script.configure(queues("{name: b}"))
-    script.remove_app("app")
-    script.configure(queues("{name: b}"))
-    assert script.app("app", "root.b") == ["accepted app"]
-    assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
-
-
 def test_i39_a_wrong_configuration_leaves_everything_as_it_is() -> None:
-    script = Script(queues("{name: a}"))
-    for text in ("partitions: 1", "[", queues("{name: a, nonsense: 1}")):
+    script = Script(queues("a"))
+    for text in ("partitions: 1", "[", queues("a, nonsense: 1")):
         with pytest.raises(si.RequestError) as refused:
             script.configure(text)
         assert refused.value.field == "config"
     with pytest.raises(si.RequestError, match="neither"):
-        script.configure(queues("{name: b}"), {"si.messageOrder": "random"})
+        script.configure(queues("b"), {"si.messageOrder": "random"})
     assert (at(script, "root.a"), at(script, "root.b")) == ("Active", None)
-
-
-def test_i39_the_node_sort_policy_is_refreshed() -> None:
-    script = on_nodes(queues("{name: a}"), n1=4000, n2=4000)
-    submit(script, "app", "k", queue="root.a", repeat=2, vcore=1000)
-    assert script.schedule()[1:] == ["new app/k-0 on n1", "new app/k-1 on n2"]
-    script.configure(queues("{name: a}", policy="binpacking"))
-    script.ask("app", "l", repeat=3, vcore=1000)
-    assert script.schedule() == [f"new app/l-{n} on n1" for n in range(3)]
 
 
 def test_options_name_the_policy_of_partitions_that_name_none() -> None:
@@ -194,13 +139,13 @@ def test_options_name_the_policy_of_partitions_that_name_none() -> None:
         assert script.scheduler.partition().config.node_sort_policy == shown
         return str(shown)
 
-    assert policy(Script(queues("{name: a}"))) == "fair"  # YuniKorn's
+    assert policy(Script(queues("a"))) == "fair"  # YuniKorn's
     options = Options(node_sort_policy="bestfit")
-    script = Script(queues("{name: a}"), options=options)
+    script = Script(queues("a"), options=options)
     assert policy(script) == "bestfit"
-    script.configure(queues("{name: a}", policy="fair"))
+    script.configure(queues("a", policy="fair"))
     assert policy(script) == "fair"
-    script.configure(queues("{name: b}"))
+    script.configure(queues("b"))
     assert policy(script) == "bestfit"
     script.node("n1", vcore=8, occupied={"vcore": 2})
     script.node("n2", vcore=2)
@@ -209,89 +154,31 @@ def test_options_name_the_policy_of_partitions_that_name_none() -> None:
         Options(node_sort_policy="best")
 
 
-def test_i39_maxapplications_may_grow_and_shrink_below_what_runs() -> None:
-    script = on_nodes(queues("{name: a, maxapplications: 1}"), n1=4000)
-    for app in ("one", "two", "three"):
-        submit(script, app, "k", queue="root.a", vcore=1000)
-    assert script.schedule() == ["one Running (run)", "new one/k-0 on n1"]
-    script.configure(queues("{name: a, maxapplications: 2}"))
-    assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
-    script.configure(queues("{name: a, maxapplications: 1}"))
-    script.remove_app("one")
-    assert script.schedule() == []
-    script.remove_app("two")
-    assert script.schedule() == ["three Running (run)", "new three/k-0 on n1"]
-
-
 def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
-    parent = "{{name: p, maxapplications: {n}, queues: [{leaves}]}}"
-    both = "{name: a, maxapplications: 1}, {name: b, maxapplications: 1}"
-    script = on_nodes(queues(parent.format(n=1, leaves=both)), n1=4000)
+    a, b = (f"{leaf}, maxapplications: 1" for leaf in "ab")
+    script = on_nodes(queues(f"p, maxapplications: 1, {below(a, b)}"), n1=4000)
     for leaf in "ab":
         submit(script, leaf, "k", queue=f"root.p.{leaf}", vcore=1000)
     assert script.schedule() == ["a Running (run)", "new a/k-0 on n1"]
-    script.configure(queues(parent.format(n=2, leaves="{name: a, maxapplications: 1}")))
+    script.configure(queues(f"p, maxapplications: 2, {below(a)}"))
     assert at(script, "root.p.b") == "Draining"
     assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
 
 
 def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None:
-    text = "{{name: a, properties: {{priority.offset: '{}'}}}}"
-    script = Script(queues(text.format(0), "{name: b}"))
+    text = "a, properties: {{priority.offset: '{}'}}"
+    script = Script(queues(text.format(0), "b"))
     for leaf in "ab":
         submit(script, leaf, "k", "l", queue=f"root.{leaf}", vcore=1000)
-    script.configure(queues(text.format(-5), "{name: b}"))
+    script.configure(queues(text.format(-5), "b"))
     script.node("n1", vcore=1000)
     assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
-    script.configure(queues(text.format(5), "{name: b}"))
+    script.configure(queues(text.format(5), "b"))
     script.node("n2", vcore=1000)
     assert script.schedule() == ["a Running (run)", "new a/k-0 on n2"]
     script.remove_app("a")
     script.remove_app("b")
     assert script.scheduler.partition().root.priorities == {}
-
-
-def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
-    script = on_nodes(queues(SORTED.format("stateaware")), n1=8000)
-    for app in ("one", "two"):
-        submit(script, app, "k", queue="root.a", vcore=1000)
-    assert script.schedule() == ["one Starting (run)", "new one/k-0 on n1"]
-    script.configure(queues(SORTED.format("fifo")))
-    assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
-    script.configure(queues(SORTED.format("stateaware")))
-    for app in ("three", "four"):
-        submit(script, app, "k", queue="root.a", vcore=1000)
-    assert script.schedule() == []  # `one` is Starting yet
-    assert later(script, 300) == ["three Starting (run)", "new three/k-0 on n1"]
-
-
-def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> None:
-    script = Script(queues(SORTED.format("stateaware")))
-    submit(script, "one", "k", queue="root.a", vcore=1000)
-    script.configure(queues(SORTED.format("fifo")))
-    script.remove_app("one")
-    (leaf,) = script.scheduler.partition().leaves()
-    assert leaf.turn is None
-
-
-@pytest.mark.parametrize("before", ["fair", "fifo"])
-def test_i39_applications_are_put_in_the_order_of_the_new_policy(before: str) -> None:
-    after = "fifo" if before == "fair" else "fair"
-    script = on_nodes(queues(SORTED.format(before)), n1=6000)
-    for number in range(4):
-        submit(script, f"app-{number}", "k", queue="root.a", vcore=1000 * (3 - number) or 500)
-        script.schedule(1)
-    for number in range(4):
-        script.ask(f"app-{number}", "l", "m", vcore=5000)
-    script.schedule()
-    script.configure(queues(SORTED.format(after)))
-    for number in range(4):
-        submit(script, f"late-{number}", "l", queue="root.a", vcore=5000)
-    script.node("n2", vcore=5000)
-    # fifo: who came first; fair: who has least, and of those who came first
-    first = "app-0" if after == "fifo" else "app-3"
-    (line,) = [line for line in script.schedule() if line.startswith("new")]
-    assert line.split("/")[0] == f"new {first}"
 
 
 POLICIES = [(kind, by) for kind in ("fifo", "fair", "stateaware") for by in ("enabled", "disabled")]
@@ -303,8 +190,8 @@ def test_i39_any_policy_may_follow_any_other(
     before: tuple[str, str], after: tuple[str, str]
 ) -> None:
     text = (
-        "{{name: a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
-        "resources: {{max: {{vcore: 9}}}}}}"
+        "a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
+        "resources: {{max: {{vcore: 9}}}}"
     )
     script = on_nodes(queues(text.format(*before)), n1=3000)
     for number in range(4):
@@ -323,21 +210,9 @@ def test_i39_any_policy_may_follow_any_other(
         assert script.scheduler.application(f"app-{number}").asks == {}
 
 
-def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
-    text = "{{name: p, properties: {{application.sort.priority: {}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = on_nodes(queues(text.format("enabled")), n1=1000, apps=["a:root.p.a", "b:root.p.b"])
-    serve(script, "a", "k", vcore=1000)
-    script.ask("a", "l", priority=5, vcore=1000)
-    script.ask("b", "l", vcore=1000)
-    script.configure(queues(text.format("disabled")))
-    script.node("n2", vcore=1000)
-    # the smaller share goes first now, whatever the priorities
-    assert script.schedule() == ["b Running (run)", "new b/l-0 on n2"]
-
-
 def test_i39_a_partition_may_come_drain_be_restored_and_go() -> None:
-    one = queues("{name: a}")
-    two = one + one.split("\n", 1)[1].replace("default", "other")
+    one = queues("a")
+    two = one[:-1] + ", " + one.removeprefix("partitions: [").replace("default", "other")
     script = Script(one)
 
     def names() -> list[str]:

@@ -112,18 +112,6 @@ def test_too_many_at_a_time_keep_their_place() -> None:
     assert [key for key, _ in predicate.open] == ["z"]
 
 
-def test_batch_after_batch_until_a_node_does() -> None:
-    script = cluster(8)
-    predicate = far(script, lambda node: None if node == "n8" else "taint")
-    script.ask("a", "x", memory=1)
-    for _ in range(3):
-        assert script.schedule() == []
-        assert script.schedule() == []  # nothing is asked twice
-        predicate.answer()
-    assert placed(script) == ["new a/x-0 on n8"]
-    assert [len(batch) for batch in predicate.batches] == [3, 3, 2]
-
-
 def test_while_it_waits_nothing_is_recorded_or_reserved() -> None:
     script = cluster(1)
     serve(script, "a", "big", memory=10)

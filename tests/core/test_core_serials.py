@@ -8,12 +8,7 @@ import pytest
 from core_steps import on_nodes, partitions, run, serve, submit
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
-from quadriga.si import (
-    Allocation,
-    AllocationRequest,
-    NodeInfo,
-    TerminationType,
-)
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 SECOND = 1_000_000_000
@@ -48,18 +43,6 @@ def held(script: Script, app: str) -> list[str]:
 # -- a late confirmation -----------------------------------------------------------------------------
 
 
-def test_x46_a_late_confirmation_does_not_end_the_new_allocation(script: Script) -> None:
-    gang_runs(script)
-    assert script.advance(10) == ["released g/p-0 TIMEOUT"]
-    script.remove_app("g")
-    assert gang_runs(script)[-1] == "new g/p-1 on n1 placeholder of tg"
-    assert script.release("g", "p-0", TIMEOUT) == []
-    assert held(script, "g") == ["p-1"]
-    # its node is full, and is not booked twice
-    assert ordinary(script, "k") == []
-    assert len(script.scheduler.partition().nodes["n1"].allocations) == 1
-
-
 @pytest.mark.parametrize("key", ["p", ""])
 def test_x46_a_late_confirmation_by_key_is_of_what_was_asked_back(script: Script, key: str) -> None:
     gang_runs(script)
@@ -73,41 +56,8 @@ def test_x46_a_late_confirmation_by_key_is_of_what_was_asked_back(script: Script
     assert held(script, "g") == []
 
 
-def test_x46_a_late_confirmation_does_not_complete_another_replacement(script: Script) -> None:
-    gang_runs(script)
-    assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-0 PLACEHOLDER_REPLACED"]
-    script.remove_app("g")
-    gang_runs(script)
-    assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-1 PLACEHOLDER_REPLACED"]
-    assert script.release("g", "p-0", REPLACED) == []
-    assert script.release("g", "p-1", REPLACED) == ["new g/m-1 on n1"]
-
-
-def test_x46_every_key_of_the_new_application_begins_after_the_highest_number() -> None:
-    script = on_nodes(n1=9)
-    ordinary(script, "k")
-    script.release("a", "k-0")
-    serve(script, "a", "k", vcore=1)
-    script.remove_app("a")
-    assert ordinary(script, "k", "other") == ["new a/k-2 on n1", "new a/other-2 on n1"]
-    assert script.app("another") == ["accepted another"]
-    script.ask("another", "k", vcore=1)
-    assert "new another/k-0 on n1" in script.schedule()
-
-
-def test_x46_an_application_that_had_nothing_passes_the_number_on(script: Script) -> None:
-    ordinary(script, "k")
-    script.remove_app("a")
-    script.advance(HOUR / 2)
-    script.app("a")
-    script.remove_app("a")
-    script.advance(HOUR * 0.9)
-    assert ordinary(script, "k") == ["new a/k-1 on n1"]
-
-
 def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
-    """The placeholder's node goes with the replacement on another one: the core completes it, and the
-    confirmation comes much later."""
+    """The core completes the replacement on another node, and the confirmation comes much later."""
     script = on_nodes(n1=1)
     gang_runs(script)
     script.node("n2", vcore=1)
@@ -121,32 +71,6 @@ def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
     assert gang_runs(script)[-1] == "new g/p-1 on n2 placeholder of tg"
     assert script.release("g", "p-0", REPLACED) == []
     assert held(script, "g") == ["p-1"]
-
-
-def test_x46_the_answers_to_repeats_of_a_release_end_nothing_new(script: Script) -> None:
-    gang_runs(script)
-    script.advance(10)
-    assert script.advance(60) == ["released g/p-0 TIMEOUT"]
-    assert script.release("g", "p-0", TIMEOUT) == ["g Waiting (wait)"]
-    # the resource manager answers the repeats too, one of them after the id has come again
-    assert script.release("g", "p-0", TIMEOUT) == []
-    script.remove_app("g")
-    gang_runs(script)
-    assert script.release("g", "p-0", TIMEOUT) == []
-    assert held(script, "g") == ["p-1"]
-    assert script.advance(10) == ["released g/p-1 TIMEOUT"]
-
-
-def test_x46_the_number_is_forgotten_after_an_hour(script: Script) -> None:
-    ordinary(script, "k")
-    script.remove_app("a")
-    script.advance(HOUR - 1)
-    assert ordinary(script, "k") == ["new a/k-1 on n1"]
-    script.remove_app("a")
-    script.advance(2 * HOUR)
-    assert len(script.scheduler.partition().serials) == 1
-    assert ordinary(script, "k") == ["new a/k-0 on n1"]
-    assert len(script.scheduler.partition().serials) == 0
 
 
 @pytest.mark.parametrize(
@@ -216,26 +140,6 @@ def test_x46_a_partition_that_comes_back_goes_on() -> None:
 
 
 # -- bounds ------------------------------------------------------------------------------------------
-
-
-def test_x46_what_is_remembered_reaches_a_plateau() -> None:
-    """14 applications a second for three hours, every hundredth with a release that nobody answers
-    before half a day has passed."""
-    serials = Serials()
-    most = 0
-    for number in range(14 * HOUR * 3):
-        now = number * SECOND // 14
-        app = f"app-{number}"
-        assert serials.first(app, now) == 0
-        if number % 100 == 0:
-            serials.unanswered(app, "k-0")
-        serials.ended(app, 1, now)
-        most = max(most, len(serials))
-    unanswered = 14 * HOUR * 3 // 100
-    assert most <= 2 * 14 * HOUR + 2 * unanswered + 2
-    for number in range(0, 14 * HOUR * 3, 100):
-        serials.answered(f"app-{number}", "k-0", "")
-    assert serials.is_empty(10 * KEPT_FOR)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -42,15 +42,6 @@ def manual() -> SchedulerService:
     return SchedulerService(manual=True, clock=lambda: 0)
 
 
-def test_i3_i4_service_and_callbacks_satisfy_the_protocols(manual: SchedulerService) -> None:
-    assert isinstance(manual, si.SchedulerAPI)
-    assert isinstance(Heard(), si.ResourceManagerCallback)
-    api: si.SchedulerAPI = manual
-    assert (
-        api.register_resource_manager(register(), Heard()) == si.RegisterResourceManagerResponse()
-    )
-
-
 def test_m8_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
     heard = Heard()
     begin(manual, heard)
@@ -83,10 +74,7 @@ def test_m10_the_threaded_service_says_the_same_of_every_entity() -> None:
 
 
 def rest(service: SchedulerService) -> None:
-    """Wait until the owner is through with everything that was sent before, decisions included.
-
-    Work is done in order, and after each piece a round of decisions: the second one is behind it.
-    """
+    """Wait until all that was sent before is done, and the round of decisions behind it."""
     service.read(lambda core: None)
     service.read(lambda core: None)
 
@@ -186,19 +174,6 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
         assert mine[-1] == "Waiting"
         for uuid in ("a-0", "b-0"):
             assert mine.index(f"new {uuid}") < mine.index(f"released {uuid}")
-
-
-def test_what_a_callback_asks_for_comes_after_what_was_said(manual: SchedulerService) -> None:
-    class Nested(Heard):
-        def update_node(self, response: si.NodeResponse) -> None:
-            super().update_node(response)
-            if [n.nodeID for n in response.accepted] == ["n1"]:
-                manual.update_node(nodes("n2"))
-                assert len(self.messages) == 1  # not from within
-
-    heard = Nested()
-    begin(manual, heard, nodes("n1"))
-    assert [n.nodeID for m in heard.messages for n in m.accepted] == ["n1", "n2"]
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -427,24 +402,6 @@ class Picky(Heard):
         return "taint" if args.nodeID in self.refused else None
 
 
-def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
-    heard = Picky("n1")
-    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a"))
-    manual.step(1)
-    assert heard.asked == [("a", "n1", True), ("a", "n2", True)]
-    assert placed(heard) == [("a-0", "n2")]
-
-
-def test_i36_an_ask_that_no_node_may_take_is_tried_again(manual: SchedulerService) -> None:
-    heard = Picky("n1", "n2")
-    begin(manual, heard, nodes("n1", "n2"), apps("app"), asks("app", "a", "b"))
-    manual.step(1)
-    assert placed(heard) == []
-    heard.refused = ("n1",)
-    manual.step(2)
-    assert placed(heard) == [("a-0", "n2"), ("b-0", "n2")]
-
-
 class Careful(Picky):
     """Tells a decision from an explanation."""
 
@@ -466,31 +423,6 @@ def test_i36_an_explanation_leads_to_no_decision(manual: SchedulerService) -> No
     assert (heard.asked, sorted(heard.read)) == ([], ["n1", "n2"])
     assert "2 nodes: taint" in told.reasons
     assert [each.text for each in told.checks] == list(told.reasons)
-
-
-def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
-    heard = Picky()
-    begin(manual, heard, nodes("n1", "n2", "n3", vcore=2000), apps("app", "big"))
-    manual.update_allocation(asks("app", "a", "b", "c", vcore=1200))
-    manual.step(1 * SECOND)
-    manual.update_allocation(asks("big", "x", vcore=2000))
-    heard.asked.clear()
-    manual.step(2 * SECOND)
-    manual.step(4 * SECOND)
-    assert heard.asked == [("x", "n1", False)]
-    node = manual.read(lambda core: core.partition().nodes["n1"])
-    assert node.reservation.ask.ask_key == "x"
-
-
-def test_i36_allocate_is_false_for_a_replacement(manual: SchedulerService) -> None:
-    heard = Picky()
-    begin(manual, heard, nodes("n1"), apps("app", gang=1000))
-    manual.update_allocation(asks("app", "p", group="g", placeholder=True))
-    manual.step(1)
-    manual.update_allocation(asks("app", "r", group="g"))
-    heard.asked.clear()
-    manual.step(2)
-    assert heard.asked == [("r", "n1", False)]
 
 
 def test_i36_a_manager_without_predicates_is_not_asked(manual: SchedulerService) -> None:
@@ -533,14 +465,3 @@ def test_i36_predicates_that_raise_or_send_requests_say_no(
         assert service.read(lambda core: core.check()) == []
     assert placed(heard) == [("a-0", "n2")]
     assert said in caplog.text
-
-
-def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
-    null = si.NullCallback()
-    args = si.PreemptionPredicatesArgs(
-        allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
-    )
-    answer = si.PreemptionPredicatesResponse(success=True, index=2)
-    assert null.preemption_predicates(args) == answer
-    null.send_event([si.EventRecord()])
-    assert null.predicates(si.PredicatesArgs()) is None

@@ -114,42 +114,6 @@ def test_2_4_the_texts_of_rejections() -> None:
     assert "applicationID" in rejected(script, add("", "root.a"))
 
 
-def test_2_4_a_rejected_application_is_remembered_and_its_id_is_free() -> None:
-    script = Script(tree("a"))
-    reason = rejected(script, add("app", "root.nope"))
-    app = script.scheduler.application("app")
-    assert (app.state, app.rejected_message) == ("Rejected", reason)
-    assert submit(script, add("app", "root.a")) == ["accepted app"]
-    assert state(script, "app") == "New"
-    # X34: nobody is told of Rejected as a state
-    assert updates(script) == []
-    script.advance(72 * 3600)
-    assert list(script.scheduler.partition().ended) == []
-
-
-@pytest.mark.parametrize(
-    ("config", "places"),
-    [
-        (
-            tree("a", "x_dot_y", "p, " + below("q")),
-            {"a": "root.a", "ROOT.A": "root.a", "x.y": "root.x_dot_y", "root.p.Q": "root.p.q"},
-        ),
-        # root.default takes whoever finds no queue
-        (
-            tree("default", "p, " + below("q")),
-            dict.fromkeys(
-                ["", "root.nope", "root.p", "root", "nope.nope", "root.."], "root.default"
-            ),
-        ),
-    ],
-)
-def test_2_3_names_of_queues(config: str, places: dict[str, str]) -> None:
-    script = Script(config)
-    for number, (name, path) in enumerate(places.items()):
-        assert submit(script, add(f"app-{number}", name)) == [f"accepted app-{number}"]
-        assert script.scheduler.application(f"app-{number}").queue.path == path
-
-
 @pytest.mark.parametrize(
     ("user", "groups", "queue", "allowed"),
     [
@@ -183,31 +147,6 @@ def test_2_17_submit_and_admin_rights_count_here_and_above(
         assert submit(script, request) == ["accepted app"]
     else:
         assert "no placement rule matched" in rejected(script, request)
-
-
-def test_i24_groups_may_be_empty_and_for_a_forced_application_the_user() -> None:
-    script = Script()
-    assert submit(script, add(ugi=UserGroupInformation(user="ann"))) == ["accepted app"]
-    assert script.scheduler.application("app").groups_of_user == ()
-    forced = add("forced", ugi=NOBODY, tags={"application.create.force": "true"})
-    assert submit(script, forced) == ["accepted forced"]
-    assert script.scheduler.application("forced").user == "nobody"
-
-
-def test_x33_a_draining_queue_takes_no_applications() -> None:
-    script = Script(tree("a", "b"))
-    submit(script, add("one", "root.b"))
-    script.configure(tree("a"))
-    assert "root.b is Draining" in rejected(script, add("two", "root.b"))
-
-
-def test_i22_tags_of_the_application_are_not_those_of_its_asks() -> None:
-    script = scripted(nodes=("n1", "n2"), vcore=1000)
-    tags = {"yunikorn.apache.org/requiredNode": "n2", "yunikorn.apache.org/allowPreemption": "no"}
-    submit(script, add(tags=tags))
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule()[-1] == "new app/a-0 on n1"
-    assert dict(script.messages[-1].message.new[0].allocationTags) == {}
 
 
 @pytest.mark.parametrize("timeout", [0, -1, -(2**63)])
@@ -305,17 +244,6 @@ def test_x1_x34_names_of_states_and_messages(names: str, order: str) -> None:
         (app, YUNIKORN.get(to, to) if yunikorn else to, theirs if yunikorn else ours, s * 10**9)
         for app, to, ours, theirs, s in expected
     ]
-
-
-def test_x1_the_dialect_is_each_managers_choice() -> None:
-    theirs = Script(rm_id="a", extra={"si.stateNames": "yunikorn"})
-    ours = Script(rm_id="b", scheduler=theirs.scheduler)
-    for script in (theirs, ours):
-        script.app("app")
-        script.ask("app", "a", vcore=1)
-        script.release_ask("app", "a")
-    assert theirs.log[-1] == "app Completing (completeApplication)"
-    assert ours.log[-1] == "app Waiting (wait)"
 
 
 @NAMES
@@ -451,25 +379,6 @@ def test_2_9_maxapplications_count_on_every_level(config: str, second: str) -> N
     # a return from Waiting may exceed it (V5)
     assert script.ask("one", "m", vcore=1000) == ["one Running (ask)"]
     assert script.schedule() == ["new one/m-0 on n1"]
-
-
-def test_2_9_a_gang_that_gathers_counts_and_frees_its_place_when_it_goes() -> None:
-    script = scripted(tree(f"p, {MOST}, " + below(f"a, {MOST}")), vcore=1000)
-    script.app("gang", "root.p.a", gang={"vcore": 2000})
-    script.app("app", "root.p.a")
-    script.ask("gang", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.ask("app", "k", vcore=500)
-    assert script.schedule() == ["new gang/p-0 on n1 placeholder of g"]
-    script.node("n2", vcore=500)
-    assert script.schedule() == []
-    script.remove_app("gang")
-    assert script.schedule()[0] == "app Running (run)"
-
-
-def test_2_9_a_new_application_takes_no_place() -> None:
-    script = scripted(tree(f"a, {MOST}"), "one:root.a", "two:root.a", vcore=1000)
-    script.ask("two", "k", vcore=1000)
-    assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
 
 
 def test_x23_waiting_is_neither_allocated_nor_pending() -> None:

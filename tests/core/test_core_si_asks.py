@@ -75,30 +75,9 @@ def refused(heard: list[str], ask: str) -> None:
     assert line.startswith(f"rejected ask {ask}: ")
 
 
-def story(script: Script, key: str) -> list[tuple[str, str]]:
-    return [(record.trigger, record.target) for record in script.scheduler.story(key)]
-
-
 def pending(script: Script) -> dict[str, int]:
     partition = script.scheduler.partition()
     return partition.registry.mapping(partition.root.pending)
-
-
-def test_i14_an_ask_is_pending_and_then_allocated() -> None:
-    script = cluster(1000)
-    script.ask("app", "a", vcore=1000)
-    assert script.scheduler.application("app").asks["a"].state == "Pending"
-    script.schedule()
-    assert story(script, "ask/app/a") == [("submit", "Pending"), ("allocate", "Allocated")]
-    assert script.scheduler.application("app").asks == {}
-
-
-def test_i14_a_pending_ask_is_rejected_when_the_manager_takes_it_back() -> None:
-    script = cluster()
-    script.ask("app", "a", vcore=1000)
-    assert script.release_ask("app", "a")[0] == "released ask app/a STOPPED_BY_RM"
-    assert story(script, "ask/app/a") == [("submit", "Pending"), ("reject", "Rejected")]
-    assert pending(script) == {}
 
 
 @pytest.mark.parametrize(
@@ -130,19 +109,6 @@ def test_i14_i42_a_wrong_ask_is_rejected_with_the_reason(fields: dict[str, Any],
     assert pending(script) == {}
 
 
-def test_m3_rejected_asks_of_a_request_come_in_one_response_and_the_others_count() -> None:
-    script = cluster(4000)
-    script.messages.clear()
-    wrong = ask_message("x", maxAllocations=0), ask_message("y", applicationID="nobody")
-    script.send(asks(ask_message("a"), wrong[0], ask_message("b"), wrong[1]))
-    responses = [m for _, m in script.messages if isinstance(m, AllocationResponse)]
-    assert [[r.allocationKey for r in m.rejected] for m in responses] == [["x", "y"]]
-    assert [line for line in script.schedule() if line.startswith("new")] == [
-        "new app/a-0 on n1",
-        "new app/b-0 on n1",
-    ]
-
-
 def test_x22_asks_are_the_same_by_application_and_allocation_key() -> None:
     script = cluster()
     script.ask("app", "a", "a", "a", vcore=1000)  # in one request as well (I17)
@@ -155,15 +121,6 @@ def test_x22_asks_are_the_same_by_application_and_allocation_key() -> None:
     script.ask("other", "a", vcore=1000)
     heard = {line for line in script.schedule() if line.startswith("new")}
     assert heard == {"new app/a-0 on n1", "new other/a-0 on n1"}
-
-
-def test_i15_an_allocation_is_completed_by_the_manager() -> None:
-    script = served(cluster(1000))
-    script.release("app", "a-0")
-    assert story(script, "allocation/app/a-0") == [
-        ("allocate", "Allocated"),
-        ("complete", "Completed"),
-    ]
 
 
 def test_i15_i22_an_allocation_expires_with_the_timeout_of_its_ask() -> None:
@@ -185,16 +142,6 @@ def test_i22_no_timeout_or_a_negative_one_is_never(timeout_ms: int) -> None:
     assert script.scheduler.application("app").state == "Running"
 
 
-def test_i22_the_timeout_of_an_allocation_that_ended_does_nothing() -> None:
-    script = cluster(1000)
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.ask("app", "b", vcore=1000)
-    script.schedule()
-    script.release("app", "a-0")
-    assert script.schedule() == ["new app/b-0 on n1"]
-    assert script.advance(5) == []
-
-
 # -- I17: the same key again -----------------------------------------------------------------------
 
 
@@ -208,28 +155,6 @@ def test_i17_an_update_changes_the_size() -> None:
     assert news(script)[0].resourcePerAlloc == resource({"vcore": 2000})
     # once, not once for each version of the ask
     assert script.schedule() == []
-
-
-def test_i17_an_update_changes_the_priority() -> None:
-    script = cluster()
-    script.ask("app", "a", vcore=1000)
-    script.ask("app", "b", priority=5, vcore=1000)
-    script.ask("app", "a", priority=9, vcore=1000)
-    script.node("n1", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
-    assert news(script)[0].priority == 9
-    script.ask("app", "b", priority=-1, vcore=1000)
-    script.ask("app", "c", vcore=1000)
-    script.node("n2", vcore=1000)
-    assert script.schedule() == ["new app/c-0 on n2"]
-
-
-def test_i17_an_update_keeps_the_place_in_the_order_of_arrival() -> None:
-    script = cluster()
-    script.ask("app", "a", "b", vcore=1000)
-    script.ask("app", "a", vcore=500)
-    script.node("n1", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
 
 
 def test_i17_x13_an_update_changes_how_many_are_still_to_be_allocated() -> None:
@@ -265,15 +190,6 @@ def test_i17_an_update_changes_tags_originator_timeout_and_preemption() -> None:
     assert script.advance(1) == ["released app/a-0 TIMEOUT"]
 
 
-def test_i17_an_update_changes_the_required_node() -> None:
-    tag = "yunikorn.apache.org/requiredNode"
-    script = cluster(1000, 1000)
-    script.ask("app", "a", tags={tag: "n9"}, vcore=1000)
-    assert script.schedule() == []
-    script.ask("app", "a", tags={tag: "n2"}, vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
-
-
 def test_i17_an_update_with_a_wrong_resource_changes_nothing() -> None:
     script = cluster()
     script.ask("app", "a", vcore=1000)
@@ -282,21 +198,6 @@ def test_i17_an_update_with_a_wrong_resource_changes_nothing() -> None:
     assert pending(script) == {"vcore": 1000}
     script.node("n1", vcore=1000)
     assert script.schedule()[-1] == "new app/a-0 on n1"
-
-
-def test_i17_a_placeholder_ask_may_change_before_it_is_allocated() -> None:
-    """Its group, and whether it is a placeholder at all."""
-    script = Script()
-    script.app("app", gang={"vcore": 2000})
-    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
-    groups = script.scheduler.application("app").gang.task_groups
-    assert groups["g"].count == 1
-    script.ask("app", "p", group="g", vcore=1000)
-    assert groups["g"].count == 0
-    script.ask("app", "p", group="h", placeholder=True, repeat=2, vcore=1000)
-    assert (groups["g"].count, groups["h"].count) == (0, 2)
-    script.node("n1", vcore=2000)
-    assert script.schedule()[-1] == "new app/p-1 on n1 placeholder of h"
 
 
 @pytest.mark.parametrize(
@@ -397,39 +298,6 @@ def test_i18_placeholder_is_ignored_without_a_task_group() -> None:
 # -- X12, X13 --------------------------------------------------------------------------------------
 
 
-def test_x13_one_ask_for_several_allocations() -> None:
-    script = cluster(2000, 2000)
-    script.ask("app", "a", repeat=5, vcore=1000)
-    heard = script.schedule()
-    assert sorted(heard[1:]) == [
-        "new app/a-0 on n1",
-        "new app/a-1 on n2",
-        "new app/a-2 on n1",
-        "new app/a-3 on n2",
-    ]
-    assert pending(script) == {"vcore": 1000}
-    script.release("app", "a-2")
-    assert script.schedule() == ["new app/a-4 on n1"]
-    assert script.scheduler.application("app").asks == {}
-    # released allocations are not asked for again
-    script.release("app", "a-0")
-    assert script.schedule() == []
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"), [("1.5", "a-0"), ("v1.5.2", "a-0"), ("", ""), ("1.4", ""), ("1.6", "")]
-)
-def test_x12_the_allocation_id_is_for_managers_of_si_1_5(version: str, expected: str) -> None:
-    script = cluster(1000, version=version)
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
-    (new,) = news(script)
-    assert (new.UUID, new.allocationID, new.allocationKey) == ("a-0", expected, "a")
-    script.advance(1)
-    (release,) = script.outstanding
-    assert (release.UUID, release.allocationID, release.allocationKey) == ("a-0", expected, "a")
-
-
 def test_x12_keys_with_numbers_never_collide() -> None:
     script = cluster(9000)
     script.ask("app", "a", "a-0", "a-0-0", repeat=2, vcore=1000)
@@ -461,19 +329,6 @@ def test_i25_an_allocation_says_everything() -> None:
             partitionName="default",
             taskGroupName="g",
         )
-    ]
-
-
-def test_i25_each_of_many_alike_allocations_has_its_own_tags() -> None:
-    script = cluster(9000)
-    script.send(
-        asks(*(ask_message(key, tags={"name": key}, Originator=key == "b") for key in "abc"))
-    )
-    script.schedule()
-    assert [(n.allocationTags["name"], n.originator) for n in news(script)] == [
-        ("a", False),
-        ("b", True),
-        ("c", False),
     ]
 
 
@@ -513,14 +368,6 @@ def test_m2_asks_come_before_ask_releases_and_these_before_allocation_releases(o
     heard = script.send(message)
     assert heard[0] == "released ask app/b STOPPED_BY_RM"
     assert sorted(heard[1:]) == ["app Waiting (wait)", "released app/a-0 STOPPED_BY_RM"]
-
-
-def test_m2_a_request_that_asks_anew_and_releases_the_last_allocation_keeps_running() -> None:
-    script = served(cluster(1000))
-    release = AllocationRelease(UUID="a-0", **STOPPED)
-    heard = script.send(asks(ask_message("b"), allocationsToRelease=[release]))
-    assert heard == ["released app/a-0 STOPPED_BY_RM"]
-    assert script.schedule() == ["new app/b-0 on n1"]
 
 
 def test_m4_released_and_new_allocations_go_to_the_allocation_callback() -> None:

@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 from core_world import scripted
 
-from quadriga.si import (
-    NodeInfo,
-    RegisterResourceManagerRequest,
-    UpdateContainerSchedulingStateRequest,
-)
+from quadriga.si import NodeInfo, UpdateContainerSchedulingStateRequest
 from quadriga.sim.script import Script
 
 from .tree_side import below, tree
 
 GIB = 1024**3
-STATEAWARE = "properties: {application.sort.policy: stateaware}"
 ONE_RUNS = "maxapplications: 1"
 
 
@@ -68,14 +63,6 @@ def test_i38_an_ask_that_finds_no_node_is_told_of_once() -> None:
     assert script.schedule() == ["new app/b-0 on n2"]
 
 
-def test_i38_an_ask_that_is_served_in_time_is_not_told_of() -> None:
-    script = cluster(500, "", "app")
-    script.schedule()
-    script.node("n2", vcore=1000)
-    script.schedule()
-    assert script.advance(10) == []
-
-
 def test_i38_asks_are_looked_at_when_there_is_nothing_more_to_decide() -> None:
     """The asks that wait may be a million, and most of them not tried yet."""
     script = cluster(1000)
@@ -99,13 +86,6 @@ def test_i38_no_more_is_asked_for_than_the_quota_would_let_run() -> None:
     assert hints(script) == ["app/d"]
 
 
-def test_i38_asks_are_told_of_in_the_order_in_which_they_would_be_served() -> None:
-    script = cluster(500, room(1))
-    script.ask("app", "a", vcore=1000)
-    script.ask("app", "b", priority=5, vcore=1000)
-    assert hints(script) == ["app/b"]
-
-
 @pytest.mark.parametrize(
     ("vcore", "tags"), [(2000, {}), (1000, {"yunikorn.apache.org/requiredNode": "n1"})]
 )
@@ -126,17 +106,6 @@ def test_i38_applications_that_wait_for_a_place_were_not_tried() -> None:
     script.remove_app("one")
     script.node("n1", NodeInfo.DRAIN_NODE)
     assert hints(script) == ["two/a"]
-
-
-def test_i38_applications_behind_the_turn_of_a_stateaware_queue_were_not_tried() -> None:
-    assert hints(cluster(500, STATEAWARE, "one", "two")) == ["one/a"]
-
-
-def test_i38_asks_that_predicates_refuse_everywhere_are_told_of() -> None:
-    script = cluster(4000, "", "app")
-    script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
-    assert hints(script) == ["app/a"]
-    assert hints(script) == []
 
 
 def test_i38_held_asks_and_gangs_behind_the_gate_are_not_told_of() -> None:
@@ -277,16 +246,6 @@ def test_i38_5_11_between_two_slices_anything_may_happen() -> None:
     assert ("x", "late") in last
 
 
-def test_i38_5_11_a_manager_that_registers_anew_hears_no_more_of_it() -> None:
-    script = many(slices=True)
-    script.advance(1)
-    script._heard(script.scheduler.schedule(script.now, budget=8))
-    assert script.scheduler.unfinished
-    script.send(RegisterResourceManagerRequest(rmID="rm", config=tree("a")))
-    script.messages.clear()
-    assert in_slices(script, 8) == [0]
-
-
 # -- explanations ----------------------------------------------------------------------------------
 
 
@@ -381,11 +340,6 @@ def test_explain_maxapplications() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)
     assert found.remedies == ("raise maxapplications of root.q to 2",)
-
-
-def test_explain_a_stateaware_queue_that_serves_another_one() -> None:
-    found = explain(cluster(9000, STATEAWARE, "one", "two"), "two")
-    assert any("stateaware" in text and "one" in text for text in found.reasons)
 
 
 def test_explain_without_any_node() -> None:

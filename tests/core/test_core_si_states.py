@@ -10,7 +10,6 @@ from quadriga.si import (
     RequestError,
     UpdateContainerSchedulingStateRequest,
 )
-from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import ONE_QUEUE, Script
 
 from .tree_side import tree
@@ -104,14 +103,6 @@ def test_x43_the_setting_may_change_and_must_make_sense() -> None:
         script.configure("", {"si.schedulingStates": "some"})
 
 
-def test_x43_who_wants_only_failed_pays_nothing() -> None:
-    script = queue(room(1), extra={})
-    script.ask("a", *(f"k{number}" for number in range(50)), vcore=1000)
-    waits(script)
-    partition = script.scheduler.partition()
-    assert (partition.hints.skip_timer, partition.hints.skip_epoch) == (None, -1)
-
-
 @pytest.mark.parametrize(
     ("restriction", "reason"),
     [
@@ -170,13 +161,6 @@ def test_x43_maxapplications(of_queue: str, who: str) -> None:
     assert states(script) == [("SKIPPED", "late/k", who)]
 
 
-def test_x43_an_ask_that_only_lacks_nodes_is_failed_and_not_skipped() -> None:
-    script = queue(room(100))
-    script.ask("a", "k", vcore=11_000)
-    waits(script, 1.5)
-    assert [(state, key) for state, key, _ in states(script)] == [("FAILED", "a/k")]
-
-
 def test_x43_an_ask_with_a_reservation_is_reserved_each_time() -> None:
     script = queue("parent: false")
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=20_000)  # the cluster as a whole has room
@@ -221,20 +205,6 @@ def test_x43_once_for_each_cause_and_ask() -> None:
     script.configure(of(room(2)))  # and back
     waits(script)
     assert len(states(script)) == 4
-
-
-def test_x43_what_changes_later_is_told_then() -> None:
-    """The quota has room until another application takes it."""
-    script = queue(room(10))
-    script.ask("a", "k", vcore=11_000)
-    waits(script)
-    assert [state for state, _, _ in states(script)] == ["SKIPPED"]
-    script.app("b")
-    script.ask("b", "k", vcore=10_000)
-    waits(script)
-    script.ask("a", "k2", vcore=1000)
-    waits(script)
-    assert told_of(script) == ["a/k", "a/k2"]
 
 
 def test_x43_many_are_told_in_pieces_and_in_order() -> None:
@@ -306,13 +276,6 @@ def test_x43_members_of_a_gang_that_may_not_start_are_skipped(
     assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(members)]
 
 
-def test_x43_members_of_a_gang_that_lacks_nodes_only_have_failed() -> None:
-    script = whole_gang("default", 3, room=3)
-    assert [(state, key) for state, key, _ in states(script)] == [
-        ("FAILED", f"g/p{number}") for number in range(3)
-    ]
-
-
 def test_x43_members_of_a_gang_that_predicates_refuse_have_failed() -> None:
     script = Script(atomic(), extra=ALL)
     script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
@@ -339,14 +302,3 @@ def test_x43_a_member_whose_gang_has_preempted_is_told_of_its_node() -> None:
     waits(script, 30)
     script.schedule()
     assert ("RESERVED", "g/p0", "node n1 is reserved for it") in states(script)
-
-
-def test_x43_an_ask_that_requires_its_node_is_not_skipped_on_a_full_cluster() -> None:
-    """Only the nodes are full; no quota stops it (2.8)."""
-    script = queue("parent: false")
-    script.ask("a", "all", priority=1, vcore=10_000)
-    waits(script)
-    script.ask("a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
-    waits(script)
-    waits(script)
-    assert states(script) == [("RESERVED", "a/daemon", "node n1 is reserved for it")]

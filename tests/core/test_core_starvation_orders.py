@@ -20,8 +20,7 @@ SINGLES = (
 
 
 def orders(gangs: int, singles: int, pace: int, admission: str = "atomic") -> Orders:
-    """Explore all orders of the first gangs and singles. With a pace of 3 s asks are old enough to reserve
-    nodes, with 100 s gangs are old enough to gather."""
+    """All orders of the first ones; after 3 s asks reserve nodes, after 100 s gangs gather."""
     setting = Setting(
         nodes=((4, 0),) * 3,
         jobs=(*GANGS[:gangs], *SINGLES[:singles]),

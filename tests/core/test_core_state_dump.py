@@ -79,22 +79,6 @@ def test_2_13_a_small_gang_cluster() -> None:
     assert text == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_2_13_the_parts_are_what_the_single_views_say() -> None:
-    views = Views(small_gang_cluster().scheduler)
-    views.sample()
-    dump = views.state_dump()
-    assert dump["partitions"] == views.partitions()
-    assert dump["queues"] == [views.queues("default")]
-    assert dump["nodes"] == [{"partitionName": "default", "nodesInfo": views.nodes("default")}]
-    assert dump["clusterInfo"] == views.clusters()
-    rules = views.placement_rules("default")
-    assert dump["placementRules"] == [{"partition": "default", "rules": rules}]
-    assert dump["config"] == views.configuration()
-    assert dump["appHistory"] == views.history.applications()
-    for app in dump["applications"]:
-        assert app == views.application("default", app["applicationID"])
-
-
 # -- what the resource manager adds ----------------------------------------------------------------
 
 

@@ -66,16 +66,6 @@ def test_q16_a_retry_of_preemption_is_not_due_for_ever_in_a_stopped_partition() 
     assert len(follow(script, 60)) < 100
 
 
-def test_q16_a_retry_of_preemption_waits_for_its_resource_manager() -> None:
-    script = filled(size=2)
-    ask(script, "high", "h", vcore=1)
-    script.advance(1)
-    script.schedule()
-    script.release("low", "n1-0-0")
-    script.scheduler.disconnect("rm", script.now)
-    assert len(follow(script, 60)) < 100
-
-
 @pytest.mark.parametrize("asked", [0, 1])
 def test_q16_an_old_gang_is_looked_at_seldom(asked: int) -> None:
     """Less its age, its timeout is a millisecond; or a client says so."""
@@ -125,7 +115,7 @@ def test_q4_a_gang_that_gathers_gives_its_nodes_back_when_it_lacks_quota() -> No
     assert not partition.reservations
 
 
-@settings(settings.default)
+@settings(max_examples=max(10, settings.default.max_examples // 4))  # each is dear
 @given(seed=st.integers(0, 1 << 32))
 def test_q16_time_advances_in_any_world(seed: int) -> None:
     """Gangs of any age and timeout, preemption, lost nodes, and a driver that follows the deadlines."""

@@ -10,11 +10,9 @@ from core_world import scripted, serve
 
 from quadriga.core import Options
 from quadriga.core.model.application import Application
-from quadriga.core.views import Views
 from quadriga.si import (
     Allocation,
     AllocationAsk,
-    AllocationAskRelease,
     AllocationRelease,
     AllocationReleasesRequest,
     AllocationRequest,
@@ -75,18 +73,6 @@ def notes(script: Script) -> str:
 
 
 # -- an ask and its life ---------------------------------------------------------------------------
-
-
-def test_x45_an_allocation_without_a_node_is_an_ask(script: Script) -> None:
-    """Without a policy it may be preempted as any ask."""
-    assert send(script, wanted("pod")) == ["app Accepted (ask)"]
-    ask = app(script).asks["pod"]
-    assert ask.state == "Pending"
-    assert (ask.terms.allow_preempt_self, ask.terms.allow_preempt_other) == (True, False)
-    assert script.schedule()[-1] == "new app/pod-0 on n1"
-    assert story(script, "ask/app/pod") == ["submit", "allocate"]
-    (made,) = [r.new[0] for _, r in script.messages if isinstance(r, AllocationResponse)]
-    assert (made.allocationKey, made.UUID, made.nodeID) == ("pod", "pod-0", "n1")
 
 
 def test_x45_every_field_of_the_ask_is_there(script: Script) -> None:
@@ -160,16 +146,6 @@ def test_x45_m3_all_rejections_come_in_one_response_and_the_others_count(script:
 # -- the same key again ----------------------------------------------------------------------------
 
 
-def test_x45_i17_the_same_key_changes_the_pending_ask(script: Script) -> None:
-    send(script, wanted("pod", 5000))
-    script.schedule()
-    send(script, wanted("pod", 2000, priority=3))
-    (ask,) = app(script).asks.values()
-    assert ask.priority == 3
-    assert script.schedule()[-1] == "new app/pod-0 on n1"
-    assert used(script) == 2000
-
-
 @pytest.mark.parametrize("reported", [False, True])
 def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
     script: Script, reported: bool
@@ -182,13 +158,6 @@ def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
     assert app(script).asks == {}
     assert script.schedule() == []
     assert (used(script), list(app(script).allocations)) == (3000, ["pod-0"])
-
-
-def test_x12_a_key_of_the_old_form_may_be_used_again(script: Script) -> None:
-    """What came as an AllocationAsk may ask for more under its key, in either form."""
-    serve(script, "app", "pod", vcore=1000)
-    send(script, wanted("pod"))
-    assert script.schedule()[-1] == "new app/pod-1 on n1"
 
 
 @pytest.mark.parametrize(
@@ -209,15 +178,6 @@ def test_x45_a_change_that_cannot_be_is_rejected(
     assert used(script) == 1000
 
 
-def test_x45_one_that_is_on_its_way_back_cannot_change(script: Script) -> None:
-    script.app("g", gang={"vcore": 1000})
-    serve(script, "g", "p", vcore=1000, group="tg", placeholder=True, by_key=True)
-    serve(script, "g", "m", vcore=1000, group="tg", by_key=True)
-    placeholder = wanted("p", 2000, applicationID="g", taskGroupName="tg", placeholder=True)
-    (line,) = send(script, placeholder)
-    assert line.endswith("is Releasing and cannot change")
-
-
 # -- rows ------------------------------------------------------------------------------------------
 
 
@@ -230,8 +190,7 @@ def _lives(send_all: Callable[[Script], object]) -> tuple[list[str], list[str]]:
 
 
 def test_x45_a_row_of_asks_is_taken_up_as_each_alone_would_be() -> None:
-    """Keys of other lengths, a key of before, one that is held, one that is wrong, another look, another
-    application, and what runs already in between."""
+    """Also with keys of before, held and wrong ones, other looks and applications, and what runs."""
     row = [wanted(f"a{number}") for number in range(12)]
     row[3:3] = [
         wanted("a1", 500),
@@ -320,15 +279,6 @@ def test_x45_a_release_by_key_takes_the_pending_ask_back(script: Script) -> None
     assert sorted(script.release("app", key="other")) == waits
 
 
-def test_x45_a_release_by_key_ends_the_allocation(script: Script) -> None:
-    send(script, wanted("pod"), wanted("pod2"))
-    script.schedule()
-    assert script.release("app", key="pod") == ["released app/pod-0 STOPPED_BY_RM"]
-    assert used(script) == 1000
-    assert script.release("app", key="pod") == []
-    assert "unknown allocation 'pod'" in notes(script)
-
-
 def test_x45_it_takes_back_the_ask_and_its_allocations(script: Script) -> None:
     """Both are there where a resource manager mixes the forms."""
     serve(script, "app", "pod", vcore=1000)
@@ -342,8 +292,7 @@ def test_x45_it_takes_back_the_ask_and_its_allocations(script: Script) -> None:
 
 
 def test_x12_a_release_by_key_leaves_an_ask_of_the_old_form_pending(script: Script) -> None:
-    """It is of the allocations of the ask; what is still to come is taken back with an
-    AllocationAskRelease (R7)."""
+    """What is still to come is taken back with an AllocationAskRelease (R7)."""
     serve(script, "app", "pod", vcore=3000, repeat=2)
     assert script.release("app", key="pod") == ["released app/pod-0 STOPPED_BY_RM"]
     assert app(script).asks["pod"].pending == 1
@@ -351,15 +300,6 @@ def test_x12_a_release_by_key_leaves_an_ask_of_the_old_form_pending(script: Scri
     assert app(script).asks["pod"].pending == 1
     assert "unknown allocation 'pod'" in notes(script)
     assert script.schedule() == ["new app/pod-1 on n1"]
-
-
-def test_x45_the_old_release_of_an_ask_is_answered_in_its_own_form(script: Script) -> None:
-    send(script, wanted("pod", 9000))
-    release = AllocationAskRelease(
-        partitionName="default", applicationID="app", allocationKey="pod"
-    )
-    releases = AllocationReleasesRequest(allocationAsksToRelease=[release])
-    assert "released ask app/pod STOPPED_BY_RM" in send(script, releases=releases)
 
 
 @pytest.mark.parametrize("kind", [TIMEOUT, PREEMPTED, REPLACED])
@@ -372,13 +312,6 @@ def test_x45_x8_a_late_confirmation_does_not_take_a_pending_ask_back(
     releases = AllocationReleasesRequest(allocationsToRelease=[by_key("pod", UUID="pod-0")])
     assert send(script, releases=releases) == []
     assert list(app(script).asks) == ["pod"]
-
-
-def test_r6_without_any_name_every_allocation_is_released_and_asks_stay(script: Script) -> None:
-    send(script, wanted("pod"), wanted("late", 9000))
-    script.schedule()
-    assert script.release("app") == ["released app/pod-0 STOPPED_BY_RM"]
-    assert list(app(script).asks) == ["late"]
 
 
 def test_x45_a_release_by_key_looks_at_no_other_allocation(script: Script) -> None:
@@ -432,16 +365,6 @@ def test_x45_a_gang_in_this_form_replaces_its_placeholders(script: Script) -> No
     assert not app(script, "g").placeholders
 
 
-def test_x45_a_parked_member_is_taken_back_by_its_key(script: Script) -> None:
-    gang(script, 3)
-    serve(script, "g", "m0", "m1", memory=1, group="tg", by_key=True)
-    assert {ask.state for ask in app(script, "g").asks.values()} == {"Parked"}
-    assert script.release("g", key="m0") == ["released g/m0 STOPPED_BY_RM"]
-    assert script.release("g", kind=REPLACED, key="p0") == []
-    assert script.release("g", kind=REPLACED, key="p1") == ["new g/m1-0 on n2"]
-    assert list(app(script, "g").placeholders) == ["p2-0"]
-
-
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
 def test_x45_g46_g47_placeholder_asks_that_time_out_are_released_by_key(
     script: Script, style: str
@@ -458,23 +381,3 @@ def test_x45_g46_g47_placeholder_asks_that_time_out_are_released_by_key(
         script.release("g", kind=TIMEOUT, key=key)
     assert app(script, "g").placeholders == {}
     assert app(script, "g").state == ("Accepted" if style == "Soft" else "Killed")
-
-
-# -- after a restart, and what is seen -------------------------------------------------------------
-
-
-def test_x45_i8_the_report_that_a_pending_ask_runs_is_its_allocation(script: Script) -> None:
-    send(script, wanted("pod"))
-    send(script, wanted("pod", nodeID="n1"))
-    assert app(script).asks == {}
-    assert script.schedule() == []
-    assert list(app(script).allocations) == ["pod-0"]
-
-
-def test_x45_it_is_explained_and_shown_as_any_ask(script: Script) -> None:
-    send(script, wanted("pod", 9000))
-    script.schedule()
-    explanation = script.scheduler.explain("app", "pod")
-    assert any("no node is large enough" in reason for reason in explanation.reasons)
-    (shown,) = Views(script.scheduler).application("default", "app")["requests"]
-    assert (shown["allocationKey"], shown["pendingCount"]) == ("pod", 1)

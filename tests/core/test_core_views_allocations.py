@@ -207,25 +207,8 @@ def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
     assert alpha["minResource"] == {"vcore": 1000}
 
 
-INCREMENTAL = ONE_QUEUE.replace(
-    "submitacl: '*'", "submitacl: '*'\n        properties: {gang.admission: incremental}"
-)
-
-
 def held(script: Script, app: str) -> Holdings:
     return holdings_of(script.scheduler.application(app))
-
-
-def test_a_gang_gathers_from_its_first_placeholder_to_its_last() -> None:
-    script = Script(INCREMENTAL)
-    run(script, "gang", "p-0", "p-1", gang={"vcore": 2000}, group="g", placeholder=True, vcore=1000)
-    assert held(script, "gang") == Holdings(gathers=False)  # it holds nothing yet
-    script.node("n1", vcore=1000)
-    script.schedule()
-    assert held(script, "gang") == Holdings(gathers=True)
-    script.node("n2", vcore=1000)
-    script.schedule()
-    assert held(script, "gang") == Holdings(gathers=False)
 
 
 def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None:

@@ -73,18 +73,6 @@ def shown(script: Script, form: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
-def test_2_14_the_running_configuration_can_be_loaded_again(form: str) -> None:
-    """It says the same as the text it came from, in YAML and in JSON, as it is."""
-    script = Script(RICH, extra={"b": "2", "a": "1"})
-    text = shown(script, form)
-    again = config.load(text)
-    assert again.partitions == config.load(RICH, node_sort_policy="fair").partitions
-    assert again.extra == {"a": "1", "b": "2"}
-    assert config.load(RICH).checksum in text
-    assert config.load(RICH).extra == {}
-
-
-@pytest.mark.parametrize("form", ["yaml", "json"])
 def test_2_14_the_second_time_it_is_the_same_configuration(form: str) -> None:
     """The checksum in the text does not count, so what has come back once changes nothing more."""
     script = Script(RICH)
@@ -258,16 +246,6 @@ def test_2_5_what_a_user_holds_and_may_hold() -> None:
     dev = views.group("default", "dev")
     has(dev["queues"], maxApplications=5)
     has(dev, applications=[])
-
-
-def test_2_5_the_log_of_an_ask_names_the_limit_of_its_user() -> None:
-    script = on_nodes(LIMITED, n1=80_000)
-    run(script, "one", "k", user="ann", queue="root.p.a", repeat=5, vcore=1000)
-    views = Views(script.scheduler)
-    (ask,) = views.application("default", "one")["requests"]
-    assert ask["pendingCount"] == 1
-    assert [entry["message"] for entry in ask["allocationLog"]] == ["Not enough user quota"]
-    assert views.user("default", "ann")["queues"]["resourceUsage"] == {"vcore": 4000}
 
 
 def test_2_5_the_groups_of_a_user_say_for_which_one_an_application_counts() -> None:

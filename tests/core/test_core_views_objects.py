@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from core_steps import later, on_nodes, partitions, run, serve, submit
-from core_world import queues, scripted
+from core_world import queues
 from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
@@ -46,15 +46,6 @@ def test_2_14_a_queue_says_what_is_configured() -> None:
         "properties": {"application.sort.policy": "fair"},
     }
     has(views.queue("default", "root.prod.batch"), isPriorityFence=True)
-
-
-def test_2_14_root_has_what_the_nodes_have_and_names_its_partition() -> None:
-    script = Script(TREE)
-    has(views_of(script).queues("default"), maxResource={}, headroom={})
-    script.node("n1", vcore=8000, memory=80)
-    script.node("n2", vcore=2000, gpu=2)
-    most = {"gpu": 2, "memory": 80, "vcore": 10000}
-    has(views_of(script).queues("default"), maxResource=most, partition="default", parent="")
 
 
 def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> None:
@@ -120,21 +111,6 @@ def test_5_13_abs_used_capacity(used: int, whole: int, expected: int) -> None:
     assert percentages({"a": 1, "b": 1}, {"b": 2, "c": 2}) == {"b": 50}
 
 
-def test_2_9_a_queue_that_placement_made_is_not_managed() -> None:
-    script = Script(
-        "partitions: [{name: default, placementrules: [{name: user, create: true}], "
-        "queues: [{name: root, submitacl: '*', childtemplate: {resources: {max: {vcore: 3}}}}]}]"
-    )
-    script.app("app", "", user="ann")
-    views = views_of(script)
-    made = views.queue("default", "root.ann")
-    assert (made["isManaged"], made["isLeaf"]) == (False, True)
-    assert made["maxResource"] == {"vcore": 3000}
-    assert "template" not in made
-    assert views.queues("default")["isManaged"] is True
-    assert app_of(script, "app")["queueName"] == "root.ann"
-
-
 def test_2_14_an_application_from_submission_to_its_end() -> None:
     script = on_nodes(extra={"si.stateNames": "quadriga"}, n1=4000)
     script.advance(5)
@@ -160,27 +136,6 @@ def test_2_14_an_application_from_submission_to_its_end() -> None:
         *[(5, "Accepted"), (6, "Running"), (8, "Completing"), (38, "Completed")]
     ]
     assert ended["resourceHistory"]["resourceUsage"] == {"UNKNOWN": {"vcore": 6000}}
-
-
-def test_x1_the_dialect_names_the_states() -> None:
-    script = Script()
-    submit(script, "app", "k", vcore=1)
-    script.release_ask("app", "k")
-    ours = Views(script.scheduler, Dialect.QUADRIGA)
-    assert ours.application("default", "app")["applicationState"] == "Waiting"
-    assert ours.application("default", "app")["stateLog"][-1]["applicationState"] == "Waiting"
-    assert ours.partitions()[0]["applications"] == {"Waiting": 1, "total": 1}
-    theirs = views_of(script)
-    assert theirs.application("default", "app")["applicationState"] == "Completing"
-    assert theirs.partitions()[0]["applications"] == {"Completing": 1, "total": 1}
-
-
-def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> None:
-    script = scripted(TREE, "app:root.nowhere")
-    found = app_of(script, "app")
-    has(found, applicationState="Rejected", queueName="root.nowhere", finishedTime=0)
-    has(found, stateLog=[{"time": 0, "applicationState": "Rejected"}])
-    assert "no placement rule matched" in found["rejectedMessage"]
 
 
 # -- nodes -----------------------------------------------------------------------------------------

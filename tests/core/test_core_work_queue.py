@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from service_side import PATIENCE, Heard, apps, asks, begin, nodes, register, send
+from service_side import PATIENCE, Heard, apps, asks, nodes, register, send
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
@@ -48,13 +48,6 @@ def taken(queue: WorkQueue, most: int = 1000) -> list[str]:
     return found
 
 
-def test_the_work_of_one_is_done_in_the_order_in_which_it_comes(queue: WorkQueue) -> None:
-    names = [f"a-{at}" for at in range(35)]
-    put(queue, *names)
-    assert taken(queue) == names
-    assert len(queue) == 0
-
-
 def test_turns_are_counted_in_items_and_not_in_requests(queue: WorkQueue) -> None:
     put(queue, *["a-large"] * 4, items=TURN)
     put(queue, *["b-small"] * 25)
@@ -85,12 +78,6 @@ def test_work_that_keeps_coming_waits_for_a_turn_of_the_others(queue: WorkQueue)
             order += taken(queue, 1)
         order[-1] = "C"
     assert order == ["C", *["a"] * 10, *["b"] * 10, "C", *["a"] * 10, *["b"] * 10, "C"]
-
-
-def test_work_of_no_resource_manager_comes_first(queue: WorkQueue) -> None:
-    put(queue, *["a"] * 3, *["b"] * 3)
-    put(queue, ".", ".")
-    assert taken(queue)[:2] == [".", "."]
 
 
 def test_work_of_many_items_pays_for_them_in_later_turns(queue: WorkQueue) -> None:
@@ -325,29 +312,3 @@ def test_i7_a_registration_comes_after_the_requests_of_its_own_resource_manager(
     assert again.result(PATIENCE) is None
     assert after.result(PATIENCE) is None  # of an application that is not known any more
     assert service.read(lambda scheduler: scheduler.partition(rm_id="rm").applications) == {}
-
-
-def test_m3_the_service_tells_the_rejected_asks_of_a_large_request_together() -> None:
-    """One that is refused raises at the caller and leaves nothing."""
-    with SchedulerService(slice_size=TURN) as service:
-        heard = Heard()
-        begin(service, heard, asks("nobody", *(f"k{at}" for at in range(95))))
-        heard.wait_for(lambda messages: bool(messages))
-        [response] = heard.messages
-        assert len(response.rejected) == 95
-        send(service, apps("app"))
-        request = bulk(0, 95)
-        request.releases.allocationsToRelease.add(partitionName="default", UUID="u")
-        with pytest.raises(RequestError, match="R6"):
-            service.update_allocation(request)
-        assert asked(service) == 0
-
-
-def test_the_outcome_of_a_large_request_is_told_when_all_of_it_was_taken_up(held: Any) -> None:
-    service, go = held
-    seen: list[int] = []
-    done = service.submit(bulk(0, 95))
-    done.add_done_callback(lambda done: seen.append(asked(service)))
-    go.set()
-    assert done.result(PATIENCE) is None
-    assert seen == [95]

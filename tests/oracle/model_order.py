@@ -75,15 +75,15 @@ def applications(leaf: Queue) -> list[App]:
 
 def nodes(among: Iterable[Node], partition: PartitionConfig) -> list[Node]:
     """In order of their score, then of their name (5.7)."""
-    weights = dict(sorted(partition.resource_weights.items()))
-    whole = sum(weights.values())
+    among = list(among)
 
     def score(node: Node) -> float:
-        used = 0.0
-        for name, weight in weights.items():
-            if node.total.get(name):
-                used += weight * (1.0 - node.available[name] / node.total[name])
-        share = used / whole if whole else 0.0
+        weights = {k: w for k, w in sorted(partition.resource_weights.items()) if node.total.get(k)}
+        if partition.node_sort_policy == "bestfit":
+            largest = {k: max(each.total.get(k, 0) for each in among) for k in weights}
+            return sum(w * (node.available[k] / largest[k]) for k, w in weights.items())
+        used = sum(w * (1.0 - node.available[k] / node.total[k]) for k, w in weights.items())
+        share = used / sum(weights.values()) if used else 0.0
         return share if partition.node_sort_policy == "fair" else 1.0 - share
 
     return sorted(among, key=lambda node: (score(node), node.node_id))
