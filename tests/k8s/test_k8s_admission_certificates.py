@@ -144,7 +144,6 @@ def own(server: MemoryServer, now: datetime = NOW) -> OwnCertificate:
     return OwnCertificate(server, "own", lambda: NAMES, lambda: now)
 
 
-@pytest.mark.asyncio
 async def test_k166_replicas_share_their_authorities() -> None:
     server = MemoryServer()
     first, second = own(server), own(server)
@@ -155,7 +154,6 @@ async def test_k166_replicas_share_their_authorities() -> None:
     assert await first.read() == shown[0]
 
 
-@pytest.mark.asyncio
 async def test_k166_the_faster_of_two_replicas_wins() -> None:
     server = MemoryServer()
     both = await asyncio.gather(own(server).read(), own(server).read())
@@ -170,7 +168,6 @@ async def test_k166_the_faster_of_two_replicas_wins() -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_other_keys_of_the_secret_are_kept() -> None:
     server = MemoryServer()
     server.objects[SECRET] = {
@@ -182,7 +179,6 @@ async def test_other_keys_of_the_secret_are_kept() -> None:
     assert server.objects[SECRET]["data"]["mine"] == "eA=="
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("refusals", "problem"),
     [
@@ -198,7 +194,6 @@ async def test_a_secret_that_is_refused(refusals: list[tuple[str, int]], problem
         await own(server).read()
 
 
-@pytest.mark.asyncio
 async def test_without_the_api_server_there_is_no_certificate_and_nothing_is_registered() -> None:
     server = MemoryServer()
     _, keeper, told = await kept(own(server))
@@ -257,7 +252,6 @@ async def kept(
     return context, keeper, told
 
 
-@pytest.mark.asyncio
 async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
     server, now = MemoryServer(), [NOW - 300 * DAY]
     source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
@@ -278,7 +272,6 @@ async def test_k166_new_connections_get_the_new_certificate_without_a_restart() 
         assert second != first
 
 
-@pytest.mark.asyncio
 async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new_authorities() -> (
     None
 ):
@@ -310,7 +303,6 @@ def mounted(folder: Path) -> MountedCertificate:
     return MountedCertificate(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
 
 
-@pytest.mark.asyncio
 async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path, renewal: Renewal) -> None:
     with pytest.raises(CertificateError, match=r"tls\.crt"):
         await mounted(tmp_path).read()
@@ -330,7 +322,6 @@ async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path, renewal:
     assert set(told) == {bundle}
 
 
-@pytest.mark.asyncio
 async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(
     tmp_path: Path, renewal: Renewal
 ) -> None:
@@ -341,7 +332,6 @@ async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(
     assert shown.bundle is None
 
 
-@pytest.mark.asyncio
 async def test_another_name_of_the_service_needs_another_certificate() -> None:
     names = ["a.own.svc"]
     source = OwnCertificate(MemoryServer(), "own", lambda: list(names), lambda: NOW)

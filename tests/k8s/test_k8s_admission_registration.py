@@ -129,7 +129,6 @@ def test_outside_of_the_cluster_there_is_a_url() -> None:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("found", "version"),
     [
@@ -150,7 +149,6 @@ def wanted(bundle: bytes | None, version: Version = (1, 36)) -> list[dict[str, A
     return configurations(Settings(), "quadriga", SERVICE, version, bundle)
 
 
-@pytest.mark.asyncio
 async def test_k158_it_is_written_once_and_again_when_it_differs() -> None:
     server = MemoryServer()
     assert await register(server, wanted(b"a")) == ""
@@ -177,7 +175,6 @@ async def test_k158_it_is_written_once_and_again_when_it_differs() -> None:
     assert server.writes == writes
 
 
-@pytest.mark.asyncio
 async def test_k166_a_bundle_that_others_wrote_is_kept() -> None:
     server = MemoryServer()
     await register(server, wanted(None))
@@ -192,7 +189,6 @@ async def test_k166_a_bundle_that_others_wrote_is_kept() -> None:
     assert client["caBundle"] == "aW5qZWN0ZWQ="
 
 
-@pytest.mark.asyncio
 async def test_a_conflict_is_tried_again_and_a_refusal_is_named() -> None:
     server = MemoryServer()
     server.refusals = [("POST", 409)]
@@ -206,7 +202,6 @@ async def test_a_conflict_is_tried_again_and_a_refusal_is_named() -> None:
     assert await register(server, wanted(b"b")) == "nobody listens"
 
 
-@pytest.mark.asyncio
 async def test_it_can_be_removed() -> None:
     server = MemoryServer()
     await register(server, wanted(b"a"))

@@ -128,7 +128,6 @@ def fields(case: Case) -> dict[str, Any]:
 # -- mutate ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
     for case in CASES:
         around = case.around()
@@ -154,7 +153,6 @@ async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
         assert difference(request["object"], changed, case.resource) == case.changed, case.name
 
 
-@pytest.mark.asyncio
 async def test_a_namespace_that_nobody_announced_is_asked_for(webhook: Running) -> None:
     path = "/api/v1/namespaces/team"
     webhook.server.objects[path] = {"metadata": {"name": "team", "annotations": {ENABLE: "false"}}}
@@ -166,7 +164,6 @@ async def test_a_namespace_that_nobody_announced_is_asked_for(webhook: Running) 
     assert "patch" not in await webhook.review("/mutate", **fields(CASES[0]))
 
 
-@pytest.mark.asyncio
 async def test_without_the_api_server_a_namespace_has_no_annotations(webhook: Running) -> None:
     webhook.server.down = True
     request = fields(CASES[0])
@@ -177,7 +174,6 @@ async def test_without_the_api_server_a_namespace_has_no_annotations(webhook: Ru
     assert changed["metadata"]["annotations"] == {USER_INFO: ALICE, PREEMPTION: "true"}
 
 
-@pytest.mark.asyncio
 async def test_subresources_are_left_alone(webhook: Running) -> None:
     response = await webhook.review("/mutate", **fields(CASES[0]), subResource="status")
     assert response == {"uid": "u-1", "allowed": True}
@@ -196,7 +192,6 @@ NO_REVIEWS = (
 )
 
 
-@pytest.mark.asyncio
 async def test_what_is_no_review_is_refused(webhook: Running) -> None:
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     odd = {**review, "request": {**fields(CASES[0]), "uid": "u", "object": [1]}}
@@ -209,7 +204,6 @@ async def test_what_is_no_review_is_refused(webhook: Running) -> None:
     assert (await webhook.review("/mutate", **fields(CASES[0])))["allowed"]
 
 
-@pytest.mark.asyncio
 async def test_k158_health_needs_no_review_and_there_is_no_plain_text(webhook: Running) -> None:
     address = f"127.0.0.1:{webhook.port}/health"
     async with webhook.session.get(f"https://{address}", ssl=webhook.trust) as response:
@@ -218,7 +212,6 @@ async def test_k158_health_needs_no_review_and_there_is_no_plain_text(webhook: R
         await webhook.session.get(f"http://{address}")
 
 
-@pytest.mark.asyncio
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 @pytest.mark.parametrize(
     ("oldest", "newest", "allowed"),
@@ -246,7 +239,6 @@ async def test_k158_no_tls_before_1_2(
 # -- ConfigMaps (K165) -----------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong(
     webhook: Running,
 ) -> None:
@@ -262,7 +254,6 @@ async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong
     assert "kubernetes.qps" in message
 
 
-@pytest.mark.asyncio
 async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None:
     defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
     webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
@@ -273,7 +264,6 @@ async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None
     assert (await webhook.config_map(data=other))["allowed"]
 
 
-@pytest.mark.asyncio
 async def test_k165_of_the_groups_the_chosen_one_is_checked(webhook: Running) -> None:
     both = {"queues.yaml": QUEUES, "other.yaml": BAD_QUEUES}
     assert (await webhook.config_map(data=both))["allowed"]
@@ -281,7 +271,6 @@ async def test_k165_of_the_groups_the_chosen_one_is_checked(webhook: Running) ->
     assert response["status"]["message"].startswith("other.yaml: ")
 
 
-@pytest.mark.asyncio
 async def test_k165_archives_are_read(webhook: Running) -> None:
     packed = base64.b64encode(gzip.compress(BAD_QUEUES.encode())).decode()
     response = await webhook.config_map(binaryData={"queues.yaml.gz": packed})
@@ -291,7 +280,6 @@ async def test_k165_archives_are_read(webhook: Running) -> None:
     assert "queues.yaml.gz" in response["status"]["message"]
 
 
-@pytest.mark.asyncio
 async def test_k165_others_are_allowed(webhook: Running) -> None:
     for name, namespace, operation in (
         ("others", "quadriga", "CREATE"),
@@ -327,7 +315,6 @@ async def core_elsewhere(status: int, body: str) -> AsyncGenerator[str]:
     assert asked == [QUEUES]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("status", "body", "reason"),
     [
@@ -346,7 +333,6 @@ async def test_k165_a_core_elsewhere_is_asked(status: int, body: str, reason: st
         assert await validate(QUEUES) == reason
 
 
-@pytest.mark.asyncio
 async def test_k165_without_a_core_that_answers_the_webhook_checks_itself() -> None:
     async with aiohttp.ClientSession() as session:
         validate = validators.elsewhere(session, lambda: "127.0.0.1:1")

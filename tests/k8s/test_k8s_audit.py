@@ -363,7 +363,6 @@ def auditor(books: Books | None, heard: list[Input], **more: Any) -> Auditor:
     return Auditor(books, FewPods(), **settings | more)
 
 
-@pytest.mark.asyncio
 async def test_k176_an_audit_is_shown_in_small_parts() -> None:
     heard: list[Input] = []
     pods = {f"p-{n}": Pod() for n in range(1200)} | {"a": Pod()}
@@ -376,7 +375,6 @@ async def test_k176_an_audit_is_shown_in_small_parts() -> None:
     assert heard[-3:] == [CoreShows(["n1"], {}), CoreShows((), {}, ["app"], {}), AuditEnds()]
 
 
-@pytest.mark.asyncio
 async def test_k176_a_core_that_has_ended_ends_no_audit_and_one_elsewhere_shows_no_books() -> None:
     heard: list[Input] = []
     service = SchedulerService()
@@ -389,7 +387,6 @@ async def test_k176_a_core_that_has_ended_ends_no_audit_and_one_elsewhere_shows_
     assert heard[0] == AuditBegins(with_core=False)
 
 
-@pytest.mark.asyncio
 async def test_k176_once_a_minute_while_it_serves() -> None:
     heard: list[Input] = []
     slept: list[float] = []

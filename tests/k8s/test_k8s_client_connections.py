@@ -26,7 +26,6 @@ CHUNKED = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"3;ext=1\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
 )
-pytestmark = pytest.mark.asyncio
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 #: s: only a hang takes so long
@@ -210,6 +209,7 @@ async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None
         assert not connections._idle
 
 
+@pytest.mark.asyncio  # it sees no coroutine behind ``given``
 @given(st.lists(st.integers(1, 40), max_size=20), st.sampled_from([LENGTH, CHUNKED]))
 async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
     loop = asyncio.get_running_loop()

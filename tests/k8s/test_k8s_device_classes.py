@@ -125,7 +125,6 @@ def test_k207_device_classes_are_listed_once_a_minute() -> None:
     assert (serving(), len(server.asked)) == ("", 3)
 
 
-@pytest.mark.asyncio
 async def test_k207_the_condition_of_a_waiting_pod_says_it() -> None:
     pod = ours("one")
     pod["spec"]["containers"][0]["resources"]["requests"][GPU] = "1"

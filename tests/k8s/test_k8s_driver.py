@@ -39,8 +39,6 @@ from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, s
 #: s: only a hang takes so long
 BOUND = 600.0
 
-pytestmark = pytest.mark.asyncio
-
 
 # -- the queue -----------------------------------------------------------------------------------
 

@@ -132,7 +132,6 @@ def test_who_gives_up_waiting_takes_no_turn() -> None:
     run(scenario())
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("said", "paused"), [("7", 7), ("soon", 1), ("nan", 1), ("-5", 0), ("100000", 60)]
 )

@@ -18,7 +18,6 @@ from quadriga.k8s.api.requester import NoAnswer
 from tests.k8s.fake_api import FakeApi
 
 MINUTE = 60_000_000_000
-pytestmark = pytest.mark.asyncio
 
 
 class Now:

@@ -213,7 +213,6 @@ def with_groups(api: FakeApi, version: str = "v1alpha2") -> None:
     api.others["podgroups"] = [group(basic={})]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
 async def test_k204_k205_a_pod_of_a_basic_group_is_bound_and_the_group_says_so(
     version: str,
@@ -234,7 +233,6 @@ def tells(event: Json) -> bool:
     return event["regarding"]["name"] == "one" and "ns/workers" in event["note"]
 
 
-@pytest.mark.asyncio
 async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
     def prepare(api: FakeApi) -> None:
         with_groups(api)
@@ -251,7 +249,6 @@ async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
         await found.until(lambda: len(api.made("POST", "/binding")) == 2)
 
 
-@pytest.mark.asyncio
 async def test_k204_a_server_that_gets_pod_groups_by_an_upgrade_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

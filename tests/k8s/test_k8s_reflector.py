@@ -27,8 +27,6 @@ from tests.k8s.fake_api import (
     pod,
 )
 
-pytestmark = pytest.mark.asyncio
-
 param = pytest.param
 
 PODS = "/api/v1/pods"

@@ -131,7 +131,6 @@ def test_q16_what_was_counted_for_a_pod_that_does_not_come_is_dropped(
 # -- lists -------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_q16_a_list_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, seen_at = 0, []
 
@@ -153,7 +152,6 @@ async def test_q16_a_list_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch) 
     assert max(map(seen_at.count, seen_at)) == 2, "the loop had other work after every two of them"
 
 
-@pytest.mark.asyncio
 async def test_q16_large_objects_are_listed_in_smaller_pages() -> None:
     class Small(Watching):
         page, page_bytes = 8, 2_000
@@ -167,7 +165,6 @@ async def test_q16_large_objects_are_listed_in_smaller_pages() -> None:
         assert seen.reflector.known == 12
 
 
-@pytest.mark.asyncio
 async def test_q16_an_empty_list_says_nothing_about_sizes() -> None:
     async with reflector(watching=Watching()) as seen:
         await seen.until(seen.watches)

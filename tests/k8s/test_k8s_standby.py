@@ -75,7 +75,6 @@ def test_k16_a_leader_that_recovers_is_not_ready_whoever_led_before() -> None:
     assert (health.ready, health.leader) == (False, "")
 
 
-@pytest.mark.asyncio
 async def test_k16_with_a_leader_elsewhere_the_shim_stands_by_once_its_caches_are_filled() -> None:
     def led(api: Any) -> None:
         api.found[LEASE] = {

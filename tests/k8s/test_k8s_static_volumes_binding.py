@@ -18,8 +18,6 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from tests.k8s.test_k8s_volume_binding import pod, turns
 
-pytestmark = pytest.mark.asyncio
-
 Object = dict[str, Any]
 OURS = {"namespace": "ns", "name": "a", "uid": "uid-a"}
 

@@ -17,8 +17,6 @@ from quadriga.k8s.api.volume_binding import VolumeBinding
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-pytestmark = pytest.mark.asyncio
-
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"
 

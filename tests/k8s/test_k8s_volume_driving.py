@@ -22,8 +22,6 @@ from tests.k8s.admission_server import MemoryServer
 from tests.k8s.fake_api import FakeTime
 from tests.k8s.test_k8s_writes import BIND, BOUND, P, pod, writer
 
-pytestmark = pytest.mark.asyncio
-
 STORAGE = "/apis/storage.k8s.io/v1"
 
 

@@ -16,7 +16,6 @@ from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, P
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
 from tests.k8s.fake_api import DROP, HANG, LOST, FakeApi, FakeTime, Fault, client_of, pod
 
-pytestmark = pytest.mark.asyncio
 param = pytest.param
 
 P = PodRef("ns", "p", "uid-p")
