@@ -632,6 +632,11 @@ class World:
 
         return self.core.read(reader)
 
+    def used(self, node: str) -> int:
+        """The vcore of what the core counts on the node."""
+        found = self.core.read(lambda core: nodes_in(core, self.settings.cluster_id, [node]))
+        return sum(each.amounts.get("vcore", 0) for each in found[node].pods.values())
+
     def live_on_nodes(self) -> dict[str, str]:
         return {
             uid: pod.spec.node_name

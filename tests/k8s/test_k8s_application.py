@@ -13,7 +13,7 @@ from quadriga import si
 from quadriga.k8s.objects import NamedReference, Pod
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
-from quadriga.k8s.shim.inputs import ConfigurationChanged, CoreAnswered
+from quadriga.k8s.shim.inputs import CoreAnswered
 
 
 def added(world: World) -> list[si.AddApplicationRequest]:
@@ -77,32 +77,6 @@ def test_k60_a_rejected_application_whose_pods_come_again_at_once_is_tried_ever_
     world.run(1)
     assert world.app_state("app") == ""
     world.check()
-
-
-def test_k60_another_queue_or_other_queues_need_no_patience() -> None:
-    world = cluster(queues=STRICT)
-    made = replicated(world, 60, queue="root.nowhere")
-    held = made[-1]
-    world.inputs.append(ConfigurationChanged({"queues.yaml": STRICT.replace("open", "nowhere")}))
-    world.run(1)
-    assert world.pods[held.uid].status.phase == "Running"
-
-    world = cluster(queues=STRICT)
-    world.delete_pod(replicated(world, 60, queue="root.nowhere")[-1].uid)
-    mended = world.add_pod("mended", "app", queue="root.open")
-    world.run(1)
-    assert world.pods[mended.uid].status.phase == "Running"
-
-
-def test_k60_a_held_application_is_told_to_a_core_that_was_restarted() -> None:
-    world = cluster(queues=STRICT)
-    held = replicated(world, 60, queue="root.nowhere")[-1]
-    before = len(added(world))
-    world.forget_core()
-    world.run(1)
-    assert len(added(world)) == before + 1
-    assert world.pods[held.uid].status.phase == "Failed", "that core has the same queues"
-    assert world.app_state("app") == ""
 
 
 def test_k155_the_members_of_a_gang_say_why_it_waits() -> None:
@@ -347,8 +321,7 @@ def test_t17_quota_parent_queue_and_max_applications_of_a_namespace() -> None:
 
 
 def test_k43_a_quota_that_cannot_be_read_is_told_on_the_namespace() -> None:
-    world = cluster()
-    world.add_namespace("blue", **{"yunikorn.apache.org/namespace.quota": "much"})
+    world = blue(quota="much")
     world.add_pod("a", "app", namespace="blue")
     world.run(2)
     assert [each.name for each in world.records if each.kind == "Namespace"] == ["blue"]
@@ -370,23 +343,6 @@ def test_k71_k81_originators_say_so_and_placeholders_have_conditions_without_a_n
     world.add_node("n2", cpu="1")
     world.run(1)
     assert waiting.uid not in world.conditions
-
-
-def test_k88_a_pod_with_a_missing_claim_waits_until_it_is_there() -> None:
-    world = World()
-    missing = {"a"}
-    world.obstacle = lambda pod: "claim data is missing" if pod.metadata.name in missing else ""
-    world.restart()
-    world.add_node("n1")
-    pod = world.add_pod("a", "app")
-    world.run(1)
-    world.set_pod(pod)  # the driver sends it again when a claim has changed
-    world.run(1)
-    assert world.reasons(pod.uid) == ["FailedScheduling/Scheduling"]
-    missing.clear()
-    world.set_pod(pod)  # the driver sends it again when a claim has changed
-    world.run(1)
-    assert world.phases() == {"Running": 1}
 
 
 def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:

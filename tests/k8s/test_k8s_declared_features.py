@@ -3,7 +3,6 @@ a reference that looks at everything anew (``naive_predicates``)."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,11 +11,9 @@ from k8s_world import World
 from msgspec.structs import replace
 from small_cluster import SmallCluster
 
-from quadriga.k8s.api.discovery import DeviceClasses
 from quadriga.k8s.cluster.static_filters import needed_features
-from quadriga.k8s.driver.explaining import Explainer, LocalCore
 from quadriga.k8s.objects import Node, Pod, PodSpec
-from tests.k8s.test_k8s_device_classes import Server
+from tests.k8s.test_k8s_device_classes import Server, explained
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 LABELS = {"app": "web", "tier": "1"}
@@ -139,16 +136,7 @@ def test_k210_a_pod_waits_for_a_node_that_declares_what_it_needs() -> None:
     pod = world.add_pod("a", "app", host_network=True, host_users=False)
     world.run(5)
     assert world.phases("a") == {"Pending": 1}
-    explainer = Explainer(
-        LocalCore(world.core),
-        rm_id=world.settings.cluster_id,
-        ask_of=lambda uid: ("app", uid),
-        nodes=world.cache.node_names,
-        refusals=world.cache.refusals,
-        unoffered=world.shim.unoffered,
-        device_class=DeviceClasses(Server(404), lambda: 0).serving,
-    )
-    text = asyncio.run(explainer.explain(pod.uid))
+    text = explained(world, pod, Server(404))
     reason = f"NodeDeclaredFeatures: the node does not declare {USERS}"
     assert text is not None and f"0 of 2 nodes: 2 {reason}." in text, text
     status = replace(world.nodes["n1"].status, declared_features=(USERS,))

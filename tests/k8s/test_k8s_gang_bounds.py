@@ -174,23 +174,20 @@ def test_q16_a_gang_that_the_nodes_cannot_hold_creates_no_placeholder_and_says_s
     )
 
 
-def test_q16_a_gang_that_waits_for_nodes_is_tried_again_when_they_change() -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_q16_a_gang_that_waits_for_nodes_is_tried_again_when_they_change(restarted: bool) -> None:
     world = cluster(cpu="2", values=NO_SCALE_UP)
     world.add_gang(pods=3, members=3)
     world.run(100)
-    assert world.app_state("spark") == "Held"
+    if restarted:
+        world.restart()
+        world.run(5)
+    assert (world.app_state("spark"), creates(world)) == ("Held", 0)
     world.add_node("n2", cpu="1")
     world.run(2)
     assert world.app_state("spark") == "Running"
     assert all(pod.spec.node_name for pod in world.pods.values())
     world.check()
-
-
-def test_q16_where_nodes_are_added_for_waiting_pods_placeholders_are_created() -> None:
-    world = cluster(cpu="2", values={"service.gangScaleUp": "true"})
-    world.add_gang(members=3)
-    world.run(2)
-    assert len(world.placeholders) == 3
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -217,18 +214,6 @@ def test_k76_a_hard_gang_that_the_nodes_cannot_hold_fails_after_its_timeout() ->
     world.run(35)
     assert world.conditions[driver.uid][0] == "ResourceReservationTimeout"
     assert world.pods[driver.uid].status.phase == "Failed"
-
-
-def test_q16_a_gang_that_waits_for_nodes_is_held_after_a_restart_as_well() -> None:
-    world = cluster(cpu="2", values=NO_SCALE_UP)
-    world.add_gang(pods=3, members=3)
-    world.run(5)
-    world.restart()
-    world.run(5)
-    assert (world.app_state("spark"), creates(world)) == ("Held", 0)
-    world.add_node("n2", cpu="1")
-    world.run(2)
-    assert world.app_state("spark") == "Running"
 
 
 @pytest.mark.parametrize(
@@ -308,21 +293,6 @@ def test_q16_a_placeholder_that_was_lost_is_not_made_again_without_end_while_its
 
 
 # -- recovery --------------------------------------------------------------------------------------
-
-
-def test_k145_placeholders_are_joined_with_the_definition_after_a_restart() -> None:
-    world = cluster(cpu="2")
-    world.add_gang(pods=3, members=3)
-    world.run(2)
-    before = [pod.uid for pod in world.placeholders]
-    assert all(keys.TASK_GROUPS not in pod.metadata.annotations for pod in world.placeholders)
-    world.restart()
-    world.run(2)
-    assert [pod.uid for pod in world.placeholders] == before
-    world.add_node("n2", cpu="1")
-    world.run(5)
-    assert world.app_state("spark") == "Running"
-    assert all(pod.spec.node_name for pod in world.pods.values())
 
 
 @pytest.mark.parametrize("other_says_it", [False, True])

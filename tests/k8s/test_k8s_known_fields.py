@@ -12,7 +12,6 @@ from k8s_world import World
 from msgspec.structs import replace
 
 from quadriga.k8s.conversion.resources import may_differ, of_pod
-from quadriga.k8s.driver.core_books import nodes_in
 from quadriga.k8s.objects import (
     PodCondition,
     ResourceRequirements,
@@ -104,30 +103,26 @@ def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
     pod = made.add_pod("pod", "app", node="n1", resources=small, **owner)
     made.run(1)
 
-    def used() -> int:
-        found = made.core.read(lambda core: nodes_in(core, made.settings.cluster_id, ["n1"]))
-        return sum(each.amounts.get("vcore", 0) for each in found["n1"].pods.values())
-
-    assert used() == 4000
+    assert made.used("n1") == 4000
     big = replace(pod.spec, resources=ResourceRequirements({"cpu": "6"}))
     status = replace(pod.status, allocated_resources={"cpu": "4"})
     pod = made.set_pod(replace(made.pods[pod.uid], spec=big, status=status))
     made.run(1)
-    assert used() == 6000
+    assert made.used("n1") == 6000
     never = PodCondition("PodResizePending", "True", "Infeasible")
     pod = made.set_pod(replace(pod, status=replace(status, conditions=(never,))))
     made.run(1)
-    assert used() == 4000
+    assert made.used("n1") == 4000
     pod = made.set_pod(replace(pod, status=status))
     made.run(1)
-    assert used() == 6000
+    assert made.used("n1") == 6000
     back = replace(pod.spec, resources=ResourceRequirements({"cpu": "1"}))
     pod = made.set_pod(replace(pod, spec=back))
     made.run(1)
-    assert used() == 4000, "what is in force"
+    assert made.used("n1") == 4000, "what is in force"
     made.set_pod(replace(pod, status=replace(status, allocated_resources={"cpu": "1"})))
     made.run(1)
-    assert used() == 1000
+    assert made.used("n1") == 1000
 
 
 def test_k85_a_condition_that_says_nothing_of_sizes_is_no_change() -> None:

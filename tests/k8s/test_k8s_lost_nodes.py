@@ -6,7 +6,6 @@ from k8s_queues import WHOLE
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
-from quadriga.k8s.driver.core_books import nodes_in
 from quadriga.k8s.objects import NodeCondition, Taint
 
 HARD = "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard"
@@ -42,11 +41,6 @@ def running_gang(*, spare: bool, **options: str) -> World:
 
 def places(world: World, prefix: str = "") -> dict[str, str]:
     return {each.metadata.name: each.spec.node_name for each in world.named(prefix)}
-
-
-def used(world: World, node: str) -> int:
-    found = world.core.read(lambda core: nodes_in(core, world.settings.cluster_id, [node]))
-    return sum(each.amounts.get("vcore", 0) for each in found[node].pods.values())
 
 
 def test_the_others_run_on_and_a_replacement_is_placed_by_itself() -> None:
@@ -93,7 +87,7 @@ def test_nothing_is_placed_on_a_node_that_is_not_ready_and_what_runs_there_count
     world.run(60)
     assert world.pods[small.uid].spec.node_name == ""
     assert world.phases("worker") == {"Running": 2}
-    assert used(world, lost) == 3000
+    assert world.used(lost) == 3000
     come_back(world, lost)
     tiny = world.add_pod("tiny", "other", cpu="1")
     world.run(10)
@@ -111,10 +105,10 @@ def test_a_pod_that_is_being_evicted_from_a_dead_node_counts_until_it_is_gone() 
     replacement = world.add_pod("worker-2", "spark", cpu="3", group="w")
     world.run(10)
     assert world.pods[replacement.uid].status.phase == "Running"
-    assert used(world, lost) == 3000
+    assert world.used(lost) == 3000
     world._remove_pod(evicted.uid)
     world.run(1)
-    assert used(world, lost) == 0
+    assert world.used(lost) == 0
     world.check()
 
 

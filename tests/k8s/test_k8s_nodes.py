@@ -43,16 +43,6 @@ def hold_first_bind(world: World) -> None:
     world.fault = fault
 
 
-def core_used(world: World, node: str) -> int:
-    def reader(scheduler: object) -> int:
-        (rm,) = scheduler.resource_managers()  # type: ignore[attr-defined]
-        found = rm.partitions["default"].nodes[node]
-        registry = rm.partitions["default"].registry
-        return int(registry.mapping(found.allocated).get("vcore", 0))
-
-    return world.core.read(reader)  # type: ignore[arg-type]
-
-
 def test_k94_a_node_is_created_closed_and_opened() -> None:
     world = World()
     world.run(1)
@@ -224,12 +214,12 @@ def test_k85_a_resized_pod_is_told_with_its_node_and_a_resized_ask_again() -> No
     with_cpu(world, running.uid, "2")
     with_cpu(world, waiting.uid, "3")
     world.run(2)
-    assert core_used(world, "n1") == 2000
+    assert world.used("n1") == 2000
     assert world.pods[waiting.uid].spec.node_name == ""
     with_cpu(world, waiting.uid, "2")
     world.run(2)
     assert world.pods[waiting.uid].spec.node_name == "n1"
-    assert core_used(world, "n1") == 4000
+    assert world.used("n1") == 4000
     world.check()
 
 
