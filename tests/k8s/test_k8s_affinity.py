@@ -9,6 +9,8 @@ from small_cluster import SmallCluster, apart, expression, near, spread, term
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 ZONE = "zone"
+NODES = ("a1", "a2", "b1", "c1")
+OTHER_KIND = {"matchLabels": {"kind": "x"}}
 
 
 @pytest.fixture
@@ -22,13 +24,18 @@ def ask(cluster: SmallCluster, affinity: dict[str, Any], **more: Any) -> str:
     return cluster.allows("p")
 
 
-def test_k126_the_pod_goes_where_others_are_also_those_being_deleted(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    assert ask(cluster, near(term())) == "a1"
-    assert ask(cluster, near(term(ZONE))) == "a1 a2"
-    cluster.pod("web", "a1", labels=WEB, deleted=True)
-    assert ask(cluster, near(term())) == "a1"
-    assert ask(cluster, apart(term())) == "a2 b1 none"
+def test_k126_k127_the_pod_goes_where_others_are_or_are_not_also_those_being_deleted(
+    cluster: SmallCluster,
+) -> None:
+    for deleted in (False, True):
+        cluster.pod("web", "a1", labels=WEB, deleted=deleted)
+        assert ask(cluster, near(term())) == "a1"
+        assert ask(cluster, near(term(ZONE))) == "a1 a2"
+        assert ask(cluster, apart(term())) == "a2 b1 none"
+        assert ask(cluster, apart(term(ZONE))) == "b1 none"
+    assert cluster.asks("p", "a2") == (
+        "InterPodAffinity: the pod's anti-affinity excludes a pod in the node's topology domain"
+    )
 
 
 def test_k126_the_first_of_its_kind_may_go_anywhere_others_nowhere(cluster: SmallCluster) -> None:
@@ -54,16 +61,8 @@ def test_k126_the_first_of_its_kind_may_go_anywhere_others_nowhere(cluster: Smal
         ({"namespaceSelector": {}}, "unknown", True),
         ({"namespaceSelector": {"matchLabels": {"kind": "shared"}}}, "other", True),
         ({"namespaceSelector": {"matchLabels": {"kind": "shared"}}}, "team", False),
-        (
-            {"namespaceSelector": {"matchLabels": {"kind": "x"}}, "namespaces": ["team"]},
-            "team",
-            True,
-        ),
-        (
-            {"namespaceSelector": {"matchLabels": {"kind": "x"}}, "namespaces": ["team"]},
-            "other",
-            False,
-        ),
+        ({"namespaceSelector": OTHER_KIND, "namespaces": ["team"]}, "team", True),
+        ({"namespaceSelector": OTHER_KIND, "namespaces": ["team"]}, "other", False),
     ],
 )
 def test_k126_namespaces_of_a_term(
@@ -100,15 +99,6 @@ def test_k126_a_selector(cluster: SmallCluster, requirement: dict[str, Any], cou
     assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")
 
 
-def test_k127_the_pod_goes_where_the_others_are_not(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    assert ask(cluster, apart(term())) == "a2 b1 none"
-    assert ask(cluster, apart(term(ZONE))) == "b1 none"
-    assert cluster.asks("p", "a2") == (
-        "InterPodAffinity: the pod's anti-affinity excludes a pod in the node's topology domain"
-    )
-
-
 def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     cluster.pod("db", "a1", labels=DB, affinity=apart(term(ZONE)))
     cluster.pod("p", labels=WEB)
@@ -120,25 +110,20 @@ def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     assert cluster.allows("q") == "a1 a2 b1 none"
 
 
-def test_t14_three_replicas_on_three_nodes_in_one_batch() -> None:
-    cluster = SmallCluster(n1={}, n2={}, n3={})
-    for name in ("r1", "r2", "r3", "r4"):
-        cluster.pod(name, labels=WEB, affinity=apart(term()))
-    placed = []
-    for name in ("r1", "r2", "r3", "r4"):
-        answers = (
-            node for node in ("n1", "n2", "n3") if not cluster.cache.predicates(name, node, True)
-        )
-        placed.append(next(answers, None))
-    assert placed == ["n1", "n2", "n3", None]
-
-
-def test_t14_replicas_are_spread_over_zones_in_one_batch() -> None:
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"affinity": apart(term())}, ["a1", "a2", "b1", "c1", None, None]),
+        ({"topologySpreadConstraints": [spread()]}, ["a1", "b1", "c1", "a1", "b1", "c1"]),
+    ],
+)
+def test_t14_replicas_in_one_batch_keep_apart(
+    spec: dict[str, Any], expected: list[str | None]
+) -> None:
     cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"}, b1={"zone": "b"}, c1={"zone": "c"})
     placed = []
     for number in range(6):
-        cluster.pod(f"r{number}", labels=WEB, topologySpreadConstraints=[spread()])
-        nodes = ("a1", "a2", "b1", "c1")
-        cache = cluster.cache
-        placed.append(next(n for n in nodes if not cache.predicates(f"r{number}", n, True)))
-    assert placed == ["a1", "b1", "c1", "a1", "b1", "c1"]
+        cluster.pod(f"r{number}", labels=WEB, **spec)
+        free = (n for n in NODES if not cluster.cache.predicates(f"r{number}", n, True))
+        placed.append(next(free, None))
+    assert placed == expected
