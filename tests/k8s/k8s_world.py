@@ -319,6 +319,10 @@ class World:
         self.inputs.append(inputs.Changed("MODIFIED", pod))
         return pod
 
+    def resize(self, uid: str, cpu: str) -> None:
+        """A user asks for it."""
+        self.set_pod(sized(self.pods[uid], cpu))
+
     def delete_pod(self, uid: str) -> None:
         """By a user, or by the shim. The collector deletes what it owns."""
         pod = self.pods.get(uid)
@@ -698,6 +702,12 @@ def cluster(cpu: str = "4", nodes: int = 1, **settings: Any) -> World:
     for n in range(1, nodes + 1):
         world.add_node(f"n{n}", cpu=cpu)
     return world
+
+
+def sized(pod: objects.Pod, cpu: str) -> objects.Pod:
+    """The pod with another request."""
+    main = objects.Container("main", objects.ResourceRequirements({"cpu": cpu}))
+    return replace(pod, spec=replace(pod.spec, containers=(main,)))
 
 
 def failed(bind: actions.Bind, reason: str = "500") -> inputs.BindEnded:

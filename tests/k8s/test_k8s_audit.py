@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from k8s_world import World, cluster
+from k8s_world import World, cluster, sized
 from msgspec.structs import replace
 
 from quadriga import si
@@ -46,11 +46,6 @@ def busy() -> World:
     return world
 
 
-def uid_of(world: World, name: str) -> str:
-    (found,) = (uid for uid, pod in world.pods.items() if pod.metadata.name == name)
-    return found
-
-
 def allocations(world: World, **parts: Any) -> None:
     """The core hears something that the shim knows nothing of."""
     world.core.update_allocation(messages.allocations(world.settings, **parts))
@@ -58,14 +53,6 @@ def allocations(world: World, **parts: Any) -> None:
 
 def nodes(world: World, *items: si.NodeInfo) -> None:
     world.core.update_node(si.NodeRequest(rmID=world.settings.cluster_id, nodes=items))
-
-
-def resized(world: World, name: str, cpu: str) -> Pod:
-    """The pod with another request."""
-    pod = world.pods[uid_of(world, name)]
-    (container,) = pod.spec.containers
-    other = replace(container, resources=replace(container.resources, requests={"cpu": cpu}))
-    return replace(pod, spec=replace(pod.spec, containers=(other,)))
 
 
 def unheard(breaks: Break) -> Break:
@@ -85,15 +72,16 @@ def long_gone(found: Any) -> Any:
 
 
 def pod_of(world: World, name: str) -> Pod:
-    return world.pods[uid_of(world, name)]
+    (found,) = world.named(name)
+    return found
 
 
 def lose_foreign(world: World) -> None:
-    allocations(world, releases=[messages.release(uid_of(world, "other"))])
+    allocations(world, releases=[messages.release(pod_of(world, "other").uid)])
 
 
 def shrink_foreign(world: World) -> None:
-    allocations(world, existing=[messages.foreign_allocation(resized(world, "other", "10m"))])
+    allocations(world, existing=[messages.foreign_allocation(sized(pod_of(world, "other"), "10m"))])
 
 
 def keep_foreign(world: World) -> None:
@@ -104,11 +92,11 @@ def keep_foreign(world: World) -> None:
 
 @unheard
 def lose_own(world: World) -> None:
-    allocations(world, releases=[messages.release(uid_of(world, "a"), "app")])
+    allocations(world, releases=[messages.release(pod_of(world, "a").uid, "app")])
 
 
 def resize_own(world: World) -> None:
-    report = messages.allocation(resized(world, "a", "500m"), "app", world.settings)
+    report = messages.allocation(sized(pod_of(world, "a"), "500m"), "app", world.settings)
     allocations(world, existing=[report])
 
 
@@ -120,11 +108,13 @@ def keep_own(world: World) -> None:
 
 @unheard
 def lose_ask(world: World) -> None:
-    allocations(world, ask_releases=[messages.release_ask(uid_of(world, "wide"), "app")])
+    allocations(world, ask_releases=[messages.release_ask(pod_of(world, "wide").uid, "app")])
 
 
 def resize_ask(world: World) -> None:
-    allocations(world, asks=[messages.ask(resized(world, "wide", "90"), "app", world.settings)])
+    allocations(
+        world, asks=[messages.ask(sized(pod_of(world, "wide"), "90"), "app", world.settings)]
+    )
 
 
 def keep_ask(world: World) -> None:
@@ -167,7 +157,7 @@ def keep_node(world: World) -> None:
 
 def lose_in_cache(world: World) -> None:
     """K106: two spurious answers, and the pod counts as ended."""
-    world.inputs.append(BindEnded(uid_of(world, "wide"), "gone"))
+    world.inputs.append(BindEnded(pod_of(world, "wide").uid, "gone"))
     world.settle()
 
 
@@ -177,12 +167,12 @@ def keep_in_cache(world: World) -> None:
 
 
 def leave_out(world: World) -> None:
-    world.cache.set_pod(world.pods[uid := uid_of(world, "other")])
+    world.cache.set_pod(world.pods[uid := pod_of(world, "other").uid])
     del world.shim._kernel.foreign[uid]
 
 
 def keep_assumption(world: World) -> None:
-    assert world.cache.assume(uid_of(world, "wide"), "n2") is None
+    assert world.cache.assume(pod_of(world, "wide").uid, "n2") is None
 
 
 #: the kinds of differences that may be found
@@ -247,7 +237,7 @@ def test_k176_an_event_names_what_where_and_both_values() -> None:
     record = told(world)
     assert (record.kind, record.name, record.type) == ("Pod", "other", "Warning")
     assert record.note == (
-        f"audit: foreign {uid_of(world, 'other')} (n1) differs: the cluster has pod default/other takes"
+        f"audit: foreign {pod_of(world, 'other').uid} (n1) differs: the cluster has pod default/other takes"
         " pods=1 vcore=1000, the scheduler counts pods=1 vcore=10"
     )
     world = busy()

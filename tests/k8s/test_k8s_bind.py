@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from k8s_queues import queues
-from k8s_world import World, cluster, failed
+from k8s_world import cluster, failed
 
 from quadriga.k8s.shim.actions import Bind, Create
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
 from quadriga.si import AllocationRequest
 
 
-def two_nodes() -> World:
-    return cluster(nodes=2)
-
-
 def test_t11_a_bind_that_fails_goes_to_another_node() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     tried = world.answer(Bind, lambda bind: failed(bind) if bind.node == tried[0].node else None)
     pod = world.add_pod("a", "app", duration=60)
     world.run(5)
@@ -27,7 +23,7 @@ def test_t11_a_bind_that_fails_goes_to_another_node() -> None:
 
 
 def test_k108_the_old_allocation_and_the_new_ask_go_in_one_message() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     world.answer(Bind, failed, times=1)
     pod = world.add_pod("a", "app")
     world.run(5)
@@ -41,7 +37,7 @@ def test_k108_the_old_allocation_and_the_new_ask_go_in_one_message() -> None:
 
 
 def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     world.answer(Bind, lambda bind: failed(bind, "422") if bind.node == "n1" else None)
     for n in range(6):
         world.add_pod(f"p-{n}", "app", duration=20)
@@ -53,7 +49,7 @@ def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
 
 
 def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
 
     def elsewhere(bind: Bind) -> BindEnded:
         other = "n2" if bind.node == "n1" else "n1"
@@ -66,7 +62,7 @@ def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None
     world.check()
     world.run(60)
     world.check_over("app")
-    world = two_nodes()
+    world = cluster(nodes=2)
     pod = world.add_pod("a", "app", cpu="100")
     world.run(2)
     world.add_node("big", cpu="200")
@@ -79,7 +75,7 @@ def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None
 
 
 def test_t11_a_pod_that_is_gone_gives_its_allocation_back() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
 
     def gone(bind: Bind) -> BindEnded:
         world.delete_pod(bind.pod.uid)
@@ -94,7 +90,7 @@ def test_t11_a_pod_that_is_gone_gives_its_allocation_back() -> None:
 
 def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
     """The watch shows the node, the reply says nothing, and a second answer comes late."""
-    world = two_nodes()
+    world = cluster(nodes=2)
 
     def lost(bind: Bind) -> BindEnded:
         world.place(bind.pod.uid, bind.node)
@@ -108,7 +104,7 @@ def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
 
 
 def test_t11_a_bind_that_hangs_is_given_up_and_the_pod_ends_up_somewhere() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app")
     world.run(129)
@@ -120,26 +116,24 @@ def test_t11_a_bind_that_hangs_is_given_up_and_the_pod_ends_up_somewhere() -> No
 
 
 def test_k100_a_refused_assumption_costs_no_write() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     refused: list[str] = []
 
     def objection(uid: str, node: str) -> str | None:
-        if not refused:
-            refused.append(node)
-            return "NodePorts: port 80 is taken"
-        return None
+        refused.append(node)
+        return "NodePorts: port 80 is taken" if len(refused) == 1 else None
 
     world.cache.objection = objection  # type: ignore[method-assign]
     pod = world.add_pod("a", "app")
     world.run(3)
     assert world.log.count("Bind a") == 1
-    assert world.pods[pod.uid].spec.node_name not in refused
+    assert world.pods[pod.uid].spec.node_name != refused[0]
     assert "AssumePodFailed/Scheduling" in world.reasons(pod.uid)
     world.check()
 
 
 def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     pod = world.add_pod("a", "app")
     other = world.add_pod("b", "app", duration=50)
     world.cache.objection = lambda uid, node: (  # type: ignore[method-assign]
@@ -205,7 +199,7 @@ def test_t15_a_victim_is_deleted_and_the_preemptor_runs_in_its_place() -> None:
 
 
 def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     for n in range(8):
         world.add_pod(f"batch-{n}", "batch")
     world.run(5)
@@ -223,26 +217,13 @@ def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
 
 
 #: the queues of the example of preemption that YuniKorn's shim comes with
-EXAMPLE = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        queues:
-          - name: sandbox
-            resources: {max: {memory: 1000Mi, vcore: 1000m}}
-            queues:
-              - name: tenants
-                properties: {preemption.policy: fence, preemption.delay: 10s}
-                queues:
-                  - name: normal
-                    submitacl: "*"
-                    resources: {guaranteed: {memory: 300Mi, vcore: 300m}}
-                  - {name: low, submitacl: "*", properties: {priority.offset: "-1000"}}
-              - name: system
-                queues:
-                  - {name: low, submitacl: "*", properties: {priority.offset: "-9999"}}
-"""
+EXAMPLE = queues(
+    "{name: sandbox, resources: {max: {memory: 1000Mi, vcore: 1000m}}, queues: ["
+    "{name: tenants, properties: {preemption.policy: fence, preemption.delay: 10s}, queues: ["
+    "{name: normal, resources: {guaranteed: {memory: 300Mi, vcore: 300m}}},"
+    '{name: low, properties: {priority.offset: "-1000"}}]},'
+    '{name: system, queues: [{name: low, properties: {priority.offset: "-9999"}}]}]}'
+)
 
 
 def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from k8s_world import OURS, World
+from k8s_world import OURS, World, cluster
 from msgspec.structs import replace
 
-from quadriga.k8s.objects import Container, NodeStatus, PodSpec, ResourceRequirements
-from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.actions import Action
+from quadriga.k8s.objects import NodeStatus
+from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import BindEnded
 from quadriga.si import NodeInfo, NodeRequest
 
@@ -16,9 +15,7 @@ from quadriga.si import NodeInfo, NodeRequest
 @pytest.fixture
 def world() -> World:
     """With a node."""
-    made = World()
-    made.add_node("n1")
-    return made
+    return cluster()
 
 
 def node_actions(world: World) -> list[str]:
@@ -28,19 +25,6 @@ def node_actions(world: World) -> list[str]:
         if isinstance(request, NodeRequest)
         for node in request.nodes
     ]
-
-
-def hold_first_bind(world: World) -> None:
-    """It stays on its way."""
-    held: list[Action] = []
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind) and not held:
-            held.append(action)
-            return BindEnded("nobody", "failed")
-        return None
-
-    world.fault = fault
 
 
 def test_k94_a_node_is_created_closed_and_opened() -> None:
@@ -95,7 +79,7 @@ def test_t13_a_node_that_is_deleted_and_comes_back_under_load(world: World) -> N
 
 
 def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -> None:
-    hold_first_bind(world)
+    world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app", duration=20)
     world.run(1)
     world.remove_node("n1")
@@ -109,7 +93,7 @@ def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -
 
 
 def test_k97_a_bind_that_had_arrived_makes_an_orphan(world: World) -> None:
-    hold_first_bind(world)
+    world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app")
     world.run(1)
     world._cancel = lambda cancel: world.inputs.append(BindEnded(pod.uid, "bound", "n1"))  # type: ignore[method-assign]
@@ -156,8 +140,7 @@ def test_k97_a_node_that_is_replaced_before_its_allocation_was_heard(world: Worl
 
 
 def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None:
-    world = World()
-    world.add_node("n1", cpu="1")
+    world = cluster("1")
     world.run(1)
     world.set_node(replace(world.nodes["n1"]))
     world.run(1)
@@ -171,8 +154,7 @@ def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None
 
 
 def test_k96_foreign_pods_take_room_until_they_end() -> None:
-    world = World()
-    world.add_node("n1", cpu="2")
+    world = cluster("2")
     world.run(1)
     foreign = world.add_pod("other", scheduler="default-scheduler", node="n1", cpu="1500m")
     pod = world.add_pod("a", "app", duration=30)
@@ -198,25 +180,17 @@ def test_k91_a_foreign_pod_is_told_when_its_node_comes_and_when_it_gets_one(worl
     world.check()
 
 
-def with_cpu(world: World, uid: str, cpu: str) -> None:
-    pod = world.pods[uid]
-    containers = (Container("main", ResourceRequirements({"cpu": cpu})),)
-    spec: PodSpec = replace(pod.spec, containers=containers)
-    world.set_pod(replace(pod, spec=spec))
-
-
 def test_k85_a_resized_pod_is_told_with_its_node_and_a_resized_ask_again() -> None:
-    world = World()
-    world.add_node("n1", cpu="4")
+    world = cluster()
     running = world.add_pod("running", "app", cpu="1")
     waiting = world.add_pod("waiting", "app", cpu="8")
     world.run(2)
-    with_cpu(world, running.uid, "2")
-    with_cpu(world, waiting.uid, "3")
+    world.resize(running.uid, "2")
+    world.resize(waiting.uid, "3")
     world.run(2)
     assert world.used("n1") == 2000
     assert world.pods[waiting.uid].spec.node_name == ""
-    with_cpu(world, waiting.uid, "2")
+    world.resize(waiting.uid, "2")
     world.run(2)
     assert world.pods[waiting.uid].spec.node_name == "n1"
     assert world.used("n1") == 4000
@@ -224,18 +198,15 @@ def test_k85_a_resized_pod_is_told_with_its_node_and_a_resized_ask_again() -> No
 
 
 def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes(world: World) -> None:
-    broken = replace(
-        world.nodes["n1"], status=NodeStatus(allocatable={"cpu": "-4", "memory": "1Gi"})
-    )
+    found = world.nodes["n1"]
+    broken = replace(found, status=NodeStatus(allocatable={"cpu": "-4", "memory": "1Gi"}))
     world.nodes.clear()
     world.inputs.clear()
     world.start()
     world.set_node(broken)
     world.run(1)
     assert "NodeRejected" in [each.reason for each in world.records]
-    world.set_node(
-        replace(broken, status=NodeStatus(allocatable={"cpu": "4", "memory": "64Gi", "pods": "9"}))
-    )
+    world.set_node(found)
     pod = world.add_pod("a", "app")
     world.run(2)
     assert world.pods[pod.uid].spec.node_name == "n1"

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from quadriga.core.scheduler import Scheduler
 from quadriga.k8s.conversion.resources import may_differ, of_pod
 from quadriga.k8s.objects import (
-    Container,
     ContainerStatus,
     Pod,
     PodCondition,
@@ -162,10 +161,7 @@ def world() -> World:
 
 
 def resize(made: World, uid: str, cpu: str) -> None:
-    """A user asks for it."""
-    pod = made.pods[uid]
-    containers = (Container("main", ResourceRequirements({"cpu": cpu})),)
-    made.set_pod(replace(pod, spec=replace(pod.spec, containers=containers)))
+    made.resize(uid, cpu)
     made.run(1)
 
 
