@@ -258,18 +258,25 @@ def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once() -> None:
     note = "the pod is not scheduled: it has 301 labels, at most 256 are allowed (podLabels)"
     assert event.note == note
     assert world.conditions[huge.uid] == ("SchedulingSkipped", note)
-    assert [text for text in world.log_warnings if "podLabels" in text] == [
-        f"pod default/huge: {note}"
-    ]
+    said = [text for text in world.log_warnings if "podLabels" in text]
+    assert said == [f"pod default/huge: {note}"]
 
 
-def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled() -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled(restarted: bool) -> None:
     world = cluster()
-    huge = add_beyond(world, "huge")
+    huge, gone = add_beyond(world, "huge"), add_beyond(world, "gone")
     world.run(1)
+    if restarted:
+        world.restart()
+        world.run(1)
+        assert world.app_state("huge") == ""
+    assert huge.uid not in world.bound
     world.set_pod(replace(world.pods[huge.uid], refusal=""))
+    world.delete_pod(gone.uid)
     world.run(1)
     assert huge.uid in world.bound
+    assert world.shim._kernel.refusals == {}
 
 
 def test_q16_a_change_beyond_the_bounds_is_not_taken() -> None:
@@ -300,19 +307,6 @@ def test_q16_a_pod_with_a_node_counts_without_what_is_beyond() -> None:
         assert told[-1].startswith("the pod has a node and counts without them: it has 302 labels")
         assert world.audit().standing == ()
         world.restart()
-
-
-def test_q16_a_pod_beyond_the_bounds_is_left_out_after_a_restart() -> None:
-    world = cluster()
-    huge = add_beyond(world, "huge")
-    world.run(1)
-    world.restart()
-    world.run(1)
-    assert huge.uid not in world.bound
-    assert world.app_state("huge") == ""
-    world.delete_pod(huge.uid)
-    world.run(1)
-    assert world.shim._kernel.refusals == {}
 
 
 def test_q16_a_node_beyond_the_bounds_takes_no_new_pods_and_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Messages to the core (K6, K8, K45, K46, K87, K91, K93, K94), and that the core takes them."""
+"""Messages to the core (K6, K8, K45, K46, K87, K91, K93, K94)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from quadriga import si
-from quadriga.core import Scheduler
 from quadriga.k8s.conversion import applications, messages
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
@@ -390,86 +389,3 @@ def test_k94_k95_the_attributes_of_a_node() -> None:
         conditions = ({"type": "Ready", "status": status},)
         assert attributes({}, conditions=conditions)["ready"] == "false"
     assert attributes({}, conditions=())["ready"] == "false"
-
-
-# -- the core takes them ---------------------------------------------------------------------------
-
-
-class Core:
-    """The core itself, which hears one message after the other."""
-
-    def __init__(self) -> None:
-        self.core = Scheduler()
-        self.now = 0
-        self.hears(messages.register(SETTINGS, {}))
-
-    def hears(self, message: Any) -> list[Any]:
-        """What it says."""
-        self.now += 1
-        return [each for _, each in self.core.apply(message, self.now)]
-
-    def decides(self) -> si.AllocationResponse:
-        self.now += 1
-        said = [each for _, each in self.core.schedule(self.now)]
-        return next(each for each in said if isinstance(each, si.AllocationResponse))
-
-
-def parts(said: list[Any], of: str) -> list[Any]:
-    return [each for message in said for each in getattr(message, of, ())]
-
-
-def test_the_core_takes_every_message() -> None:
-    core = Core()
-    one = node(allocatable={"cpu": "2", "memory": "4Gi", "pods": "3"})
-    said = core.hears(messages.nodes(SETTINGS, [messages.node_created(one, SETTINGS)]))
-    assert [each.nodeID for each in parts(said, "accepted")] == ["n1"]
-
-    member = {DOMAIN + "task-group-name": "workers"}
-    groups = {DOMAIN + "task-groups": json.dumps([{**GROUP, "minMember": 1}])}
-    spec = {"containers": [container(cpu="500m", memory="1Gi")]}
-    real = pod(labels={APP_ID: "app-1"}, annotations=member | groups, spec=spec)
-    request = messages.add_application(application(real), force=False)
-    said = core.hears(messages.applications(SETTINGS, [request]))
-    assert [each.applicationID for each in parts(said, "accepted")] == ["app-1"]
-
-    foreign = pod("dns", spec={"nodeName": "n1", "containers": [container(cpu="1")]})
-    core.hears(messages.allocations(SETTINGS, existing=[messages.foreign_allocation(foreign)]))
-    core.hears(messages.nodes(SETTINGS, [messages.node_opened("n1")]))
-
-    placeholder = pod("ph", annotations=FLAG | member, spec=spec)
-    ask = messages.ask(placeholder, "app-1", SETTINGS)
-    core.hears(messages.allocations(SETTINGS, asks=[ask]))
-    (found,) = core.decides().new
-    assert (found.allocationKey, found.nodeID, found.placeholder) == ("uid-ph", "n1", True)
-
-    replaced = si.TerminationType.PLACEHOLDER_REPLACED
-    ask = messages.ask(real, "app-1", SETTINGS)
-    core.hears(messages.allocations(SETTINGS, asks=[ask]))
-    (gone,) = core.decides().released
-    assert (gone.allocationKey, gone.terminationType) == ("uid-ph", replaced)
-    confirmed = messages.release("uid-ph", "app-1", replaced)
-    said = core.hears(messages.allocations(SETTINGS, releases=[confirmed]))
-    (found,) = parts(said, "new")
-    assert (found.allocationKey, found.placeholder) == ("uid-web-1", False)
-
-    releases = [messages.release("uid-web-1", "app-1"), messages.release("uid-dns")]
-    said = core.hears(messages.allocations(SETTINGS, releases=releases))
-    assert {each.allocationKey for each in parts(said, "released")} == {"uid-web-1", "uid-dns"}
-    core.hears(messages.applications(SETTINGS, remove=[messages.remove_application("app-1")]))
-    core.hears(messages.nodes(SETTINGS, [messages.node_removed("n1")]))
-    core.hears(messages.update_configuration(SETTINGS))
-    assert core.core.notes == ()
-
-
-def test_the_core_takes_running_pods_back() -> None:
-    core = Core()
-    core.hears(messages.nodes(SETTINGS, [messages.node_created(node(), SETTINGS)]))
-    running = pod(
-        labels={APP_ID: "app-1", DOMAIN + "queue": "root.gone"},
-        spec={"nodeName": "n1", "containers": [container(cpu="1")]},
-    )
-    request = messages.add_application(application(running), force=True)
-    core.hears(messages.applications(SETTINGS, [request]))
-    existing = messages.allocation(running, "app-1", SETTINGS, originator=True)
-    (echo,) = parts(core.hears(messages.allocations(SETTINGS, existing=[existing])), "new")
-    assert (echo.allocationKey, echo.nodeID) == ("uid-web-1", "n1")
