@@ -668,6 +668,7 @@ class World:
         assert self.placeholders == []
         assert self.books() == {}
         assert self.app_state(app_id) == ""
+        assert self.core.read(lambda core: core.notes) == ()
 
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
