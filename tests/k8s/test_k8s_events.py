@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,16 @@ from msgspec.structs import replace
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.requester import JSON, MERGE_PATCH
 from quadriga.k8s.shim.actions import Record
-from tests.k8s.virtual_time import ScriptedServer, clock, run, seconds, virtual, wall
+from tests.k8s.virtual_time import (
+    ScriptedServer,
+    at_work,
+    clock,
+    hearing,
+    run,
+    seconds,
+    virtual,
+    wall,
+)
 
 QUEUED = Record(
     kind="Pod",
@@ -39,34 +47,16 @@ class Server(ScriptedServer):
         return [each["metadata"]["name"] for each in self.bodies]
 
 
-@asynccontextmanager
-async def writing(
-    server: Server, busy: Callable[[], bool] = lambda: False
-) -> AsyncIterator[EventWriter]:
-    """A writer at work."""
-    writer = EventWriter(
+def writer_of(server: Server, busy: Callable[[], bool] = lambda: False) -> EventWriter:
+    return EventWriter(
         server, controller="yunikorn", instance="quadriga-0", clock=clock, wall=wall, busy=busy
     )
-    task = asyncio.create_task(writer.run())
-    yield writer
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 def played(server: Server, *steps: Record | float, **more: Any) -> EventWriter:
     """A writer hears the records; a number is a pause (s)."""
-
-    async def play() -> EventWriter:
-        async with writing(server, **more) as writer:
-            for step in steps:
-                if isinstance(step, Record):
-                    writer.record(step)
-                else:
-                    await asyncio.sleep(step)
-        return writer
-
-    return run(play())
+    writer = writer_of(server, **more)
+    return run(hearing(writer, writer.record, steps))
 
 
 def noted(*notes: object, **more: Any) -> list[Record]:
@@ -181,7 +171,7 @@ def test_k153_occurrences_before_the_first_write_are_in_it_and_during_it_not_los
 
 @virtual
 async def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> None:
-    async with writing(server := Server()) as writer:
+    async with at_work(writer_of(server := Server())) as writer:
         for each in noted(*range(1200)):
             writer.record(each)
         assert writer.waiting == 1000
@@ -195,7 +185,7 @@ async def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> No
 
 @virtual
 async def test_k153_warnings_are_neither_held_back_nor_dropped_for_other_events() -> None:
-    async with writing(server := Server(), busy=lambda: True) as writer:
+    async with at_work(writer_of(server := Server(), busy=lambda: True)) as writer:
         for each in (*noted(*range(1200)), *noted(*range(1100), type="Warning")):
             writer.record(each)
         assert writer.waiting == 2000
@@ -221,7 +211,7 @@ def test_k153_at_most_a_hundred_are_written_a_second_and_a_tenth_while_binds_wai
 
 @virtual
 async def test_k153_a_slow_server_gets_eight_requests_at_a_time() -> None:
-    async with writing(server := Server(takes_s=1)) as writer:
+    async with at_work(writer_of(server := Server(takes_s=1))) as writer:
         for each in noted(*range(20)):
             writer.record(each)
         await asyncio.sleep(0.5)
@@ -287,7 +277,7 @@ def test_an_event_in_a_namespace_that_is_being_deleted_is_no_warning(
 @virtual
 async def test_the_memory_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quadriga.k8s.api.event_writer._MAX_KNOWN", 1500)
-    async with writing(Server()) as writer:
+    async with at_work(writer_of(Server())) as writer:
         for number, each in enumerate(noted(*range(2500))):
             writer.record(each)
             if not number % 900:

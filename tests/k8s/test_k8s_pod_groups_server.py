@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.driver import kubernetes as driver
 from quadriga.k8s.objects import PodGroup, PodGroupSpec, SchedulingGroup
 from quadriga.k8s.shim.actions import PodRef, SetGroupCondition
+from tests.k8s import virtual_time
 from tests.k8s.fake_api import FakeApi, Json, event
 from tests.k8s.test_k8s_driver import at_work, ours
 from tests.k8s.virtual_time import ScriptedServer, clock, virtual, wall
@@ -146,20 +145,10 @@ def says(reason: str = "Unschedulable", message: str = "no room", version: str =
     return SetGroupCondition(ref, reason, message, version, 3)
 
 
-@asynccontextmanager
-async def writing(writer: GroupConditionWriter) -> AsyncIterator[None]:
-    task = asyncio.create_task(writer.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-
-
 @virtual
 async def test_k205_the_condition_is_written_as_the_api_wants_it(schemas: dict[str, Any]) -> None:
     server = ScriptedServer()
-    writer = GroupConditionWriter(server, clock=clock, wall=wall)
-    async with writing(writer):
+    async with virtual_time.at_work(GroupConditionWriter(server, clock=clock, wall=wall)) as writer:
         writer.set(says())
         await asyncio.sleep(1)
         writer.set(says(message="less room"))
@@ -188,8 +177,7 @@ async def test_k205_the_condition_is_written_as_the_api_wants_it(schemas: dict[s
 @virtual
 async def test_k205_the_condition_is_bounded_in_length_and_rate() -> None:
     server = ScriptedServer()
-    writer = GroupConditionWriter(server, clock=clock, wall=wall)
-    async with writing(writer):
+    async with virtual_time.at_work(GroupConditionWriter(server, clock=clock, wall=wall)) as writer:
         for number in range(600):
             writer.set(says(message=f"{number} " + "x" * 5000))
             await asyncio.sleep(0.1)
