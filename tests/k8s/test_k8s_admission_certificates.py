@@ -28,7 +28,6 @@ from quadriga.k8s.admission.keeper import (
     Keeper,
     MountedCertificate,
     OwnCertificate,
-    Shown,
     tls_context,
 )
 from tests.k8s.admission_server import MemoryServer
@@ -53,13 +52,10 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
 # -- authorities -----------------------------------------------------------------------------------
 
 
-def test_k166_two_authorities_end_six_months_apart(renewal: Renewal) -> None:
+def test_k166_two_authorities_half_a_year_apart_are_replaced_in_time(renewal: Renewal) -> None:
     assert renewal.changed
     assert renewal.kept == ()
     assert ends(renewal.authorities) == [183, 365]
-
-
-def test_k166_an_authority_is_replaced_within_90_days_of_its_end(renewal: Renewal) -> None:
     same = renew(renewal.authorities, NOW + 93 * DAY)
     assert not same.changed
     assert same.authorities == renewal.authorities == same.kept
@@ -101,7 +97,9 @@ def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_befo
 # -- server certificates ---------------------------------------------------------------------------
 
 
-def test_k166_the_later_authority_signs_for_a_year(renewal: Renewal) -> None:
+def test_k166_the_later_authority_signs_for_a_year_and_is_asked_30_days_before_its_end(
+    renewal: Renewal,
+) -> None:
     long = "s" * 60 + "." + "n" * 60 + ".svc"
     found = issue(renewal, [*NAMES, long], NOW)
     assert found.issuer is renewal.authorities[1]
@@ -109,9 +107,6 @@ def test_k166_the_later_authority_signs_for_a_year(renewal: Renewal) -> None:
     names = found.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["service.own.svc", long]
     assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
-
-
-def test_k166_a_server_certificate_is_renewed_30_days_before_its_end(renewal: Renewal) -> None:
     assert needs_another(None, renewal, NOW)
     current = issue(renewal, NAMES, NOW)
     same = Renewal(renewal.authorities, renewal.authorities)
@@ -144,20 +139,17 @@ def own(server: MemoryServer, now: datetime = NOW) -> OwnCertificate:
     return OwnCertificate(server, "own", lambda: NAMES, lambda: now)
 
 
-async def test_k166_replicas_share_their_authorities() -> None:
+async def test_k166_replicas_share_the_authorities_of_the_faster_one() -> None:
     server = MemoryServer()
-    first, second = own(server), own(server)
-    shown = [await first.read(), await second.read()]
-    assert shown[0].bundle == shown[1].bundle
-    assert shown[0].chain != shown[1].chain
-    assert server.writes == 1
-    assert await first.read() == shown[0]
-
-
-async def test_k166_the_faster_of_two_replicas_wins() -> None:
-    server = MemoryServer()
-    both = await asyncio.gather(own(server).read(), own(server).read())
-    assert both[0].bundle == both[1].bundle
+    names = list(NAMES)
+    first = OwnCertificate(server, "own", lambda: list(names), lambda: NOW)
+    one, other = await asyncio.gather(first.read(), own(server).read())
+    assert (one.bundle, server.writes) == (other.bundle, 1)
+    assert one.chain != other.chain
+    assert await first.read() == one
+    names[0] = "b.own.svc"  # another name of the service needs another certificate
+    renamed = await first.read()
+    assert (renamed.chain != one.chain, renamed.bundle) == (True, one.bundle)
     # The same with a conflict that the server reports.
     server.objects[SECRET]["data"] = {}
     server.refusals = [("PUT", 409)]
@@ -320,24 +312,6 @@ async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path, renewal:
         await keeper.refresh()
         assert await listener.serial(bundle) == second
     assert set(told) == {bundle}
-
-
-async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(
-    tmp_path: Path, renewal: Renewal
-) -> None:
     mount(tmp_path, renewal)
     (tmp_path / "ca.crt").unlink()
-    shown = await mounted(tmp_path).read()
-    assert isinstance(shown, Shown)
-    assert shown.bundle is None
-
-
-async def test_another_name_of_the_service_needs_another_certificate() -> None:
-    names = ["a.own.svc"]
-    source = OwnCertificate(MemoryServer(), "own", lambda: list(names), lambda: NOW)
-    first = await source.read()
-    assert await source.read() == first
-    names[0] = "b.own.svc"
-    second = await source.read()
-    assert second.chain != first.chain
-    assert second.bundle == first.bundle
+    assert (await mounted(tmp_path).read()).bundle is None, "others may tell the API server"

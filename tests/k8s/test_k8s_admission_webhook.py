@@ -9,6 +9,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,22 +41,15 @@ QUEUES = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
 BAD_QUEUES = QUEUES + "        resources: 3\n"
 
 
+@dataclass
 class Running:
     """A webhook with a client that trusts it."""
 
-    def __init__(
-        self,
-        known: Known,
-        server: MemoryServer,
-        port: int,
-        trust: ssl.SSLContext,
-        session: aiohttp.ClientSession,
-    ) -> None:
-        self.known = known
-        self.server = server
-        self.port = port
-        self.trust = trust
-        self.session = session
+    known: Known
+    server: MemoryServer
+    port: int
+    trust: ssl.SSLContext
+    session: aiohttp.ClientSession
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         url = f"https://127.0.0.1:{self.port}{path}"
@@ -69,19 +63,20 @@ class Running:
         status, answer = await self.post(path, json.dumps({**body, "request": filled}).encode())
         assert status == 200, answer
         found: dict[str, Any] = json.loads(answer)
-        assert found["apiVersion"] == "admission.k8s.io/v1"
-        assert found["kind"] == "AdmissionReview"
+        assert {name: found[name] for name in body} == body
         assert found["response"]["uid"] == "u-1"
         return dict(found["response"])
 
     async def config_map(self, **found: Any) -> dict[str, Any]:
-        metadata = {"name": "yunikorn-configs", "namespace": "quadriga"}
+        names = {"name": "yunikorn-configs", "namespace": "quadriga"}
+        request = {
+            name: found.pop(name) for name in ("name", "namespace", "operation") if name in found
+        }
         return await self.review(
             "/validate-conf",
             resource={"group": "", "version": "v1", "resource": "configmaps"},
-            namespace="quadriga",
-            name=found.pop("name", "yunikorn-configs"),
-            object={"metadata": metadata, **found},
+            object={"metadata": names, **found},
+            **{**names, **request},
         )
 
 
@@ -254,7 +249,9 @@ async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong
     assert "kubernetes.qps" in message
 
 
-async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None:
+async def test_k165_the_result_of_both_maps_and_its_archives_and_the_chosen_group_are_checked(
+    webhook: Running,
+) -> None:
     defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
     webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
     other = {"service.clusterId": "a"}
@@ -262,16 +259,10 @@ async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None
     assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
     webhook.known.announce("DELETED", ConfigMap(defaults))
     assert (await webhook.config_map(data=other))["allowed"]
-
-
-async def test_k165_of_the_groups_the_chosen_one_is_checked(webhook: Running) -> None:
     both = {"queues.yaml": QUEUES, "other.yaml": BAD_QUEUES}
     assert (await webhook.config_map(data=both))["allowed"]
     response = await webhook.config_map(data={**both, "service.policyGroup": "other"})
     assert response["status"]["message"].startswith("other.yaml: ")
-
-
-async def test_k165_archives_are_read(webhook: Running) -> None:
     packed = base64.b64encode(gzip.compress(BAD_QUEUES.encode())).decode()
     response = await webhook.config_map(binaryData={"queues.yaml.gz": packed})
     assert response["status"]["message"].startswith("queues.yaml: ")
@@ -286,14 +277,8 @@ async def test_k165_others_are_allowed(webhook: Running) -> None:
         ("yunikorn-configs", "elsewhere", "CREATE"),
         ("yunikorn-configs", "quadriga", "DELETE"),
     ):
-        response = await webhook.review(
-            "/validate-conf",
-            resource={"group": "", "version": "v1", "resource": "configmaps"},
-            namespace=namespace,
-            name=name,
-            operation=operation,
-            object={"data": {"queues.yaml": BAD_QUEUES}},
-        )
+        more = {"name": name, "namespace": namespace, "operation": operation}
+        response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES}, **more)
         assert response == {"uid": "u-1", "allowed": True}
 
 

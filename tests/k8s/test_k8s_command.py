@@ -212,10 +212,7 @@ def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
         (["--admission", "9089", "--admission-cert", "c.pem"], "belong together"),
         (["--admission", "9089", "--admission-url", "http://x"], "begins with https://"),
         (["--max-connections", "0"], "--max-connections is 0, not within 1 and 100000"),
-        (
-            ["admission", "--max-connections", "0"],
-            "--max-connections is 0, not within 1 and 100000",
-        ),
+        (["admission", "--max-connections", "0"], "--max-connections is 0, not within 1 and"),
         (["admission", "--listen", "x"], "--listen 'x' is neither HOST:PORT nor PORT nor off"),
         (["admission", "--listen", "off"], "--listen off"),
         (["admission", "--kubeconfig", "/nowhere"], "/nowhere"),
@@ -272,21 +269,10 @@ def test_every_option_of_its_own_is_told_and_no_other() -> None:
     own = options(parser(kubernetes, "kubernetes")) - options(parser(serve, "serve"))
     assert told == own | {"--http"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
-    others = {"--namespace", "--format", "--watch", "--replicas", "--field-selector", "--output"}
-    below = {"--policy", "--policy-version", "--listen", "--settings", "--strict"}
-    kubectl = {
-        "--for",
-        "--timeout",
-        "--help",
-        "--local",
-        "--filename",
-        "--type",
-        "--patch",
-        "--force",
-        "--set",
-        "--create-namespace",
-    }
-    assert named <= own | options(parser(serve, "serve")) | others | below | kubectl
+    others = "namespace format watch replicas field-selector output policy policy-version listen settings strict"
+    kubectl = "for timeout help local filename type patch force set create-namespace"
+    elsewhere = {f"--{name}" for name in f"{others} {kubectl}".split()}
+    assert named <= own | options(parser(serve, "serve")) | elsewhere
 
 
 def test_the_options_of_the_deployment(monkeypatch: pytest.MonkeyPatch, kubeconfig: Path) -> None:
@@ -345,9 +331,8 @@ def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
         "admissionController.filtering.bypassNamespaces": "^legacy-",
         "service.unknown": "1",
     }
-    done = quadriga(
-        *("kubernetes", "--kubeconfig", kubeconfig, "--namespace", "q", "admission", "--policy")
-    )
+    own = ("--kubeconfig", kubeconfig, "--namespace", "q")
+    done = quadriga("kubernetes", *own, "admission", "--policy")
     assert done.code == 0
     assert "MutatingAdmissionPolicy" in kinds(done.out)
     assert "^legacy-" in done.out
@@ -357,10 +342,8 @@ def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
 
 def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Done]) -> None:
     file = REPOSITORY / "deploy" / "kubernetes" / "configuration.yaml"
-    done = quadriga(
-        *("kubernetes", "admission", "--policy", "--settings", file),
-        *("--namespace", "quadriga", "--policy-version", "v1beta1"),
-    )
+    more = ("--namespace", "quadriga", "--policy-version", "v1beta1")
+    done = quadriga("kubernetes", "admission", "--policy", "--settings", file, *more)
     assert done.code == 0
     assert done.err == ""
     assert "admissionregistration.k8s.io/v1beta1" in done.out
