@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -379,25 +378,3 @@ async def test_a_body_that_the_socket_does_not_take_at_once(
     connections.close()
     listening.close()
     await closed.wait()
-
-
-async def test_a_server_that_is_not_there() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        connections = Connections(f"http://127.0.0.1:{taken.getsockname()[1]}", None)
-        with pytest.raises(OSError):
-            await connections.exchange("GET", REQUEST, BOUND)
-        connections.close()
-
-
-async def test_each_request_has_its_own_time() -> None:
-    async with server(b"", b"") as found, connected(found) as connections:
-        slow = asyncio.create_task(connections.exchange("GET", REQUEST, 0.2))
-        while not found.requests:
-            await asyncio.sleep(0.001)
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(Broken, match="no answer in time"):
-            await connections.exchange("GET", REQUEST, 0.02)
-        assert not slow.done() or asyncio.get_running_loop().time() - began > 0.1
-        with pytest.raises(Broken, match="no answer in time"):
-            await slow

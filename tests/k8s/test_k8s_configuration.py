@@ -135,18 +135,6 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
     assert "nodes without an answer: n1, n2" in world.stopped.reason
 
 
-def test_a_refused_registration_ends_the_process() -> None:
-    world = World()
-    world.inputs.clear()
-    world.inputs.append(inputs.Synced())
-    world.inputs.append(inputs.LeaseHeld())
-    world.inputs.append(
-        inputs.CoreRefused("RegisterResourceManagerRequest", "the queues are wrong")
-    )
-    world.run(1)
-    assert "the queues are wrong" in world.stopped.reason
-
-
 def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:
     world = cluster(nodes=2)
     world.add_pod("other", scheduler="default-scheduler", node="n1")

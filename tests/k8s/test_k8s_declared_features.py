@@ -11,8 +11,7 @@ from k8s_world import World
 from msgspec.structs import replace
 from small_cluster import SmallCluster
 
-from quadriga.k8s.cluster.static_filters import needed_features
-from quadriga.k8s.objects import Node, Pod, PodSpec
+from quadriga.k8s.objects import Node
 from tests.k8s.test_k8s_device_classes import Server, explained
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
@@ -67,38 +66,6 @@ def declares(cluster: SmallCluster, name: str, *features: str) -> bool:
     return cluster.cache.set_node(decoded(Node, manifest))
 
 
-RULES = [{"action": "Restart"}, {"action": "RestartAllContainers"}]
-MAIN = {"name": "main"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "needed"),
-    [
-        ({}, ()),
-        ({"hostNetwork": True}, ()),
-        ({"hostUsers": False}, ()),
-        ({"hostNetwork": True, "hostUsers": True}, ()),
-        ({"hostNetwork": True, "hostUsers": False}, (USERS,)),
-        ({"containers": [{**MAIN, "restartPolicyRules": RULES[:1]}]}, ()),
-        ({"containers": [MAIN, {**MAIN, "restartPolicyRules": RULES}]}, (RESTART,)),
-        ({"initContainers": [{**MAIN, "restartPolicyRules": RULES}]}, (RESTART,)),
-        (
-            {
-                "containers": [{**MAIN, "restartPolicyRules": RULES}] * 2,
-                "hostNetwork": True,
-                "hostUsers": False,
-            },
-            (RESTART, USERS),
-        ),
-    ],
-)
-def test_k210_what_a_pod_needs_of_a_kubelet_is_read_from_its_spec(
-    spec: dict[str, Any], needed: tuple[str, ...]
-) -> None:
-    assert needed_features(decoded(Pod, {"spec": spec}).spec) == needed
-    assert needed_features(PodSpec()) == ()
-
-
 def test_k210_features_count_where_any_node_declares_some() -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("plain")
@@ -115,16 +82,6 @@ def test_k210_features_count_where_any_node_declares_some() -> None:
     assert cluster.allows("plain") == "n1 n2"
     cluster.cache.remove_node("n2")
     assert cluster.allows("p") == "n1"
-
-
-def test_k210_pods_that_need_other_features_have_templates_of_their_own() -> None:
-    cluster = SmallCluster(n1={}, n2={})
-    declares(cluster, "n1", USERS, RESTART)
-    declares(cluster, "n2", RESTART)
-    rules = [{**MAIN, "restartPolicyRules": RULES}]
-    cluster.pod("one", containers=rules)
-    cluster.pod("both", containers=rules, hostNetwork=True, hostUsers=False)
-    assert (cluster.allows("one"), cluster.allows("both")) == ("n1 n2", "n1")
 
 
 def test_k210_a_pod_waits_for_a_node_that_declares_what_it_needs() -> None:

@@ -174,13 +174,6 @@ def test_q15_changes_that_are_needed_together_are_told_together(
     )
 
 
-def test_k156_a_pod_larger_than_every_node(service: SchedulerService, core_of: Cores) -> None:
-    ask(service, "wide", vcore=100, memory=9 * GIB)
-    text = explained(core_of(service), "app-wide")
-    assert text.startswith("0 of 3 nodes: no node is large enough for")
-    assert "Smallest change: add a node with" in text
-
-
 def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     service: SchedulerService, core_of: Cores
 ) -> None:

@@ -60,20 +60,3 @@ def test_a_gang_of_a_framework_starts_whole(name: str) -> None:
     assert world.placeholders == []
     assert [each for each in world.records if each.type == "Warning"] == []
     world.check()
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_placeholders_hold_the_room_of_workers_that_come_later(name: str) -> None:
-    """As those that an operator creates when the pod that leads runs."""
-    leader, workers = yaml.safe_load(MANIFESTS[name])["items"]
-    world = cluster("2", nodes=10)
-    (first,) = apply(world, [leader])
-    world.run(60)
-    assert world.pods[first].status.phase == "Running"
-    held = [each.spec.node_name for each in world.placeholders]
-    assert len(held) == workers["spec"]["completions"]
-    assert all(held)
-    later = apply(world, [workers])
-    world.run(60)
-    assert {world.pods[each].status.phase for each in later} == {"Running"}
-    assert world.placeholders == []

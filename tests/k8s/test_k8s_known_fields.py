@@ -3,15 +3,13 @@ and a resize of the pod as a whole counts (K85)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from decoded import container
 from decoded import pod as decoded_pod
 from k8s_world import World
 from msgspec.structs import replace
 
-from quadriga.k8s.conversion.resources import may_differ, of_pod
+from quadriga.k8s.conversion.resources import may_differ
 from quadriga.k8s.objects import (
     PodCondition,
     ResourceRequirements,
@@ -53,45 +51,6 @@ def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
 
 
 # -- resizes of the pod as a whole -----------------------------------------------------------------
-
-INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
-
-
-def as_a_whole(wanted: str, allocated: str, actual: str, **status: Any) -> int:
-    """The vcore of a pod that asks for so much as a whole, around a container that asks for 100m."""
-    of_pod_level: dict[str, Any] = {}
-    if allocated:
-        of_pod_level["allocatedResources"] = {"cpu": allocated, "memory": "1Mi"}
-    if actual:
-        of_pod_level["resources"] = {"requests": {"cpu": actual}}
-    spec: dict[str, Any] = {"containers": [container(cpu="100m")]}
-    if wanted:
-        spec["resources"] = {"requests": {"cpu": wanted}}
-    found = of_pod(decoded_pod(spec=spec, status={**of_pod_level, **status}))
-    assert "memory" not in found, "the pod does not ask for memory as a whole"
-    return found["vcore"]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "allocated", "actual", "expected"),
-    [
-        ("2", "", "", 2000),
-        ("2", "1", "1", 2000),
-        ("1", "2", "1", 2000),
-        ("1", "1", "3", 3000),
-        ("", "5", "5", 100),  # the sum of the containers, which counts by itself
-    ],
-)
-def test_k85_a_resize_of_the_pod_counts_what_is_in_force(
-    wanted: str, allocated: str, actual: str, expected: int
-) -> None:
-    assert as_a_whole(wanted, allocated, actual) == expected
-
-
-def test_k85_a_resize_of_the_pod_that_the_node_can_never_do_is_not_counted() -> None:
-    assert as_a_whole("8", "1", "1", conditions=[INFEASIBLE]) == 1000
-    assert as_a_whole("8", "", "2", resize="Infeasible") == 2000
-    assert as_a_whole("8", "", "", conditions=[INFEASIBLE]) == 8000
 
 
 @pytest.mark.parametrize("foreign", [False, True])

@@ -424,16 +424,3 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     (due,) = timers.due(30 * SECOND)
     assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconsider(),)
     assert task.state == "New"
-
-
-def test_k142_a_recovery_without_progress_stops_the_process() -> None:
-    timers = Timers()
-    shim = Thing("Syncing")
-    timers.fire(SHIM, shim, "synced", 0)
-    timers.fire(SHIM, shim, "done", 10 * SECOND)
-    timers.fire(SHIM, shim, "progress", 30 * SECOND)
-    assert timers.next_deadline() == 90 * SECOND
-    (due,) = timers.due(90 * SECOND)
-    assert timers.fire(SHIM, shim, due.trigger, 90 * SECOND, reason="node n1 has no answer") == (
-        fx.StopProcess(1, "node n1 has no answer"),
-    )

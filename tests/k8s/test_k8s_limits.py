@@ -15,18 +15,6 @@ def limits(qps: int = 1_000_000, burst: int = 1_000_000, inflight: int = 1_000_0
     return Limits(qps, burst, inflight, clock=clock)
 
 
-def test_k13_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
-    async def scenario() -> list[float]:
-        bucket, began, at = limits(qps=10, burst=5), clock(), []
-        for _ in range(8):
-            await bucket.enter()
-            at.append(round((clock() - began) / 1e9, 3))
-            bucket.leave()
-        return at
-
-    assert run(scenario()) == [0, 0, 0, 0, 0, 0.1, 0.2, 0.3]
-
-
 def test_k13_the_bucket_fills_again_and_no_further_than_its_depth() -> None:
     async def scenario() -> list[float]:
         bucket, at = limits(qps=10, burst=2), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from k8s_queues import WHOLE
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
@@ -43,8 +44,10 @@ def places(world: World, prefix: str = "") -> dict[str, str]:
     return {each.metadata.name: each.spec.node_name for each in world.named(prefix)}
 
 
-def test_the_others_run_on_and_a_replacement_is_placed_by_itself() -> None:
-    world = running_gang(spare=True)
+@pytest.mark.parametrize("spare", [True, False])
+def test_the_others_run_on_and_a_replacement_is_placed_by_itself_or_waits(spare: bool) -> None:
+    """Not even a Hard gang fails then: its timeout is that of its start."""
+    world = running_gang(spare=spare)
     lost = places(world)["worker-1"]
     rest = places(world)
     world.remove_node(lost)
@@ -54,28 +57,15 @@ def test_the_others_run_on_and_a_replacement_is_placed_by_itself() -> None:
     (orphan,) = world.named("worker-1")
     world._remove_pod(orphan.uid)
     world.add_pod("worker-2", "spark", cpu="3", group="w")
+    if not spare:
+        world.run(3600)
+        assert world.phases() == {"Pending": 1, "Running": 2}
+        world.add_node("n9")
     world.run(10)
     assert world.placeholders == []
     found = places(world)
     assert found.pop("worker-2") not in ("", lost)
     assert found.items() < rest.items()
-    world.check()
-
-
-def test_a_replacement_without_room_waits_and_the_others_keep_their_nodes() -> None:
-    """Not even a Hard gang fails: its timeout is that of its start."""
-    world = running_gang(spare=False)
-    lost = places(world)["worker-1"]
-    world.remove_node(lost)
-    (orphan,) = world.named("worker-1")
-    world._remove_pod(orphan.uid)
-    waiting = world.add_pod("worker-2", "spark", cpu="3", group="w")
-    world.run(3600)
-    assert world.pods[waiting.uid].status.phase == "Pending"
-    assert sorted(world.phases().items()) == [("Pending", 1), ("Running", 2)]
-    world.add_node("n9")
-    world.run(10)
-    assert world.phases() == {"Running": 3}
     world.check()
 
 

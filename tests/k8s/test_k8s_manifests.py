@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,10 @@ from quadriga.core.config import load
 from quadriga.k8s.admission.keeper import SECRET_NAME
 from quadriga.k8s.admission.registration import NAME as REGISTRATION
 from quadriga.k8s.admission.webhook import PORT
-from quadriga.k8s.api.requester import JSON
 from quadriga.k8s.api.rights import (
     DEVICE_CLASS_RIGHTS,
     POD_GROUP_RIGHTS,
     RIGHTS,
-    Missing,
     Right,
     RightsUnknown,
     missing,
@@ -287,42 +284,6 @@ def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
 
 
 # -- what an account lacks -------------------------------------------------------------------------
-
-
-class Reviews:
-    """Answers access reviews by a function from the attributes to yes or no."""
-
-    def __init__(self, allows: Callable[[dict[str, str]], bool]) -> None:
-        self._allows = allows
-        self.asked: list[dict[str, str]] = []
-
-    async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
-    ) -> tuple[int, bytes]:
-        assert (method, content_type) == ("POST", JSON)
-        assert path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        assert body is not None
-        attributes = json.loads(body)["spec"]["resourceAttributes"]
-        self.asked.append(attributes)
-        return 201, json.dumps({"status": {"allowed": self._allows(attributes)}}).encode()
-
-
-def test_k18_every_verb_is_asked_for_where_it_is_needed_and_what_is_missing_is_named() -> None:
-    reviews = Reviews(lambda attributes: True)
-    assert asyncio.run(missing(reviews, "quadriga")) == []
-    assert len(reviews.asked) == sum(len(right.verbs) for right in RIGHTS)
-    binding = {"group": "", "resource": "pods", "subresource": "binding", "verb": "create"}
-    lease = {"group": "coordination.k8s.io", "resource": "leases", "verb": "update"}
-    assert binding in reviews.asked
-    assert {**lease, "namespace": "quadriga"} in reviews.asked
-    named = {right.resource: right for right in RIGHTS}
-    reviews = Reviews(
-        lambda asked: asked["resource"] != "nodes" and asked.get("subresource") != "binding"
-    )
-    assert asyncio.run(missing(reviews, "quadriga")) == [
-        Missing(named["pods/binding"], ("create",)),
-        Missing(named["nodes"], ("get", "list", "watch")),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -126,14 +126,3 @@ def test_k155_a_quota_comes_between_and_goes() -> None:
     made.delete_pod(urgent.uid)
     made.run(5)
     assert condition(made, pod) == LACKS_NODES
-
-
-def test_k155_an_autoscaler_that_adds_the_node() -> None:
-    made = world()
-    fill(made, "4", "4")
-    pod = waits(made)
-    assert condition(made, pod) == LACKS_NODES
-    made.add_node("more")
-    made.run(1)
-    assert made.pods[pod.uid].spec.node_name == "more"
-    assert pod.uid not in made.conditions

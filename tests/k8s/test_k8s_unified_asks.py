@@ -135,24 +135,6 @@ def failing_node(world: World) -> None:
     assert tried
 
 
-def elsewhere(world: World) -> None:
-    world.add_node("n1", cpu="1")
-    world.add_node("n2", cpu="1")
-    world.run(1)
-    world.add_pod("a", "app", duration=30)
-    world.run(1)
-    waiting = world.add_pod("b", "app", cpu="9", duration=10)
-    world.run(1)
-    gone = world.add_pod("c", "app", cpu="9")
-    world.run(1)
-    world.add_node("n3", cpu="20")
-    world.cordon("n3")
-    world.settle()
-    world.place(waiting.uid, "n3")
-    world.delete_pod(gone.uid)
-    world.run(60)
-
-
 def restarts(world: World) -> None:
     job(world)
     world.add_pod("late", "late", duration=50)
@@ -170,7 +152,6 @@ SCENARIOS: dict[str, Callable[[World], None]] = {
     "soft gang without room": a_gang("2", 3, policy=SOFT, duration=5),
     "hard gang without room": a_gang("2", policy=HARD),
     "K108 K110 failing node": failing_node,
-    "elsewhere": elsewhere,
     "restarts": restarts,
 }
 

@@ -107,15 +107,6 @@ def test_k110_the_time_doubles_up_to_five_minutes() -> None:
 _TWICE = {"cpu": "8", "memory": "64Gi", "pods": "110"}
 
 
-def test_k110_the_other_nodes_come_first() -> None:
-    made = world(2)
-    pod, _ = waiting(made, seconds=2)
-    assert node_of(made, pod)
-    assert made.bound[pod.uid] == [node_of(made, pod)]
-    made.run(60)  # what was refused to the pod matters no more
-    made.check()
-
-
 def _untaint(made: World, node: objects.Node) -> None:
     made.set_node(replace(node, spec=objects.NodeSpec()))
 

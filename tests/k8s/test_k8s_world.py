@@ -20,21 +20,6 @@ def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:
     assert {len(world.bound[pod.uid]) for pod in pods} == {1}
 
 
-def test_t2_a_gang_of_two_groups_starts_together() -> None:
-    world = cluster(nodes=3)
-    groups = [gang("driver", 1), gang("workers", 3, "2")]
-    world.add_pod("driver", "spark", group="driver", groups=groups, duration=60)
-    for n in range(3):
-        world.add_pod(f"worker-{n}", "spark", "2", group="workers", duration=50)
-    world.run(5)
-    assert world.phases("driver") == {"Running": 1}
-    assert world.phases("worker") == {"Running": 3}
-    assert world.placeholders == []
-    world.check()
-    world.run(200)
-    world.check_over("spark")
-
-
 def test_t2_no_real_pod_is_bound_before_the_last_placeholder() -> None:
     world = cluster("3")
     world.add_gang(3)
@@ -138,20 +123,7 @@ def test_t6_the_originator_is_deleted_while_the_gang_reserves_or_ends_before_it(
     assert world.app_state("spark") == ""
 
 
-def test_t7_a_placeholder_that_is_deleted_by_hand_is_made_again() -> None:
-    world = cluster("2", queues=WHOLE)
-    world.add_gang()
-    world.run(1)
-    world.delete_pod(world.placeholders[0].uid)
-    world.run(1)
-    assert len(world.placeholders) == 3
-    world.add_node("n2", cpu="2")
-    world.run(5)
-    assert world.phases("driver") == {"Running": 1}
-    world.check()
-
-
-def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
+def test_t7_k80_placeholders_deleted_by_hand_are_made_again_three_times_a_minute() -> None:
     world = cluster("1", queues=WHOLE)
     world.add_gang(members=2)
     world.run(1)
@@ -164,6 +136,10 @@ def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
     assert len(world.placeholders) == 1
     world.run(30)
     assert len(world.placeholders) == 2
+    world.add_node("n2", cpu="2")
+    world.run(5)
+    assert world.phases("driver") == {"Running": 1}
+    world.check()
 
 
 def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run() -> None:
