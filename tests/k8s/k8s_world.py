@@ -31,6 +31,7 @@ from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_books import applications_in, names_in, nodes_in
+from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.shim import actions, inputs
 from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
@@ -51,47 +52,6 @@ class ObservedCache(ClusterCache):
 
     def assume(self, uid: str, node: str) -> str | None:
         return self.objection(uid, node) or super().assume(uid, node)
-
-
-@dataclass
-class Callback:
-    """The core's callback, on the core's thread: here it is the only one."""
-
-    world: World
-
-    def update_allocation(self, response: si.AllocationResponse) -> None:
-        cache = self.world.cache
-        refusals = {}
-        for new in response.new:
-            refusal = cache.assume(new.allocationKey, new.nodeID)
-            if refusal:
-                refusals[new.allocationKey] = refusal
-        self.world.inputs.append(inputs.CoreAnswered(response, refusals))
-
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(response))
-
-    def update_node(self, response: si.NodeResponse) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(response))
-
-    def predicates(self, args: si.PredicatesArgs) -> str | None:
-        return self.world.cache.predicates(args.allocationKey, args.nodeID, args.allocate)
-
-    def preemption_predicates(
-        self, args: si.PreemptionPredicatesArgs
-    ) -> si.PreemptionPredicatesResponse:
-        index = self.world.cache.preemption_predicates(
-            args.allocationKey, args.nodeID, list(args.preemptAllocationKeys), args.startIndex
-        )
-        return si.PreemptionPredicatesResponse(success=index is not None, index=index or 0)
-
-    def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(events))
-
-    def update_container_scheduling_state(
-        self, request: si.UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(request))
 
 
 @dataclass
@@ -466,7 +426,10 @@ class World:
         self.sent.append(request)
         try:
             if isinstance(request, si.RegisterResourceManagerRequest):
-                answer = self.core.register_resource_manager(request, Callback(self))
+                callback = CoreCallback(
+                    self.cache, lambda heard: self.inputs.append(heard), lambda: ""
+                )
+                answer = self.core.register_resource_manager(request, callback)
                 self.inputs.append(inputs.CoreAnswered(answer))
             elif isinstance(request, si.UpdateConfigurationRequest):
                 self.core.update_configuration(request)
