@@ -131,7 +131,6 @@ class World:
         self.inputs.append(inputs.LeaseHeld())
 
     def restart(self) -> None:
-        """Kill -9, and another process."""
         self.core.stop()
         self.kill_at = -1
         self.start()
@@ -280,7 +279,6 @@ class World:
         return pod
 
     def resize(self, uid: str, cpu: str) -> None:
-        """A user asks for it."""
         self.set_pod(sized(self.pods[uid], cpu))
 
     def delete_pod(self, uid: str) -> None:
@@ -656,7 +654,6 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
 
 
 def gang(name: str, members: int, cpu: str = "1", **more: Any) -> dict[str, Any]:
-    """A task group."""
     return {"name": name, "minMember": members, "minResource": {"cpu": cpu}, **more}
 
 
@@ -669,11 +666,9 @@ def cluster(cpu: str = "4", nodes: int = 1, **settings: Any) -> World:
 
 
 def sized(pod: objects.Pod, cpu: str) -> objects.Pod:
-    """The pod with another request."""
     main = objects.Container("main", objects.ResourceRequirements({"cpu": cpu}))
     return replace(pod, spec=replace(pod.spec, containers=(main,)))
 
 
 def failed(bind: actions.Bind, reason: str = "500") -> inputs.BindEnded:
-    """The answer to a bind that fails."""
     return inputs.BindEnded(bind.pod.uid, "failed", reason=reason)

@@ -40,7 +40,6 @@ SECRET = "/api/v1/namespaces/own/secrets/admission-controller-secrets"
 
 @pytest.fixture(scope="module")
 def renewal() -> Renewal:
-    """The first authorities."""
     return renew((None, None), NOW)
 
 

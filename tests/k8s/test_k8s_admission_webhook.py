@@ -57,7 +57,6 @@ class Running:
             return response.status, await response.read()
 
     async def review(self, path: str, **request: Any) -> dict[str, Any]:
-        """The response to a review."""
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
         filled = {"uid": "u-1", "userInfo": {"username": "alice"}, "operation": "CREATE", **request}
         status, answer = await self.post(path, json.dumps({**body, "request": filled}).encode())

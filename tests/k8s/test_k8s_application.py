@@ -110,7 +110,6 @@ def test_k60_a_pod_that_comes_while_the_application_completes_is_not_lost() -> N
 
 
 def placed_by_another(world: World, uid: str) -> None:
-    """Another scheduler binds the pod, and the shim hears of that."""
     world.place(uid, "n1")
     world.settle()
 
@@ -280,7 +279,6 @@ PARENTS = queues(
 
 
 def blue(**limit: str) -> World:
-    """The namespace ``blue``, whose queue is below ``root.teams``."""
     world = cluster("8", queues=PARENTS)
     annotations = {f"yunikorn.apache.org/namespace.{key}": text for key, text in limit.items()}
     parent = {"yunikorn.apache.org/parentqueue": "root.teams"}

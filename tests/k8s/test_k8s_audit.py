@@ -67,7 +67,6 @@ def unheard(breaks: Break) -> Break:
 
 
 def long_gone(found: Any) -> Any:
-    """The same object under the name of one that has ended."""
     return replace(found, metadata=replace(found.metadata, uid="long-gone", name="long-gone"))
 
 
@@ -224,7 +223,6 @@ def test_k176_a_difference_that_stands_is_told_and_mended(breaks: Break) -> None
 
 
 def told(world: World) -> Record:
-    """The event about the only difference, which two audits have found."""
     world.audit()
     world.audit()
     (record,) = [each for each in world.records if each.reason == "AuditDifference"]

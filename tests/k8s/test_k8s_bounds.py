@@ -280,7 +280,6 @@ def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled(restarted: bool) ->
 
 
 def test_q16_a_change_beyond_the_bounds_is_not_taken() -> None:
-    """The pod waits for room with its node selector, and goes on doing so."""
     world = cluster()
     pod = world.add_pod("chooser", "app", node_selector={"disk": "ssd"})
     world.run(1)

@@ -46,8 +46,6 @@ def quadriga(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
 
 
 class Api:
-    """Answers access reviews and reads of ConfigMaps."""
-
     def __init__(self) -> None:
         self.refuses: set[tuple[str, str]] = set()
         self.asked: list[dict[str, str]] = []

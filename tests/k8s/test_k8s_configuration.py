@@ -119,8 +119,6 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
     world.restart()
 
     class Deaf(deque[object]):
-        """Answers about nodes are lost."""
-
         def append(self, input: object) -> None:
             if not (
                 isinstance(input, inputs.CoreAnswered) and isinstance(input.message, NodeResponse)

@@ -101,8 +101,6 @@ async def test_what_comes_after_the_end_is_not_heard() -> None:
 
 
 class FewNodes:
-    """A cache that knows what may be assumed."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
@@ -538,7 +536,6 @@ async def test_k17_the_state_dump_is_json_of_everything() -> None:
 
 
 async def ended(found: AtWork) -> str:
-    """The reason for which the process ends, with 1."""
     assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
     return found.shim.reason
 

@@ -36,8 +36,6 @@ QUEUED = Record(
 
 
 class Server(ScriptedServer):
-    """Writes events."""
-
     @property
     def methods(self) -> list[str]:
         return [each[1] for each in self.requests]

@@ -38,8 +38,6 @@ partitions:
 
 
 class Quiet:
-    """A resource manager that takes every answer and refuses nothing."""
-
     def __getattr__(self, name: str) -> object:
         return lambda *_: None
 
@@ -86,7 +84,6 @@ def ask(service: SchedulerService, queue: str, key: str = "uid-1", **values: int
 
 
 def remote(service: SchedulerService) -> RemoteCore:
-    """Answers as the service does over gRPC."""
 
     def ask_core(application: str, key: str) -> tuple[str, Sequence[Failing]]:
         try:

@@ -137,7 +137,6 @@ def test_q16_a_refused_gang_is_forgotten_with_its_pods() -> None:
 
 
 def test_q16_a_refused_gang_that_runs_already_is_counted() -> None:
-    """It ran before the bound was set."""
     world = cluster(cpu="16", values=NO_SCALE_UP)
     world.add_pod("m", "huge", group="w", groups=[gang("w", 10_001)], node="n1")
     world.run(5)

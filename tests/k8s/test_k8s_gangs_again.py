@@ -19,7 +19,6 @@ MEMBERS = 4
 
 
 def run_of(world: World, number: int) -> list[str]:
-    """The uids of the members of one run of the gang ``spark``."""
     groups = [gang("w", MEMBERS)]
     return [
         world.add_pod(f"run{number}-{n}", "spark", group="w", groups=groups, policy=HARD).uid

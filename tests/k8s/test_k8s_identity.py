@@ -28,7 +28,6 @@ QUEUE_KEYS = ((True, QUEUE), (False, QUEUE), (True, "queue"))
 
 
 def with_keys(places: tuple[tuple[bool, str], ...], *values: str) -> Pod:
-    """A pod with a label or an annotation for each place."""
     given = list(zip(places, values, strict=True))
     labels = {key: value for (is_label, key), value in given if is_label}
     return pod(labels=labels, annotations={k: value for (label, k), value in given if not label})

@@ -55,7 +55,6 @@ def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
 
 @pytest.mark.parametrize("foreign", [False, True])
 def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
-    """One that shrinks frees its room when it is in force, and one that turns out to be infeasible at once."""
     made = world()
     owner = {"scheduler": "default-scheduler"} if foreign else {}
     small = ResourceRequirements({"cpu": "4"})

@@ -19,8 +19,6 @@ PATH = "/apis/coordination.k8s.io/v1/namespaces/quadriga/leases"
 
 @dataclass
 class Server:
-    """Keeps one lease, as the API server does."""
-
     spec: dict[str, Any] | None = None
     version: int = 1
     down: bool = False

@@ -56,8 +56,6 @@ INFO: Mapping[str, Any] = {
 
 @dataclass
 class Thing:
-    """An application, a task, or whatever else has a lifecycle here."""
-
     state: str
     key: str = "thing"
     is_gang: bool = False
@@ -126,7 +124,6 @@ REFUSES: dict[str, dict[str, Any]] = {
 
 
 def prepared(lifecycle: Lifecycle, row: Row) -> tuple[Thing, dict[str, Any]]:
-    """A thing for which exactly this row is taken."""
     facts: dict[str, Any] = {}
     for other in lifecycle.rows_from(row.source, row.trigger):
         if other is row:
@@ -213,7 +210,6 @@ def says(**attributes: Any) -> like:
 def step(
     lifecycle: Lifecycle, thing: Thing, trigger: str, to: str, *effects: Any, id: str, **info: Any
 ) -> Any:
-    """The thing goes to the state ``to`` with these effects."""
     return pytest.param(lifecycle, thing, trigger, info, to, effects, id=id)
 
 

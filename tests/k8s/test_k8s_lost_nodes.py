@@ -13,7 +13,6 @@ HARD = "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard"
 
 
 def lose_touch(world: World, name: str) -> None:
-    """The controllers mark a node that they do not hear of."""
     node = world.nodes[name]
     taints = tuple(
         Taint("node.kubernetes.io/unreachable", effect=effect)

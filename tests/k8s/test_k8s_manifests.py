@@ -146,7 +146,6 @@ def test_everything_is_in_our_namespace_and_the_deployment_selects_its_own_pods(
 
 
 def rules(kind: str) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of each rule of the role."""
     return {
         (group, resource, verb)
         for rule in the(kind)["rules"]

@@ -27,8 +27,6 @@ RM = SETTINGS.cluster_id
 
 
 class Judge:
-    """Which nodes have room."""
-
     def __init__(self, nodes: dict[str, dict[str, int]]) -> None:
         self.nodes = nodes
         self.pods: dict[str, list[Manifest]] = {name: [] for name in nodes}
@@ -42,8 +40,6 @@ class Judge:
 
 
 class Core:
-    """Takes manifests through the conversion, without predicates."""
-
     def __init__(self, nodes: dict[str, dict[str, int]]) -> None:
         self.scheduler = Scheduler(Options())
         self.tell(messages.register(SETTINGS, {}))

@@ -14,7 +14,6 @@ from quadriga.si import NodeInfo, NodeRequest
 
 @pytest.fixture
 def world() -> World:
-    """With a node."""
     return cluster()
 
 

@@ -44,7 +44,6 @@ def made(
     settings: Settings = SETTINGS,
     **changes: Any,
 ) -> dict[str, Any]:
-    """The manifest of a placeholder of the only group, as the API server gets it."""
     creator = originator([{**GROUP, **(group or {})}], **changes)
     application = applications.read(creator, None, settings)
     found = placeholders.manifest(
@@ -217,7 +216,6 @@ def test_k69_the_random_end() -> None:
 
 
 def seen(manifest: dict[str, Any]) -> Pod:
-    """The placeholder as the watch shows it."""
     manifest["metadata"] = {**manifest["metadata"], "uid": "uid-placeholder"}
     return msgspec.json.decode(msgspec.json.encode(manifest), type=Pod)
 

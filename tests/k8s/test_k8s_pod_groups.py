@@ -36,7 +36,6 @@ def members(
 
 
 def said(world: World, pod: Pod) -> str:
-    """The message of the pod's condition."""
     return world.conditions.get(pod.uid, ("", ""))[1]
 
 

@@ -50,7 +50,6 @@ class Storage(SmallCluster):
     def claim(
         self, name: str = "data", volume: str = "", storage_class: str | None = None, **more: Any
     ) -> None:
-        """Bound if there is a volume."""
         spec = {"volumeName": volume, **more.pop("spec", {})}
         if storage_class is not None:
             spec["storageClassName"] = storage_class

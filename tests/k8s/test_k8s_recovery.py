@@ -22,7 +22,6 @@ def job() -> World:
 
 
 def gang_of_two_groups() -> World:
-    """T2."""
     world = cluster(nodes=3)
     groups = [gang("driver", 1), gang("workers", 3, "2")]
     world.add_pod("driver", "spark", group="driver", groups=groups, duration=40)
@@ -32,7 +31,6 @@ def gang_of_two_groups() -> World:
 
 
 def soft_gang() -> World:
-    """T3."""
     world = cluster("2", queues=WHOLE)
     world.add_gang(3, policy=SOFT, duration=10)
     return world
@@ -54,7 +52,6 @@ STORIES: dict[str, tuple[Callable[[], World], int]] = {
 
 
 def length(story: Callable[[], World]) -> int:
-    """How many steps it has when nothing is killed."""
     world = story()
     run_to_the_end(world, 400)
     world.run(60)
@@ -95,7 +92,6 @@ def test_t9_k149_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after
 
 
 def kinds(world: World) -> list[str]:
-    """The messages of a start, in their order."""
     found = []
     for request in world.sent:
         name = type(request).__name__

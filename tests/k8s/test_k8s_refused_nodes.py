@@ -35,8 +35,6 @@ Output = tuple[str, object]
 
 
 class Predicates:
-    """Those of a cache, as the shim's callback has them."""
-
     def __init__(self, cache: ClusterCache) -> None:
         self.cache = cache
         self.asked = 0
@@ -61,7 +59,6 @@ def application() -> si.ApplicationRequest:
 
 
 def nodes_of(size: int, action: si.NodeInfo.ActionFromRM, *names: str) -> si.NodeRequest:
-    """So many cores each."""
     size_of = resource({"vcore": 1_000 * size})
     infos = [si.NodeInfo(nodeID=n, action=action, schedulableResource=size_of) for n in names]
     return si.NodeRequest(rmID=RM, nodes=infos)
@@ -76,8 +73,6 @@ def ask_of(uid: str, cores: int = 1) -> si.AllocationRequest:
 
 
 class World:
-    """A core with predicates, and all that it has said. Allocations are assumed when they are made."""
-
     def __init__(self, policy: str, *, knows: bool) -> None:
         self.cluster = SmallCluster()
         self.cache = self.cluster.cache

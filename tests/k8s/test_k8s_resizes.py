@@ -166,7 +166,6 @@ def resize(made: World, uid: str, cpu: str) -> None:
 
 
 def tell(made: World, uid: str, cpu: str, *conditions: PodCondition) -> None:
-    """The kubelet's word: so much is in force."""
     told = ContainerStatus("main", {"cpu": cpu}, ResourceRequirements({"cpu": cpu}))
     status = PodStatus(phase="Running", container_statuses=(told,), conditions=conditions)
     made.set_pod(replace(made.pods[uid], status=status))
@@ -174,7 +173,6 @@ def tell(made: World, uid: str, cpu: str, *conditions: PodCondition) -> None:
 
 
 def used(made: World, queue: str = "team") -> int:
-    """The vcore of the queue."""
 
     def read(core: Scheduler) -> int:
         partition = core.partition()

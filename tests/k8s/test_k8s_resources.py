@@ -67,7 +67,6 @@ def test_k84_the_pods_own_requests_replace_the_sum_and_the_overhead_is_added() -
 
 
 def resized(wanted: str, allocated: str | None, actual: str | None, **status: Any) -> int:
-    """The vcore of a pod with one container."""
     of_container: dict[str, Any] = {"name": "main"}
     if allocated is not None:
         of_container["allocatedResources"] = {"cpu": allocated}

@@ -159,7 +159,6 @@ class History:
             world.restart()
 
     def heal(self) -> None:
-        """No more faults, and room for all."""
         world = self.world
         self.faults = False
         for name in sorted(world.nodes):

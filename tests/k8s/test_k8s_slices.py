@@ -92,7 +92,6 @@ def asking(terms: list[dict[str, Any]], name: str = "q") -> Pod:
 
 
 def slices_of(cluster: SmallCluster, found: Pod, work: Work) -> Iterator[int]:
-    """The work of each."""
     work.take()
     for _ in cluster.cache.preparing(found):
         yield work.take()

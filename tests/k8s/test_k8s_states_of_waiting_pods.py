@@ -17,7 +17,6 @@ SMALL = "root.small"
 
 
 def world(nodes: int = 2) -> World:
-    """Nodes of 4 cores each."""
     made = cluster(
         nodes=nodes, queues=queues(DEFAULT, "{name: small, resources: {max: {vcore: 2}}}")
     )
@@ -26,7 +25,6 @@ def world(nodes: int = 2) -> World:
 
 
 def fill(made: World, *cores: str, queue: str = "root.default") -> list[Pod]:
-    """Pods that run, in applications of their own."""
     number = len(made.pods)
     pods = [
         made.add_pod(f"there-{number + at}", f"there-{number + at}", each, queue=queue)

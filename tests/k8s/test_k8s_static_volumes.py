@@ -20,7 +20,6 @@ ELSEWHERE = "VolumeBinding: the volume that the claim data is to have cannot be 
 
 
 def on(*nodes: str) -> dict[str, Any]:
-    """The node affinity of a volume that these nodes can use."""
     term = {"matchExpressions": [expression(HOST, "In", *nodes)]}
     return {"required": {"nodeSelectorTerms": [term]}}
 

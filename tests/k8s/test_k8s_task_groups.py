@@ -35,7 +35,6 @@ def group(name: str = "workers", members: Any = 3, **fields: Any) -> dict[str, A
 
 
 def refusal(definition: Any) -> str:
-    """Why a definition means no gang."""
     found = declared(definition)
     assert found.groups == ()
     (problem,) = found.problems

@@ -33,7 +33,6 @@ def cluster(**values: str) -> World:
 
 
 def added(world: World) -> dict[str, str]:
-    """Users of the applications that the core was told of, by ID."""
     requests = [each for each in world.sent if isinstance(each, ApplicationRequest)]
     return {new.applicationID: new.ugi.user for each in requests for new in each.new}
 

@@ -207,8 +207,6 @@ def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
 
 
 class Core:
-    """Takes requests, and is away once."""
-
     def __init__(self) -> None:
         self.heard: list[si.AllocationRequest] = []
 

@@ -101,7 +101,6 @@ class Storage:
 
     @property
     def selected(self) -> list[tuple[str, str]]:
-        """Claims and the nodes that were written into them."""
         return [
             (name, change["metadata"]["annotations"][SELECTED]) for name, change in self.patches
         ]
@@ -138,7 +137,6 @@ class Storage:
 
 @pytest.fixture
 def storage() -> Storage:
-    """With a claim that waits for its first consumer."""
     made = Storage()
     made.add("a")
     return made

@@ -154,7 +154,6 @@ def relabel(made: World, pod: objects.Pod, app: str) -> None:
 
 
 def on_host() -> SleepingWorld:
-    """The node has the label of its host."""
     made = world()
     _label(made, made.nodes["n0"], **{HOST: "n0"})
     return made

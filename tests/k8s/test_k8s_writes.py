@@ -28,8 +28,6 @@ WAITS = [1, 2, 4, 8, 16, 30, 30, 30]
 
 
 class Writer:
-    """Writes, and how they ended."""
-
     def __init__(self, api: FakeApi, writes: PodWrites, time: FakeTime, heard: list[Any]) -> None:
         self.api, self.writes, self.time, self.heard = api, writes, time, heard
 

@@ -48,13 +48,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on a virtual loop to its end."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 
 
 def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """The test runs on a virtual loop."""
 
     @functools.wraps(test)
     def on_virtual_time(*given: Any, **named: Any) -> None:
