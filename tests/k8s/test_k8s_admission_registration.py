@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -49,21 +50,16 @@ def test_k158_scope_and_failure_policy(version: Version) -> None:
         }
         assert webhook["name"].count(".") >= 2
     found = {
-        (group, resource, operation)
+        each
         for rule in mutating["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for operation in rule["operations"]
+        for each in product(rule["apiGroups"], rule["resources"], rule["operations"])
     }
+    names = {"": "pods replicationcontrollers", "batch": "jobs cronjobs"}
+    names["apps"] = "deployments replicasets statefulsets daemonsets"
     assert found == {
-        (group, resource, operation)
-        for group, names in {
-            "": ["pods", "replicationcontrollers"],
-            "apps": ["deployments", "replicasets", "statefulsets", "daemonsets"],
-            "batch": ["jobs", "cronjobs"],
-        }.items()
-        for resource in names
-        for operation in ("CREATE", "UPDATE")
+        each
+        for group, resources in names.items()
+        for each in product([group], resources.split(), ("CREATE", "UPDATE"))
     }
     (rule,) = validating["rules"]
     assert (rule["resources"], rule["operations"]) == (["configmaps"], ["CREATE", "UPDATE"])

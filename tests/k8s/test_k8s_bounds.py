@@ -79,6 +79,14 @@ def away_from(*terms: Json) -> Json:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
+def apart(*terms: Json) -> Json:
+    return spec(affinity=away_from(*terms))
+
+
+def matching(expressions: list[Json]) -> Json:
+    return {"matchExpressions": expressions}
+
+
 def term(**of_term: Any) -> Json:
     return {"topologyKey": "zone", "labelSelector": {}, **of_term}
 
@@ -113,19 +121,15 @@ EXAMPLES: dict[str, Callable[[int], Json]] = {
         nodeSelector=named(1), affinity=on_nodes(requirements(n - 1))
     ),
     "podNodeValues": lambda n: spec(affinity=on_nodes(one_in(n))),
-    "podAffinityTerms": lambda n: spec(affinity=away_from(*[term()] * n)),
-    "podAffinityNamespaces": lambda n: spec(affinity=away_from(term(namespaces=["x"] * n))),
-    "podForeignTerms": lambda n: spec(affinity=away_from(*[term(namespaces=["x"])] * n)),
+    "podAffinityTerms": lambda n: apart(*[term()] * n),
+    "podAffinityNamespaces": lambda n: apart(term(namespaces=["x"] * n)),
+    "podForeignTerms": lambda n: apart(*[term(namespaces=["x"])] * n),
     "podSpreadConstraints": lambda n: spec(topologySpreadConstraints=spread(n)),
     "podSpreadRequirements": lambda n: spec(
         topologySpreadConstraints=spread(1), nodeSelector=named(n - 1)
     ),
-    "podSelectorRequirements": lambda n: spec(
-        affinity=away_from(term(namespaceSelector={"matchExpressions": requirements(n)}))
-    ),
-    "podSelectorValues": lambda n: spec(
-        affinity=away_from(term(labelSelector={"matchExpressions": one_in(n)}))
-    ),
+    "podSelectorRequirements": lambda n: apart(term(namespaceSelector=matching(requirements(n)))),
+    "podSelectorValues": lambda n: apart(term(labelSelector=matching(one_in(n)))),
     "podVolumes": lambda n: spec(volumes=[{"name": "v"}] * n),
     "podReferences": lambda n: spec(schedulingGates=[{"name": "g"}] * n),
     "podPriority": lambda n: spec(priority=-n),

@@ -71,6 +71,7 @@ def test_k153_an_event_of_a_pod() -> None:
     writer = played(server, QUEUED, 0.1)
     ((_, method, path, body, kind),) = server.requests
     assert (method, path, kind) == ("POST", "/apis/events.k8s.io/v1/namespaces/team/events", JSON)
+    regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "web-1"}
     assert body == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -78,17 +79,8 @@ def test_k153_an_event_of_a_pod() -> None:
         "eventTime": "2026-11-23T00:00:00.000000Z",
         "reportingController": "yunikorn",
         "reportingInstance": "quadriga-0",
-        "reason": "Scheduling",
-        "action": "Scheduling",
-        "type": "Normal",
-        "note": "team/web-1 is queued and waiting for allocation",
-        "regarding": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": "team",
-            "name": "web-1",
-            "uid": "uid-1",
-        },
+        "regarding": {**regarding, "uid": "uid-1"},
+        **{name: getattr(QUEUED, name) for name in ("reason", "action", "type", "note")},
     }
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 0}
 

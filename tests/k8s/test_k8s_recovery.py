@@ -255,19 +255,6 @@ def test_k77_a_timeout_that_is_over_at_a_start(style: str) -> None:
     assert world.app_state("spark") == ("Running" if style == "Soft" else "")
 
 
-def test_k59_the_same_pod_creates_the_application_after_a_restart() -> None:
-    world = cluster("1")
-    first = world.add_pod("z-first", "app", queue="root.small")
-    world.run(2)
-    world.add_pod("a-second", "app", queue="root.default")
-    world.run(2)
-    world.restart()
-    world.run(2)
-    added = [new.queueName for each in world.sent for new in getattr(each, "new", ())]
-    assert added == ["root.small", "root.small"]
-    assert world.shim.dump()["applications"][0]["originator"] == first.metadata.name
-
-
 def test_k71_the_owner_of_the_placeholders_stays_the_originator() -> None:
     world = cluster("2", queues=WHOLE)
     groups = [gang("w", 3)]
