@@ -19,6 +19,7 @@ from aiohttp import web
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.api.lease import LeaseTimes
 from quadriga.k8s.api.login import Login
 from quadriga.k8s.cluster.cache import ClusterCache
@@ -108,54 +109,35 @@ class FewNodes:
         self.calls.append(("assume", uid, node))
         return "no room" if uid == "bad" else None
 
-    def predicates(self, uid: str, node: str, allocate: bool) -> str | None:
-        self.calls.append(("predicates", uid, node, allocate))
-        return "no" if node == "bad" else None
-
     def preemption_predicates(self, uid: str, node: str, victims: Any, start: int) -> int | None:
         self.calls.append(("preempt", uid, node, victims, start))
         return None if node == "bad" else 1
 
 
-def callback(cache: Any) -> tuple[CoreCallback, list[inputs.CoreAnswered]]:
-    heard: list[inputs.CoreAnswered] = []
-    return CoreCallback(cache, heard.append, lambda: "{}"), heard
-
-
-async def test_k5_allocations_are_assumed_at_once_and_messages_keep_their_order() -> None:
-    cache = FewNodes()
-    made, heard = callback(cache)
+async def test_k5_k117_allocations_are_assumed_at_once_and_messages_keep_their_order() -> None:
+    cache, heard = FewNodes(), list[inputs.CoreAnswered]()
+    made = CoreCallback(cache, heard.append, lambda: "{}")  # type: ignore[arg-type]
     assert isinstance(made, si.ResourceManagerCallback)
     new = [si.Allocation(allocationKey=key, nodeID="n1") for key in ("a", "bad")]
     response = si.AllocationResponse(new=new)
     made.update_allocation(response)
-    assert cache.calls == [("assume", "a", "n1"), ("assume", "bad", "n1")]
     assert heard == [inputs.CoreAnswered(response, {"bad": "no room"})]
-    made, heard = callback(FewNodes())
     made.update_node(si.NodeResponse())
     made.update_application(si.ApplicationResponse())
     made.send_event([])
     made.update_container_scheduling_state(si.UpdateContainerSchedulingStateRequest())
-    kinds = [type(each.message).__name__ for each in heard]
+    kinds = [type(each.message).__name__ for each in heard[1:]]
     others = ["NodeResponse", "ApplicationResponse", "list"]
     assert kinds == [*others, "UpdateContainerSchedulingStateRequest"]
-
-
-async def test_k115_k117_predicates_are_answered_from_the_cache() -> None:
-    cache = FewNodes()
-    made, heard = callback(cache)
-    assert made.predicates(si.PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
-    assert made.predicates(si.PredicatesArgs(allocationKey="a", nodeID="bad")) == "no"
     args = si.PreemptionPredicatesArgs(
         allocationKey="a", nodeID="n", preemptAllocationKeys=["v"], startIndex=2
     )
     answer = made.preemption_predicates(args)
     assert (answer.success, answer.index) == (True, 1)
-    asked = [("predicates", "a", "n", True), ("predicates", "a", "bad", False)]
-    assert cache.calls == [*asked, ("preempt", "a", "n", ("v",), 2)]
     args.nodeID = "bad"
     assert not made.preemption_predicates(args).success
-    assert not heard
+    asked = [("assume", "a", "n1"), ("assume", "bad", "n1"), ("preempt", "a", "n", ("v",), 2)]
+    assert cache.calls[:3] == asked
 
 
 # -- to the core ---------------------------------------------------------------------------------
@@ -356,11 +338,14 @@ async def test_k47_k49_each_change_of_the_texts_is_heard_once() -> None:
         ({"unsynced": ("pods",)}, True, ("not listed yet: pods",)),
         ({"serves": False}, True, ("the core is being told what runs",)),
         ({"stopped": "lost"}, False, None),
+        ({"delay": 8 * SECOND}, True, ("a change or an answer has waited for 8.0 s",)),
+        ({"stuck": "it is at pod a/b"}, True, ("it is at pod a/b",)),
     ],
 )
-async def test_k16_alive_and_ready(change: Any, alive: bool, reasons: Any) -> None:
+async def test_k16_q16_alive_and_ready(change: Any, alive: bool, reasons: Any) -> None:
     now = {"now": 20_000_000_000, "turned_at": 10_000_000_000}
     good = {**now, "leads": True, "unsynced": (), "serves": True, "stopped": ""}
+    good |= {"stuck": "", "delay": 5 * SECOND, "longest": 5 * SECOND}
     health = health_of(**good | change)
     assert (health.alive, health.ready) == (alive, not change)
     assert reasons is None or health.reasons == reasons

@@ -1,4 +1,4 @@
-"""The manifests of docs/frameworks.md: each gang starts whole, with the pods that its Jobs make."""
+"""The first gang, and the manifests of docs/frameworks.md: each starts whole, with the pods that its Jobs make."""
 
 from __future__ import annotations
 
@@ -41,14 +41,20 @@ def apply(world: World, jobs: list[dict[str, Any]]) -> list[str]:
     return names
 
 
+FIRST = PAGE.parents[1] / "examples" / "kubernetes" / "first-gang.yaml"
+
+
 def test_the_page_has_the_four_frameworks() -> None:
     assert list(MANIFESTS) == ["spark", "ray", "dask", "mpi"]
 
 
-@pytest.mark.parametrize("name", MANIFESTS)
+@pytest.mark.parametrize("name", [*MANIFESTS, "first gang"])
 def test_a_gang_of_a_framework_starts_whole(name: str) -> None:
-    jobs = yaml.safe_load(MANIFESTS[name])["items"]
-    world = cluster("2", nodes=2)
+    if name in MANIFESTS:
+        jobs, world = yaml.safe_load(MANIFESTS[name])["items"], cluster("2", nodes=2)
+    else:
+        jobs = [yaml.safe_load(FIRST.read_text(encoding="utf-8"))]
+        world = cluster("100m", nodes=2)
     members = apply(world, jobs)
     world.run(60)
     assert {world.pods[each].spec.node_name for each in members} == {""}

@@ -137,12 +137,13 @@ def test_everything_is_in_our_namespace_and_the_deployment_selects_its_own_pods(
         namespace = each["metadata"].get("namespace")
         assert namespace == (None if each["kind"] in everywhere else "quadriga"), each
     assert the("Namespace")["metadata"]["name"] == "quadriga"
-    spec = the("Deployment")["spec"]
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert the("Service")["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
-    assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
+    for folder in (FOLDER, ADMISSION):
+        spec = the("Deployment", folder)["spec"]
+        labels = spec["template"]["metadata"]["labels"]
+        assert spec["selector"]["matchLabels"].items() <= labels.items()
+        assert the("Service", folder)["spec"]["selector"].items() <= labels.items()
+        assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
+    assert the("Deployment")["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
 def rules(kind: str) -> set[tuple[str, str, str]]:
@@ -197,15 +198,12 @@ def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
     }
     assert {each["port"] for each in paths.values()} == {port["name"]}
     assert [each["path"] for each in paths.values()] == ["/healthz", "/healthz", "/readyz"]
+    strategy = the("Deployment")["spec"]["strategy"]
+    assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     (served,) = the("Service")["spec"]["ports"]
     assert served["targetPort"] == port["name"]
     annotations = the("Service")["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(served["port"])
-
-
-def test_k11_a_new_pod_stands_by_before_an_old_one_goes() -> None:
-    strategy = the("Deployment")["spec"]["strategy"]
-    assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
@@ -266,10 +264,6 @@ def test_k158_the_webhook_is_where_its_registration_says() -> None:
         "port": port["name"],
         "scheme": "HTTPS",
     }
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert the("Service", ADMISSION)["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
 
 
 def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
