@@ -71,7 +71,7 @@ def test_k166_two_authorities_half_a_year_apart_are_replaced_in_time(renewal: Re
     assert ends(late.authorities) == [400 + 183, 400 + 365]
 
 
-def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_before(
+def test_k166_over_years_what_was_known_before_signs_the_server_certificate(
     renewal: Renewal,
 ) -> None:
     """A day at a time: whoever trusts the authorities of the day before can connect."""
@@ -96,7 +96,7 @@ def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_befo
 # -- server certificates ---------------------------------------------------------------------------
 
 
-def test_k166_the_later_authority_signs_for_a_year_and_is_asked_30_days_before_its_end(
+def test_k166_the_later_authority_signs_for_a_year_and_30_days_before_its_end(
     renewal: Renewal,
 ) -> None:
     long = "s" * 60 + "." + "n" * 60 + ".svc"
@@ -263,9 +263,7 @@ async def test_k166_new_connections_get_the_new_certificate_without_a_restart() 
         assert second != first
 
 
-async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new_authorities() -> (
-    None
-):
+async def test_k166_the_old_certificate_stays_until_the_new_authorities_are_known() -> None:
     now = [NOW - 400 * DAY]
     source = OwnCertificate(MemoryServer(), "own", lambda: NAMES, lambda: now[0])
     context, keeper, _ = await kept(source, "", "refused", "")

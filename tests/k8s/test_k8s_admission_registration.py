@@ -74,7 +74,7 @@ def test_k158_scope_and_failure_policy(version: Version) -> None:
         ((1, 28), True, True),
     ],
 )
-def test_k158_what_the_version_of_the_server_knows(
+def test_k158_what_the_servers_version_knows(
     version: Version, selects: bool, conditions: bool
 ) -> None:
     mutating, validating = webhooks(version)
@@ -98,9 +98,7 @@ def test_k158_what_the_version_of_the_server_knows(
         ("jobs", {"template": {"spec": {"schedulerName": "volcano"}}}, True),
     ],
 )
-def test_k158_pods_of_other_schedulers_are_not_sent(
-    resource: str, spec: dict[str, Any], asked: bool
-) -> None:
+def test_k158_pods_of_others_are_not_sent(resource: str, spec: dict[str, Any], asked: bool) -> None:
     mutating, _ = webhooks((1, 28), scheduler_names=("first", "second"))
     (condition,) = mutating["matchConditions"]
     variables = {"request": {"resource": {"resource": resource}}, "object": {"spec": spec}}

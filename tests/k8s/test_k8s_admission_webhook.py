@@ -233,9 +233,7 @@ async def test_k158_no_tls_before_1_2(
 # -- ConfigMaps (K165) -----------------------------------------------------------------------------
 
 
-async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong(
-    webhook: Running,
-) -> None:
+async def test_k165_the_core_here_and_the_settings_name_what_is_wrong(webhook: Running) -> None:
     good = {"queues.yaml": QUEUES, "service.clusterId": "a"}
     assert await webhook.config_map(data=good) == {"uid": "u-1", "allowed": True}
     response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES})
@@ -248,9 +246,7 @@ async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong
     assert "kubernetes.qps" in message
 
 
-async def test_k165_the_result_of_both_maps_and_its_archives_and_the_chosen_group_are_checked(
-    webhook: Running,
-) -> None:
+async def test_k165_what_both_maps_and_their_archives_give_is_checked(webhook: Running) -> None:
     defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
     webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
     other = {"service.clusterId": "a"}

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from small_cluster import SmallCluster, apart, expression, near, spread, term
 
+Json = dict[str, Any]
+
 WEB, DB = {"app": "web"}, {"app": "db"}
 ZONE = "zone"
 NODES = ("a1", "a2", "b1", "c1")
@@ -19,14 +21,12 @@ def cluster() -> SmallCluster:
     return SmallCluster(a1=a, a2=a, b1=b, none={})
 
 
-def ask(cluster: SmallCluster, affinity: dict[str, Any], **more: Any) -> str:
+def ask(cluster: SmallCluster, affinity: Json, **more: Any) -> str:
     cluster.pod("p", affinity=affinity, **more)
     return cluster.allows("p")
 
 
-def test_k126_k127_the_pod_goes_where_others_are_or_are_not_also_those_being_deleted(
-    cluster: SmallCluster,
-) -> None:
+def test_k126_k127_the_pod_goes_where_others_are_or_are_not(cluster: SmallCluster) -> None:
     for deleted in (False, True):
         cluster.pod("web", "a1", labels=WEB, deleted=deleted)
         assert ask(cluster, near(term())) == "a1"
@@ -66,7 +66,7 @@ def test_k126_the_first_of_its_kind_may_go_anywhere_others_nowhere(cluster: Smal
     ],
 )
 def test_k126_namespaces_of_a_term(
-    cluster: SmallCluster, more: dict[str, Any], namespace: str, counts: bool
+    cluster: SmallCluster, more: Json, namespace: str, counts: bool
 ) -> None:
     cluster.namespace("team")
     cluster.namespace("other", kind="shared")
@@ -93,7 +93,7 @@ def test_k126_namespaces_of_a_term(
         (expression("app", "Exists", "web"), False),
     ],
 )
-def test_k126_a_selector(cluster: SmallCluster, requirement: dict[str, Any], counts: bool) -> None:
+def test_k126_a_selector(cluster: SmallCluster, requirement: Json, counts: bool) -> None:
     cluster.pod("web", "a1", labels=WEB)
     selector = {"matchExpressions": [requirement]}
     assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")
@@ -117,9 +117,7 @@ def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
         ({"topologySpreadConstraints": [spread()]}, ["a1", "b1", "c1", "a1", "b1", "c1"]),
     ],
 )
-def test_t14_replicas_in_one_batch_keep_apart(
-    spec: dict[str, Any], expected: list[str | None]
-) -> None:
+def test_t14_replicas_of_a_batch_keep_apart(spec: Json, expected: list[str | None]) -> None:
     cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"}, b1={"zone": "b"}, c1={"zone": "c"})
     placed = []
     for number in range(6):

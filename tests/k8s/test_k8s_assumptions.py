@@ -64,9 +64,7 @@ def test_k99_the_next_yes_takes_its_place_and_the_core_chooses(pair: SmallCluste
     assert (pair.cache.refusals("p", "n1"), pair.allows("q")) == ([], "n2")
 
 
-def test_k99_a_yes_is_dropped_after_a_second_and_a_later_one_has_its_own(
-    pair: SmallCluster,
-) -> None:
+def test_k99_a_yes_is_dropped_after_a_second_of_its_own(pair: SmallCluster) -> None:
     pair.cache.predicates("p", "n1", True)
     pair.now += SECOND - 1
     assert pair.cache.predicates("q", "n1", True) is not None, "a refusal does not count"

@@ -109,7 +109,7 @@ async def ask(url: str, times: int = 1) -> list[Any]:
         (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:0\r\n\r\n", (200, b"")),
     ],
 )
-async def test_k191_a_reply_in_each_form_leaves_the_connection_open(
+async def test_k191_each_reply_leaves_its_connection_open(
     reply: bytes, expected: tuple[int, bytes]
 ) -> None:
     async with server(reply, LENGTH) as found:
@@ -345,7 +345,7 @@ async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_a_body_that_the_socket_does_not_take_at_once(
+async def test_a_body_that_is_not_sent_at_once(
     secure: bool, certificate: tuple[Path, Path]
 ) -> None:
     body = bytes(range(256)) * (1 << 14)

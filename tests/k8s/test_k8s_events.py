@@ -253,9 +253,7 @@ def test_an_event_that_is_refused_is_given_up_and_counted(caplog: pytest.LogCapt
     assert line.startswith("event Scheduling about web-1 could not be written: 403")
 
 
-def test_an_event_in_a_namespace_that_is_being_deleted_is_no_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_event_in_a_namespace_that_goes_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([403])
     server.refusal = (
         b'{"message": "unable to create new content in namespace x because it is being terminated"}'

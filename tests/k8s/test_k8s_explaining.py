@@ -159,9 +159,7 @@ def test_q15_the_smallest_change_heeds_what_refuses_the_pod(
     assert text.endswith(f" Smallest change: {change}.")
 
 
-def test_q15_changes_that_are_needed_together_are_told_together(
-    service: SchedulerService, core_of: Cores
-) -> None:
+def test_q15_changes_needed_together_are_told_so(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "small", vcore=2000, memory=9 * GIB)
     assert explained(core_of(service), "app-small") == (
         "0 of 3 nodes: no node is large enough for 2 CPU and 9 GiB memory: 3 nodes, at most 4 CPU and "
@@ -171,9 +169,7 @@ def test_q15_changes_that_are_needed_together_are_told_together(
     )
 
 
-def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
-    service: SchedulerService, core_of: Cores
-) -> None:
+def test_k155_a_quota_is_not_explained_by_nodes(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "small", vcore=2000, memory=GIB)
     assert explained(core_of(service), "app-small", Unasked(n1=())) == (
         "The quota of queue root.small has 1 CPU left, and it asks for 2 CPU."

@@ -71,9 +71,7 @@ def declared(
         ),
     ],
 )
-def test_q16_a_gang_beyond_a_bound_is_refused_by_name(
-    groups: Any, policy: str, refusal: str
-) -> None:
+def test_q16_a_gang_beyond_a_bound_is_refused(groups: Any, policy: str, refusal: str) -> None:
     found = declared(groups, policy)
     assert found.groups == ()
     assert found.refusal == refusal
@@ -190,9 +188,7 @@ def test_q16_a_gang_that_waits_for_nodes_is_tried_again_when_they_change(restart
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_k76_a_soft_gang_that_the_nodes_cannot_hold_runs_pod_by_pod_after_its_timeout(
-    restarted: bool,
-) -> None:
+def test_k76_a_soft_gang_without_nodes_runs_pod_by_pod_after_its_timeout(restarted: bool) -> None:
     world = cluster(cpu="2", values=NO_SCALE_UP)
     world.add_gang(pods=3, members=3, policy="placeholderTimeoutInSeconds=30")
     world.run(29)
@@ -278,9 +274,7 @@ def test_q16_the_placeholders_of_a_large_gang_are_deleted_in_slices() -> None:
     assert world.placeholders == []
 
 
-def test_q16_a_placeholder_that_was_lost_is_not_made_again_without_end_while_its_gang_fills() -> (
-    None
-):
+def test_q16_a_lost_placeholder_is_not_made_again_without_end_while_its_gang_fills() -> None:
     world = cluster(cpu="1")
     world.add_gang(members=100)
     world.run(0.01)
@@ -295,9 +289,7 @@ def test_q16_a_placeholder_that_was_lost_is_not_made_again_without_end_while_its
 
 
 @pytest.mark.parametrize("other_says_it", [False, True])
-def test_k145_a_gang_whose_declaring_pod_has_ended_is_found_from_the_others(
-    other_says_it: bool,
-) -> None:
+def test_k145_a_gang_whose_declaring_pod_has_ended_is_found(other_says_it: bool) -> None:
     """The definition of another member with the hash, or the groups that the placeholders tell."""
     world = cluster(cpu="2")
     driver = world.add_gang(members=3)

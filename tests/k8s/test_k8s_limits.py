@@ -135,9 +135,7 @@ async def test_k13_retry_after_holds_every_worker_back(said: str, paused: float)
 
 
 @pytest.mark.parametrize("waiting", [0, 100])
-def test_q16_writes_to_placeholders_come_after_other_pods_and_are_not_forgotten(
-    waiting: int,
-) -> None:
+def test_q16_writes_to_placeholders_come_later_and_are_not_forgotten(waiting: int) -> None:
     """Behind 5,000 of them a bind waits for those under way only, and they have every eighth turn."""
 
     async def scenario() -> list[str]:

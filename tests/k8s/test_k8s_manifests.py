@@ -207,9 +207,7 @@ def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
-def test_the_pods_have_room_before_others_on_nodes_of_their_own_and_go_one_by_one(
-    folder: Path,
-) -> None:
+def test_the_pods_have_room_first_on_nodes_of_their_own_and_go_one_by_one(folder: Path) -> None:
     spec = the("Deployment", folder)["spec"]
     labels = spec["selector"]["matchLabels"]
     pod = spec["template"]["spec"]

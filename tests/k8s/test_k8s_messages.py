@@ -167,9 +167,7 @@ def test_k58_k59_problems_come_with_the_application_that_real_pods_create() -> N
         ),
     ],
 )
-def test_k58_a_later_pod_differs(
-    labels: dict[str, str], user: str | None, note: str | None
-) -> None:
+def test_k58_a_later_pod(labels: dict[str, str], user: str | None, note: str | None) -> None:
     info = DOMAIN + "user.info"
     queue = {APP_ID: "app-1", DOMAIN + "queue": "root.a"}
     first = application(pod(labels=queue, annotations={info: '{"user": "ann"}'}))

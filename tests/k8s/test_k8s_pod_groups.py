@@ -428,9 +428,7 @@ def test_k205_true_is_written_once_and_never_taken_back(node: str) -> None:
         ({"resource_claims": (NamedReference("gpus"),)}, "resourceClaims of a PodGroup"),
     ],
 )
-def test_k206_what_is_not_supported_holds_the_pods_with_a_reason(
-    spec: dict[str, Any], why: str
-) -> None:
+def test_k206_what_is_not_supported_holds_the_pods(spec: dict[str, Any], why: str) -> None:
     world = cluster()
     world.add_group("workers", **spec)
     pod, _ = members(world, 2)

@@ -60,9 +60,7 @@ def resources(*names: str) -> Json:
         ({"v1beta1": resources("podgroups"), "v1alpha2": resources("podgroups")}, "v1beta1"),
     ],
 )
-def test_k204_the_resource_is_looked_for_and_not_the_version(
-    answers: dict[str, Any], version: str
-) -> None:
+def test_k204_the_resource_is_looked_for(answers: dict[str, Any], version: str) -> None:
     assert asyncio.run(pod_group_version(Server(**answers))) == version
 
 
@@ -202,9 +200,7 @@ def with_groups(api: FakeApi, version: str = "v1alpha2") -> None:
 
 
 @pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
-async def test_k204_k205_a_pod_of_a_basic_group_is_bound_and_the_group_says_so(
-    version: str,
-) -> None:
+async def test_k204_k205_a_pod_of_a_basic_group_is_bound_and_it_says_so(version: str) -> None:
     async with at_work(member("one"), prepare=lambda api: with_groups(api, version)) as found:
         api = found.api
         await found.until(lambda: api.made("POST", "/one/binding"))
@@ -237,9 +233,7 @@ async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
         await found.until(lambda: len(api.made("POST", "/binding")) == 2)
 
 
-async def test_k204_a_server_that_gets_pod_groups_by_an_upgrade_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_k204_a_server_that_is_upgraded_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "_LOOK_FOR_GROUPS", 0.01)
     async with at_work(member("one"), ours("two")) as found:
         api = found.api

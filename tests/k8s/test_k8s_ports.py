@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from small_cluster import SmallCluster
 
+Json = dict[str, Any]
 
-def port(number: int, address: str = "", protocol: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {"containerPort": 1, "hostPort": number}
+
+def port(number: int, address: str = "", protocol: str = "") -> Json:
+    found: Json = {"containerPort": 1, "hostPort": number}
     if address:
         found["hostIP"] = address
     if protocol:
@@ -17,7 +19,7 @@ def port(number: int, address: str = "", protocol: str = "") -> dict[str, Any]:
     return found
 
 
-def containers(*ports: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+def containers(*ports: Json, **more: Any) -> list[Json]:
     return [{"name": "main", "ports": list(ports), **more}]
 
 
@@ -44,9 +46,7 @@ def containers(*ports: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
         ([port(80)], [{"containerPort": 80, "hostPort": 0}], True),
     ],
 )
-def test_k123_a_port_can_be_had_once(
-    there: list[dict[str, Any]], asked: list[dict[str, Any]], allowed: bool
-) -> None:
+def test_k123_a_port_is_had_once(there: list[Json], asked: list[Json], allowed: bool) -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("other", "n1", containers=containers(*there))
     cluster.pod("p", containers=containers(*asked))

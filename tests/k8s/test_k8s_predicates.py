@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from small_cluster import SmallCluster, apart, expression, node_affinity, spread, term
 
+Json = dict[str, Any]
+
 
 def test_k115_an_unknown_pod_or_node_is_refused_and_a_pod_that_has_ended_is_unknown() -> None:
     cluster = SmallCluster(n1={})
@@ -61,7 +63,7 @@ def test_k120_k133_the_nodes_name_comes_before_the_taints_and_resource_claims_ar
     assert cluster.cache.predicates("p", "n1", False) is None
 
 
-def _with_port(port: int) -> dict[str, Any]:
+def _with_port(port: int) -> Json:
     return {"name": "main", "ports": [{"containerPort": port, "hostPort": port}]}
 
 
@@ -121,7 +123,7 @@ def test_k122_each_pair_of_the_node_selector(selector: dict[str, str], allowed: 
         (expression("disk", "Like", "ssd"), False),
     ],
 )
-def test_k122_requirements_on_labels(requirement: dict[str, Any], allowed: bool) -> None:
+def test_k122_requirements_on_labels(requirement: Json, allowed: bool) -> None:
     cluster = SmallCluster(n1=LABELS)
     cluster.pod("p", affinity=node_affinity({"matchExpressions": [requirement]}))
     assert (cluster.asks("p", "n1") is None) == allowed
@@ -154,7 +156,7 @@ N1 = expression("metadata.name", "In", "n1")
         ([{"matchExpressions": [HDD], "matchFields": [N1]}], False),
     ],
 )
-def test_k122_one_term_must_match(terms: list[dict[str, Any]], allowed: bool) -> None:
+def test_k122_one_term_must_match(terms: list[Json], allowed: bool) -> None:
     cluster = SmallCluster(n1=LABELS)
     cluster.pod("p", affinity=node_affinity(*terms))
     assert (cluster.asks("p", "n1") is None) == allowed

@@ -11,6 +11,8 @@ from small_cluster import SmallCluster, expression
 from quadriga.k8s import objects_volumes
 from quadriga.k8s.objects_volumes import VolumeObject
 
+Json = dict[str, Any]
+
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -125,9 +127,7 @@ FAST = {"storage_class": "fast"}
         ({**FAST, "annotations": {"volume.kubernetes.io/selected-node": "n1"}}, None),
     ],
 )
-def test_k129_claims_that_are_not_bound(
-    cluster: Storage, fields: dict[str, Any], reason: str | None
-) -> None:
+def test_k129_claims_that_are_not_bound(cluster: Storage, fields: Json, reason: str | None) -> None:
     cluster.storage_class("fast")
     cluster.storage_class("now", volumeBindingMode="Immediate")
     cluster.storage_class("unset", volumeBindingMode="")
@@ -168,7 +168,7 @@ def test_k129_a_class_may_be_for_some_nodes(cluster: Storage) -> None:
     ],
 )
 def test_k129_a_driver_may_tell_how_much_room_it_has(
-    cluster: Storage, capacity: dict[str, Any], allowed: str
+    cluster: Storage, capacity: Json, allowed: str
 ) -> None:
     cluster.storage_class("fast")
     cluster.claim(storage_class="fast", spec={"resources": {"requests": {"storage": "10Gi"}}})
@@ -267,7 +267,7 @@ RBD = {"rbd": {"monitors": ["a", "b"], "image": "i"}}
     ],
 )
 def test_k131_a_disk_of_the_old_kinds_has_one_pod_a_node(
-    there: dict[str, Any], asked: dict[str, Any], kind: str | None
+    there: Json, asked: Json, kind: str | None
 ) -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("other", "n1", volumes=[{"name": "v", **there}])
@@ -341,9 +341,7 @@ def test_k132_attached_volumes_without_a_pod_count(limited: Limited) -> None:
 
 
 @pytest.mark.parametrize("driver", ["free.csi", "unknown.csi", "disk.csi"])
-def test_k132_a_driver_without_a_limit_and_a_node_that_tells_none(
-    limited: Limited, driver: str
-) -> None:
+def test_k132_a_driver_or_a_node_without_a_limit(limited: Limited, driver: str) -> None:
     for name in ("x", "y", "data"):
         limited.bound(name, driver)
     limited.use("q", "x", "y", node="n1")

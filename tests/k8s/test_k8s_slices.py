@@ -117,9 +117,7 @@ def test_q16_pods_without_such_terms_cost_nothing(cluster: SmallCluster, work: W
     assert list(slices_of(cluster, plain, work)) == [0]
 
 
-def test_q16_what_was_counted_for_a_pod_that_does_not_come_is_dropped(
-    cluster: SmallCluster, work: Work
-) -> None:
+def test_q16_what_was_counted_for_nothing_is_dropped(cluster: SmallCluster, work: Work) -> None:
     before = len(cluster.cache._selections._selections)
     list(slices_of(cluster, asking(TERMS["eight about its own"]), work))
     assert len(cluster.cache._selections._selections) > before

@@ -11,6 +11,8 @@ from quadriga.k8s.cluster.free_volumes import FreeVolumes
 from quadriga.k8s.objects_volumes import PersistentVolumeClaim
 from tests.k8s.test_k8s_predicates_volumes import BOUND, Storage, thing
 
+Json = dict[str, Any]
+
 HOST = "kubernetes.io/hostname"
 NO_FIT = (
     "VolumeBinding: no free volume on the node fits the claim data, and its storage class has no"
@@ -19,7 +21,7 @@ NO_FIT = (
 ELSEWHERE = "VolumeBinding: the volume that the claim data is to have cannot be used on the node"
 
 
-def on(*nodes: str) -> dict[str, Any]:
+def on(*nodes: str) -> Json:
     term = {"matchExpressions": [expression(HOST, "In", *nodes)]}
     return {"required": {"nodeSelectorTerms": [term]}}
 
@@ -131,9 +133,7 @@ FITS: tuple[tuple[Any, Any], ...] = (
 
 
 @pytest.mark.parametrize(("claim", "volume"), [*NO_FITS, *FITS])
-def test_k103_a_volume_fits_or_does_not(
-    local: Local, claim: dict[str, Any], volume: dict[str, Any]
-) -> None:
+def test_k103_a_volume_fits_or_does_not(local: Local, claim: Json, volume: Json) -> None:
     local.wants("data", **claim)
     local.volume("v", **volume)
     if (claim, volume) in FITS:
@@ -203,7 +203,7 @@ def test_k103_a_volume_that_is_set_aside_for_the_claim_comes_first(local: Local,
 
 
 @pytest.mark.parametrize("more", [{"size": "1Gi"}, {"storageClassName": "x"}])
-def test_k103_a_volume_that_is_set_aside_must_fit(local: Local, more: dict[str, Any]) -> None:
+def test_k103_a_volume_that_is_set_aside_must_fit(local: Local, more: Json) -> None:
     local.given("aside", "data", **more)
     assert local.why() == [NO_FIT]
     local.volume("v")

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from small_cluster import SmallCluster
 
+Json = dict[str, Any]
+
 GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 CORDON = "node.kubernetes.io/unschedulable"
 
@@ -24,9 +26,7 @@ CORDON = "node.kubernetes.io/unschedulable"
         ([{"key": "gpu", "operator": "Exists"}], False),
     ],
 )
-def test_k119_a_cordoned_node_is_for_pods_that_tolerate_it(
-    tolerations: list[dict[str, Any]], allowed: bool
-) -> None:
+def test_k119_a_cordoned_node_is_tolerated(tolerations: list[Json], allowed: bool) -> None:
     cluster = SmallCluster()
     cluster.node("n1", unschedulable=True)
     cluster.pod("p", tolerations=tolerations)
@@ -70,7 +70,7 @@ def test_k119_a_cordoned_node_is_for_pods_that_tolerate_it(
     ],
 )
 def test_k121_a_taint_keeps_pods_away_that_do_not_tolerate_it(
-    taint: dict[str, Any], tolerations: list[dict[str, Any]], allowed: bool
+    taint: Json, tolerations: list[Json], allowed: bool
 ) -> None:
     cluster = SmallCluster()
     cluster.node("n1", taints=[taint])

@@ -275,9 +275,7 @@ def test_k67_timeout_and_style(parameters: str, policy: Policy) -> None:
         ),
     ],
 )
-def test_k67_anything_else_is_skipped_with_a_warning(
-    parameters: str, policy: Policy, why: str
-) -> None:
+def test_k67_anything_else_is_skipped_and_told(parameters: str, policy: Policy, why: str) -> None:
     found = declared([group()], parameters)
     assert found.policy == policy
     assert [each.name for each in found.groups] == ["workers"], "the gang stays"

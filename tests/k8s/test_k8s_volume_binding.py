@@ -211,9 +211,7 @@ async def test_k102_bound_claims_need_nothing() -> None:
     assert storage.patches == []
 
 
-async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_for(
-    storage: Storage,
-) -> None:
+async def test_k102_the_provisioner_is_told_and_all_claims_are_waited_for(storage: Storage) -> None:
     storage.add("b")
     async with binding(storage, pod("a", "b")) as (_, task):
         assert storage.selected == [("a", "node-1"), ("b", "node-1")]
@@ -294,9 +292,7 @@ async def test_k102_a_volume_that_was_made_for_another_node_does_not_do(storage:
 # -- what does not ---------------------------------------------------------------------------------
 
 
-async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_works(
-    storage: Storage,
-) -> None:
+async def test_k102_the_provisioner_gives_up_and_the_next_node_works(storage: Storage) -> None:
     storage.provision = storage.give_up
     reason = await bind(storage, pod("a"))
     assert reason == (
@@ -345,9 +341,7 @@ async def test_k102_the_claim_goes(storage: Storage, happens: str) -> None:
         ("", "has no storage class"),
     ],
 )
-async def test_k103_what_nobody_binds_is_refused_before_anything_is_written(
-    storage_class: str, reason: str
-) -> None:
+async def test_k103_what_nobody_binds_is_refused_unwritten(storage_class: str, reason: str) -> None:
     storage = Storage()
     storage.add("good")
     storage.add("a", storage_class)

@@ -118,9 +118,7 @@ async def test_after_the_answer_to_a_bind_the_pod_decides(
         assert w.time.slept == slept
 
 
-async def test_k106_k107_gone_while_it_was_tried_again_and_a_request_that_hangs_is_given_up() -> (
-    None
-):
+async def test_k106_k107_gone_meanwhile_and_a_request_that_hangs_is_given_up() -> None:
     async with writer(pod("p")) as w:
         w.api.fault(BINDING, 500)
         w.api.fault("GET /p", lambda api: api.pods.clear())
