@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from quadriga.fsm.table import SECOND
@@ -13,25 +11,19 @@ from quadriga.k8s.shim.inputs import BindEnded, Changed, CoreAnswered, CreateEnd
 from quadriga.si import AllocationResponse
 
 
-def test_q16_the_inbox_measures_how_long_inputs_wait() -> None:
+async def test_q16_the_inbox_measures_how_long_inputs_wait() -> None:
     now = 0
-
-    async def measured() -> Inbox:
-        nonlocal now
-        inbox = Inbox(clock=lambda: now)
-        assert inbox.delay() == 0
-        inbox.put(Synced())
-        now = 2 * SECOND
-        inbox.put_from_thread(Synced())
-        now = 3 * SECOND
-        assert inbox.delay() == 3 * SECOND
-        assert len(inbox.take(1)) == 1
-        assert inbox.delay() == SECOND
-        inbox.take(5)
-        assert inbox.delay() == 0
-        return inbox
-
-    inbox = asyncio.run(measured())
+    inbox = Inbox(clock=lambda: now)
+    assert inbox.delay() == 0
+    inbox.put(Synced())
+    now = 2 * SECOND
+    inbox.put_from_thread(Synced())
+    now = 3 * SECOND
+    assert inbox.delay() == 3 * SECOND
+    assert len(inbox.take(1)) == 1
+    assert inbox.delay() == SECOND
+    inbox.take(5)
+    assert inbox.delay() == 0
     assert (inbox.taken, inbox.waited) == (2, 4 * SECOND)
 
 

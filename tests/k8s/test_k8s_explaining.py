@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from k8s_queues import queues
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
@@ -24,17 +25,7 @@ from tests.k8s.test_k8s_device_classes import Server
 
 Cores = Callable[[SchedulerService], Core]
 GIB = 1 << 30
-QUEUES = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: wide
-          - name: small
-            resources: {max: {vcore: 1}}
-"""
+QUEUES = queues("{name: wide}", "{name: small, resources: {max: {vcore: 1}}}")
 
 
 class Quiet:
