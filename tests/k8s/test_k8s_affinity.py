@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_cluster import SmallCluster, apart, expression, near, spread, term
+from small_cluster import SmallCluster, apart, near, spread, term
 
 Json = dict[str, Any]
 
@@ -73,30 +73,6 @@ def test_k126_namespaces_of_a_term(
     cluster.pod("web", "a1", labels=WEB, namespace=namespace)
     assert ask(cluster, near(term(**more))) == ("a1" if counts else "")
     assert ask(cluster, apart(term(**more))) == ("a2 b1 none" if counts else "a1 a2 b1 none")
-
-
-@pytest.mark.parametrize(
-    ("requirement", "counts"),
-    [
-        (expression("app", "In", "web", "db"), True),
-        (expression("app", "In", "db"), False),
-        (expression("app", "NotIn", "db"), True),
-        (expression("app", "NotIn", "web"), False),
-        (expression("tier", "NotIn", "1"), True),
-        (expression("app", "Exists"), True),
-        (expression("tier", "Exists"), False),
-        (expression("tier", "DoesNotExist"), True),
-        (expression("app", "DoesNotExist"), False),
-        # what the API server would not accept selects nothing
-        (expression("app", "Gt", "1"), False),
-        (expression("app", "In"), False),
-        (expression("app", "Exists", "web"), False),
-    ],
-)
-def test_k126_a_selector(cluster: SmallCluster, requirement: Json, counts: bool) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    selector = {"matchExpressions": [requirement]}
-    assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")
 
 
 def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:

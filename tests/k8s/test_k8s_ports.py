@@ -10,47 +10,12 @@ from small_cluster import SmallCluster
 Json = dict[str, Any]
 
 
-def port(number: int, address: str = "", protocol: str = "") -> Json:
-    found: Json = {"containerPort": 1, "hostPort": number}
-    if address:
-        found["hostIP"] = address
-    if protocol:
-        found["protocol"] = protocol
-    return found
+def port(number: int) -> Json:
+    return {"containerPort": 1, "hostPort": number}
 
 
 def containers(*ports: Json, **more: Any) -> list[Json]:
     return [{"name": "main", "ports": list(ports), **more}]
-
-
-@pytest.mark.parametrize(
-    ("there", "asked", "allowed"),
-    [
-        ([], [port(80)], True),
-        ([port(80)], [], True),
-        ([port(80)], [port(80)], False),
-        ([port(80)], [port(81)], True),
-        ([port(80)], [port(81), port(80)], False),
-        ([port(80)], [port(80, protocol="TCP")], False),
-        ([port(80)], [port(80, protocol="UDP")], True),
-        ([port(80, protocol="UDP")], [port(80, protocol="UDP")], False),
-        ([port(80, "10.0.0.1")], [port(80, "10.0.0.1")], False),
-        ([port(80, "10.0.0.1")], [port(80, "10.0.0.2")], True),
-        ([port(80, "10.0.0.1")], [port(80)], False),
-        ([port(80, "10.0.0.1")], [port(80, "0.0.0.0")], False),
-        ([port(80, "0.0.0.0")], [port(80, "10.0.0.1")], False),
-        ([port(80)], [port(80, "10.0.0.1")], False),
-        ([port(80, "10.0.0.1"), port(80, "10.0.0.2")], [port(80, "10.0.0.2")], False),
-        ([{"containerPort": 80}], [port(80)], True),
-        ([port(80)], [{"containerPort": 80}], True),
-        ([port(80)], [{"containerPort": 80, "hostPort": 0}], True),
-    ],
-)
-def test_k123_a_port_is_had_once(there: list[Json], asked: list[Json], allowed: bool) -> None:
-    cluster = SmallCluster(n1={}, n2={})
-    cluster.pod("other", "n1", containers=containers(*there))
-    cluster.pod("p", containers=containers(*asked))
-    assert cluster.allows("p") == ("n1 n2" if allowed else "n2")
 
 
 @pytest.fixture

@@ -1,11 +1,17 @@
-"""Predicates: what is asked in which order, and the filters of the node's name and labels (K115 to K122)."""
+"""Predicates: what is asked in which order, and the filters of names, labels, taints and ports (K115 to K126)."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
-from small_cluster import SmallCluster, apart, expression, node_affinity, spread, term
+from decoded import decoded
+from naive_predicates import NaiveCluster
+from small_cluster import SmallCluster, apart, expression, near, node_affinity, spread, term
+
+from quadriga.k8s.cluster import ClusterCache
+from quadriga.k8s.objects import Node, Pod
 
 Json = dict[str, Any]
 
@@ -70,63 +76,104 @@ def _with_port(port: int) -> Json:
 LABELS = {"disk": "ssd", "cores": "16", "odd": "016", "name": "many"}
 
 
-@pytest.mark.parametrize(
-    ("selector", "allowed"),
-    [
-        ({}, True),
-        ({"disk": "ssd"}, True),
-        ({"disk": "hdd"}, False),
-        ({"disk": "ssd", "cores": "16"}, True),
-        ({"disk": "ssd", "rack": "1"}, False),
-        ({"rack": ""}, False),
-    ],
-)
-def test_k122_each_pair_of_the_node_selector(selector: dict[str, str], allowed: bool) -> None:
-    cluster = SmallCluster(n1=LABELS)
-    cluster.pod("p", nodeSelector=selector)
-    assert (cluster.asks("p", "n1") is None) == allowed
+CORDON = "node.kubernetes.io/unschedulable"
 
 
-@pytest.mark.parametrize(
-    ("requirement", "allowed"),
-    [
-        (expression("disk", "In", "hdd", "ssd"), True),
-        (expression("disk", "In", "hdd"), False),
-        (expression("rack", "In", "r1"), False),
-        (expression("disk", "NotIn", "hdd"), True),
-        (expression("disk", "NotIn", "ssd"), False),
-        (expression("rack", "NotIn", "r1"), True),
-        (expression("disk", "Exists"), True),
-        (expression("rack", "Exists"), False),
-        (expression("disk", "DoesNotExist"), False),
-        (expression("rack", "DoesNotExist"), True),
-        (expression("cores", "Gt", "15"), True),
-        (expression("cores", "Gt", "16"), False),
-        (expression("cores", "Lt", "17"), True),
-        (expression("cores", "Lt", "16"), False),
-        (expression("cores", "Gt", "9"), True),  # numbers, not texts
-        (expression("odd", "Gt", "15"), True),
-        (expression("name", "Gt", "1"), False),
-        (expression("rack", "Lt", "1"), False),
-        # invalid requirements: the term matches nothing
-        (expression("disk", "In"), False),
-        (expression("rack", "NotIn"), False),
-        (expression("disk", "Exists", "ssd"), False),
-        (expression("rack", "DoesNotExist", "x"), False),
-        (expression("cores", "Gt"), False),
-        (expression("cores", "Gt", "1", "2"), False),
-        (expression("cores", "Gt", "many"), False),
-        (expression("cores", "Gt", "-1"), False),
-        (expression("cores", "Lt", "99999999999999999999"), False),
-        (expression("disk", "NotIn", "not valid"), False),
-        (expression("not valid", "DoesNotExist"), False),
-        (expression("disk", "Like", "ssd"), False),
-    ],
+def allows(node: Json, spec: Json, there: Json | None = None) -> bool:
+    """Whether the pod may go to the node; the cache and the naive cluster must say the same."""
+    cache, naive = ClusterCache(lambda: 0), NaiveCluster()
+    manifest = {"metadata": {"name": "n1", "labels": LABELS}, "spec": node}
+    cache.set_node(decoded(Node, manifest))
+    naive.nodes["n1"] = manifest
+    for name, of_pod in (("p", spec), ("other", {"nodeName": "n1", **(there or {})})):
+        metadata = {"name": name, "namespace": "team", "uid": name, "labels": {"app": "web"}}
+        pod = {"metadata": metadata, "spec": {"containers": [], **of_pod}}
+        cache.set_pod(decoded(Pod, pod))
+        naive.pods[name] = pod
+    found = list(dict.fromkeys(each.split(":")[0] for each in cache.refusals("p", "n1")))
+    assert found == naive.refusals("p", "n1"), (node, spec, there)
+    return not found
+
+
+def all_of(**values: tuple[Any, ...]) -> list[Json]:
+    """Objects with all combinations; None leaves a field out."""
+    return [
+        {name: value for name, value in zip(values, each, strict=True) if value is not None}
+        for each in product(*values.values())
+    ]
+
+
+TAINTS = [
+    *all_of(key=("gpu",), effect=("NoSchedule",), value=(None, "yes", "10", "-1", "9" * 20)),
+    *all_of(key=("gpu",), effect=("NoExecute", "PreferNoSchedule"), value=("yes",)),
+]
+TOLERATIONS = all_of(
+    key=(None, "gpu", "cpu", CORDON),
+    operator=(None, "Equal", "Exists", "Gt", "Lt", "Like"),
+    value=(None, "yes", "9", "10", "11", "0", "1_0"),
+    effect=(None, "NoSchedule", "NoExecute"),
 )
-def test_k122_requirements_on_labels(requirement: Json, allowed: bool) -> None:
-    cluster = SmallCluster(n1=LABELS)
-    cluster.pod("p", affinity=node_affinity({"matchExpressions": [requirement]}))
-    assert (cluster.asks("p", "n1") is None) == allowed
+
+
+NODES = [*({"taints": [each]} for each in TAINTS), {"unschedulable": True}]
+
+
+@pytest.mark.parametrize("node", NODES, ids=str)
+def test_k119_k121_a_taint_and_each_toleration(node: Json) -> None:
+    assert sum(allows(node, {"tolerations": [each]}) for each in TOLERATIONS) > 0
+    assert allows(node, {}) == ("PreferNoSchedule" in str(node))
+
+
+REQUIREMENTS = all_of(
+    key=(*LABELS, "rack", "not valid"),
+    operator=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like"),
+    values=tuple(
+        each.split(",") if each else []
+        for each in (
+            "",
+            "ssd",
+            "hdd,ssd",
+            "9",
+            "15",
+            "16",
+            "17",
+            "1,2",
+            "many",
+            "-1",
+            "9" * 20,
+            "not valid",
+        )
+    ),
+)
+
+
+def test_k122_each_pair_of_the_node_selector_and_each_requirement_on_labels() -> None:
+    selectors = all_of(disk=(None, "ssd", "hdd"), cores=(None, "16"), rack=(None, "1", ""))
+    assert sum(allows({}, {"nodeSelector": each}) for each in selectors) == 4
+    terms = [node_affinity({"matchExpressions": [each]}) for each in REQUIREMENTS]
+    assert sum(allows({}, {"affinity": each}) for each in terms) > 50
+
+
+def test_k123_each_pair_of_ports() -> None:
+    ports = all_of(
+        containerPort=(80,),
+        hostPort=(None, 0, 80, 81),
+        hostIP=(None, "10.0.0.1", "10.0.0.2", "0.0.0.0"),
+        protocol=(None, "TCP", "UDP"),
+    )
+    taken = [[{"name": "main", "ports": [each]}] for each in ports]
+    taken.append([{"name": "main", "ports": ports[-2:]}])
+    found = [allows({}, {"containers": p}, {"containers": q}) for p, q in product(taken, taken)]
+    assert {*found} == {True, False}
+
+
+def test_k126_each_requirement_of_a_terms_selector() -> None:
+    for each in all_of(
+        key=("app", "tier"),
+        operator=("In", "NotIn", "Exists", "DoesNotExist", "Gt"),
+        values=([], ["web", "db"], ["db"], ["web"], ["1"]),
+    ):
+        allows({}, {"affinity": near(term("disk", {"matchExpressions": [each]}))})
 
 
 SSD = expression("disk", "In", "ssd")
@@ -209,3 +256,29 @@ def test_k135_what_a_template_has_kept_is_dropped_with_the_nodes_change() -> Non
     assert cluster.cache.predicates("p0", "n0", True) is None
     cluster.node("n0", {"rack": "r2"})
     assert cluster.cache.predicates("p1", "n0", True) is not None
+
+
+GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+def test_k121_k135_each_taint_needs_a_toleration_and_a_changed_node_is_asked_anew() -> None:
+    cluster = SmallCluster()
+    other = {"key": "team", "effect": "NoExecute"}
+    cluster.node("n1", taints=[GPU, other])
+    cluster.pod("one", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    cluster.pod("both", tolerations=[{"key": key, "operator": "Exists"} for key in ("gpu", "team")])
+    expected = "TaintToleration: the pod does not tolerate the taint team:NoExecute"
+    assert cluster.asks("one", "n1") == expected
+    cluster.pod("none")
+    expected = "TaintToleration: the pod does not tolerate the taint gpu=yes:NoSchedule"
+    assert cluster.asks("none", "n1") == expected, "the first taint"
+    assert cluster.asks("both", "n1") is None
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("p")
+    cluster.pod("q", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    assert cluster.allows("p") == "n1 n2"
+    cluster.node("n1", taints=[GPU])
+    assert cluster.allows("p") == "n2"
+    assert cluster.allows("q") == "n1 n2"
+    cluster.node("n1")
+    assert cluster.allows("p") == "n1 n2"
