@@ -48,9 +48,6 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
     return [(each.ends - NOW).days for each in authorities]
 
 
-# -- authorities -----------------------------------------------------------------------------------
-
-
 def test_k166_two_authorities_half_a_year_apart_are_replaced_in_time(renewal: Renewal) -> None:
     assert renewal.changed
     assert renewal.kept == ()
@@ -93,9 +90,6 @@ def test_k166_over_years_what_was_known_before_signs_the_server_certificate(
     assert 4 <= issued <= 8
 
 
-# -- server certificates ---------------------------------------------------------------------------
-
-
 def test_k166_the_later_authority_signs_for_a_year_and_30_days_before_its_end(
     renewal: Renewal,
 ) -> None:
@@ -112,9 +106,6 @@ def test_k166_the_later_authority_signs_for_a_year_and_30_days_before_its_end(
     assert not needs_another(current, same, NOW + 335 * DAY)
     assert needs_another(current, same, NOW + 336 * DAY)
     assert needs_another(current, renew((None, None), NOW), NOW)
-
-
-# -- the Secret ------------------------------------------------------------------------------------
 
 
 def test_the_secret_holds_both_authorities(renewal: Renewal) -> None:
@@ -195,9 +186,6 @@ async def test_without_the_api_server_there_is_no_certificate_and_nothing_is_reg
     assert told == []
 
 
-# -- renewed without a restart ---------------------------------------------------------------------
-
-
 class Listener:
     """A TLS server with the context; `serial` is what a new connection is shown."""
 
@@ -276,9 +264,6 @@ async def test_k166_the_old_certificate_stays_until_the_new_authorities_are_know
             await listener.serial(bundle)
         await keeper.refresh()
         assert await listener.serial(bundle)
-
-
-# -- mounted ---------------------------------------------------------------------------------------
 
 
 def mount(folder: Path, renewal: Renewal) -> None:

@@ -166,9 +166,6 @@ def test_texts_of_settings_are_quoted(text: str) -> None:
     assert outcome.object["spec"]["schedulerName"] == text
 
 
-# -- the documents ---------------------------------------------------------------------------------
-
-
 def test_the_yaml_holds_the_documents() -> None:
     settings = Settings(process_namespaces=(r"^a\d+$", "ü'\""), external_groups=("^ops$",))
     text = render(settings, "own")

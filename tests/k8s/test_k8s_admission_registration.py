@@ -120,9 +120,6 @@ def test_outside_of_the_cluster_there_is_a_url() -> None:
     ]
 
 
-# -- writing ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("found", "version"),
     [

@@ -119,9 +119,6 @@ def fields(case: Case) -> dict[str, Any]:
     }
 
 
-# -- mutate ----------------------------------------------------------------------------------------
-
-
 async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
     for case in CASES:
         around = case.around()
@@ -230,9 +227,6 @@ async def test_k158_no_tls_before_1_2(
             await opening
 
 
-# -- ConfigMaps (K165) -----------------------------------------------------------------------------
-
-
 async def test_k165_the_core_here_and_the_settings_name_what_is_wrong(webhook: Running) -> None:
     good = {"queues.yaml": QUEUES, "service.clusterId": "a"}
     assert await webhook.config_map(data=good) == {"uid": "u-1", "allowed": True}
@@ -319,9 +313,6 @@ async def test_k165_without_a_core_that_answers_the_webhook_checks_itself() -> N
         async with running(validate) as webhook:
             assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
             assert not (await webhook.config_map(data={"queues.yaml": BAD_QUEUES}))["allowed"]
-
-
-# -- settings --------------------------------------------------------------------------------------
 
 
 def test_k50_settings_of_admission_take_effect_at_once() -> None:

@@ -329,9 +329,6 @@ def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     assert by_kind == dict.fromkeys(differences.KINDS, 0) | {"foreign": 1}
 
 
-# -- the driver ----------------------------------------------------------------------------------
-
-
 class FewPods:
     def node_names(self) -> tuple[str, ...]:
         return ("n1",)

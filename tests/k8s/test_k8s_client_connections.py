@@ -225,9 +225,6 @@ async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) ->
     assert (await waiter).body == b"hello"
 
 
-# -- TLS -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
@@ -271,9 +268,6 @@ async def test_what_stands_in_a_request_but_no_token_with_a_line_end() -> None:
         assert b"Content-Length" not in request
     with pytest.raises(LoginError, match="no header may have"):
         await Fixed("Bearer abc\r\nX-Evil: 1").header()
-
-
-# -- streams and large bodies ----------------------------------------------------------------------
 
 
 def chunked(*parts: bytes, end: bool = True) -> bytes:

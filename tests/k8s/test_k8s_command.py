@@ -131,9 +131,6 @@ def check(quadriga: Callable[..., Done], kubeconfig: Path) -> Callable[..., Done
     return partial(quadriga, "kubernetes", "--check", "--kubeconfig", kubeconfig)
 
 
-# -- the rights ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("path", "resource", "verb", "rights"),
     [
@@ -193,9 +190,6 @@ def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
     assert done.err.startswith("quadriga: kubernetes: http://127.0.0.1:1: ")
 
 
-# -- wrong input -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -238,9 +232,6 @@ def test_k192_without_the_extra_the_command_says_what_to_install(
     done = quadriga("kubernetes", "--check")
     assert done.code == 2
     assert "pip install '.[kubernetes]'" in done.err
-
-
-# -- options ---------------------------------------------------------------------------------------
 
 
 def parser(command: Any, name: str) -> argparse.ArgumentParser:
@@ -313,9 +304,6 @@ def test_k158_the_webhook_listens_where_its_service_expects_it() -> None:
     mounted = ["--admission-cert", "c", "--admission-key", "k", "--admission-url", "https://h:1/"]
     plan = plan_of(parsed("admission", *mounted), "127.0.0.1:1", "q", "--listen")
     assert (plan.mounted, plan.url) == ((Path("c"), Path("k")), "https://h:1")
-
-
-# -- policies --------------------------------------------------------------------------------------
 
 
 def kinds(text: str) -> list[str]:

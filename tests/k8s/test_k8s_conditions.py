@@ -178,9 +178,6 @@ def test_a_refused_patch_is_not_repeated_and_said_once(caplog: pytest.LogCapture
     assert line.startswith("the condition of team/web-1: 403: ")
 
 
-# -- explanations ----------------------------------------------------------------------------------
-
-
 @dataclass
 class Explainer:
     """Explains with the number of seconds since the start; takes some time for it."""

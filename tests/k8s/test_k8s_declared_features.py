@@ -18,9 +18,6 @@ RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetw
 LABELS = {"app": "web", "tier": "1"}
 
 
-# -- selectors ---------------------------------------------------------------------------------
-
-
 def constraint(selector: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
     made = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}
     return made if selector is None else {**made, "labelSelector": selector}
@@ -55,9 +52,6 @@ def test_k210_keys_of_labels_make_a_selector_of_an_empty_one(
     constraints = [constraint(selector, matchLabelKeys=keys)]
     cluster.pod("p", labels=LABELS, topologySpreadConstraints=constraints)
     assert cluster.allows("p") == allowed
-
-
-# -- features ----------------------------------------------------------------------------------
 
 
 def declares(cluster: SmallCluster, name: str, *features: str) -> bool:

@@ -27,9 +27,6 @@ def declared(
     return task_groups.read(Pod(Metadata(annotations=annotations)), settings)
 
 
-# -- what is refused -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("groups", "policy", "refusal"),
     [
@@ -151,9 +148,6 @@ def only(world: World, name: str) -> Pod:
     return found
 
 
-# -- what the nodes cannot hold --------------------------------------------------------------------
-
-
 def test_q16_a_gang_that_the_nodes_cannot_hold_creates_no_placeholder_and_says_so_once() -> None:
     world = cluster(cpu="4", nodes=4, values=NO_SCALE_UP)
     driver = world.add_gang(members=5000)
@@ -235,9 +229,6 @@ def test_q16_what_the_nodes_lack(groups: list[dict[str, Any]], lacks: str) -> No
     assert world.conditions[pod.uid][1] == f"The gang waits for nodes: {lacks}."
 
 
-# -- slices ----------------------------------------------------------------------------------------
-
-
 def test_q16_all_slices_of_a_large_gang_are_created() -> None:
     world = World()
     for n in range(4):
@@ -283,9 +274,6 @@ def test_q16_a_lost_placeholder_is_not_made_again_without_end_while_its_gang_fil
             world.delete_pod(pod.uid)
         world.run(0.5)
     assert creates(world) <= 100 + 3
-
-
-# -- recovery --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("other_says_it", [False, True])

@@ -134,9 +134,6 @@ def test_k200_no_part_of_a_run_starts_before_the_whole(steps: list[str], cores: 
     world.check()
 
 
-# -- like their placeholders -----------------------------------------------------------------------
-
-
 def test_k203_defaults_that_the_server_adds_to_both_are_no_difference() -> None:
     """A LimitRange gives memory to each container that asks for none."""
     world = cluster()

@@ -91,8 +91,6 @@ def test_k56_the_losers_of_several_keys_are_named() -> None:
     assert queue_of(pod()) == "", "there is no default queue"
 
 
-# -- user ------------------------------------------------------------------------------------------
-
 USER_INFO = DOMAIN + "user.info"
 
 
@@ -140,8 +138,6 @@ def test_k57_k168_the_old_label_names_the_user_where_the_annotation_does_not() -
     labels = {DOMAIN + "username": "root", "app": "yunikorn"}
     assert user_of(pod(labels=labels)).user == User("nobody")
 
-
-# -- kinds of pods ---------------------------------------------------------------------------------
 
 FLAG = "internal.yunikorn.apache.org/placeholder"
 
@@ -191,8 +187,6 @@ def test_k66_k87_groups_and_preemption_are_what_pod_and_settings_say() -> None:
     assert identity.may_preempt(pod(spec={"preemptionPolicy": "PreemptLowerPriority"}))
     assert not identity.may_preempt(pod(spec={"preemptionPolicy": "Never"}))
 
-
-# -- preemption ------------------------------------------------------------------------------------
 
 ALLOW = DOMAIN + "allow-preemption"
 

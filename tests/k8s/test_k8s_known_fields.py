@@ -50,9 +50,6 @@ def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
     assert made.phases("other") == {"Pending": 1}
 
 
-# -- resizes of the pod as a whole -----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("foreign", [False, True])
 def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
     made = world()

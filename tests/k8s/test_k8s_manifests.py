@@ -60,9 +60,6 @@ def test_every_file_of_the_folder_is_applied(folder: Path) -> None:
     assert files == {*applied["resources"], "kustomization.yaml"}
 
 
-# -- the chart of Helm, which is the same folder ---------------------------------------------------
-
-
 def rendered(namespace: str, **values: Any) -> list[Object]:
     """What the chart makes: its template is lists of the manifests' files and texts to be replaced in them.
     Where the program helm is installed, it renders too and must agree."""
@@ -272,9 +269,6 @@ def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
         if set(rule["verbs"]) - {"get", "list", "watch", "create"}
     ]
     assert [rule["resourceNames"] for rule in written] == [[REGISTRATION], [SECRET_NAME]]
-
-
-# -- what an account lacks -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

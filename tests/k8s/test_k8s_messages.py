@@ -35,9 +35,6 @@ def amounts(resource: si.Resource) -> dict[str, int]:
     return {name: quantity.value for name, quantity in resource.resources.items()}
 
 
-# -- the resource manager --------------------------------------------------------------------------
-
-
 def test_k6_k8_k49_the_registration_and_the_configuration() -> None:
     blue = replace(SETTINGS, cluster_id="prod", policy_group="blue", queues="q", extra={"a": "b"})
     for request in (messages.register(blue, {"version": "1"}), messages.update_configuration(blue)):
@@ -45,9 +42,6 @@ def test_k6_k8_k49_the_registration_and_the_configuration() -> None:
         assert dict(request.extraConfig) == {"a": "b", "si.stateNames": "yunikorn"}
     request = messages.register(SETTINGS, {"version": "1"})
     assert (request.version, dict(request.buildInfo)) == ("1.5", {"version": "1"})
-
-
-# -- applications ----------------------------------------------------------------------------------
 
 
 def test_k45_an_application_without_a_gang() -> None:
@@ -195,9 +189,6 @@ def test_k59_the_oldest_real_pod_creates_the_application() -> None:
     assert order == ["placeholder", "ended", "a", "b", "a", "late"]
 
 
-# -- asks ------------------------------------------------------------------------------------------
-
-
 def test_k87_k66_an_ask() -> None:
     one = pod(
         labels={"app": "x", "app.kubernetes.io/name": "y"},
@@ -290,9 +281,6 @@ def test_k46_the_creation_time(text: str, seconds: str | None) -> None:
     assert tags.get("creationTime") == seconds
 
 
-# -- allocations and releases ----------------------------------------------------------------------
-
-
 def test_k91_an_allocation_is_the_ask_with_its_node() -> None:
     one = pod(
         labels={"app": "x"},
@@ -340,9 +328,6 @@ def test_k93_a_release_names_its_pod_and_of_an_ask_its_application() -> None:
         with pytest.raises(ValueError, match="names its pod and its application"):
             messages.release_ask(uid, application_id)
     assert not messages.allocations(SETTINGS).HasField("releases")
-
-
-# -- nodes -----------------------------------------------------------------------------------------
 
 
 def attributes(labels: dict[str, str], settings: Settings = SETTINGS, **more: Any) -> Any:

@@ -156,8 +156,6 @@ def test_k69_a_policy_or_queue_that_is_not_given_is_not_copied() -> None:
     assert DOMAIN + "schedulingPolicyParameters" not in found["metadata"]["annotations"]
 
 
-# -- its name --------------------------------------------------------------------------------------
-
 DNS_LABEL = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -183,9 +181,6 @@ def test_k69_the_random_end() -> None:
     assert len(SUFFIX) == placeholders.SUFFIX_LENGTH
     assert set(SUFFIX) < set(placeholders.SUFFIX_ALPHABET)
     assert re.fullmatch("[a-z0-9]{36}", placeholders.SUFFIX_ALPHABET)
-
-
-# -- what the shim reads of it again ---------------------------------------------------------------
 
 
 def seen(manifest: dict[str, Any]) -> Pod:

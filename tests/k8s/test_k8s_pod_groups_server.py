@@ -47,9 +47,6 @@ def resources(*names: str) -> Json:
     return {"resources": [{"name": name} for name in names]}
 
 
-# -- which version -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("answers", "version"),
     [
@@ -82,9 +79,6 @@ def test_k204_a_server_that_does_not_answer_is_asked_again() -> None:
     assert len(slept) == 2
     with pytest.raises(NoAnswer, match="status 500"):
         asyncio.run(pod_group_version(Server(v1beta1=500)))
-
-
-# -- what is read --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -135,9 +129,6 @@ def test_q16_what_is_long_and_not_read_is_not_kept() -> None:
     assert [each.type for each in found.status.conditions] == ["PodGroupScheduled"]
 
 
-# -- what is written -----------------------------------------------------------------------------
-
-
 def says(reason: str = "Unschedulable", message: str = "no room", version: str = "v1alpha2") -> Any:
     ref = PodRef("ns", "workers", "uid-workers")
     return SetGroupCondition(ref, reason, message, version, 3)
@@ -182,9 +173,6 @@ async def test_k205_the_condition_is_bounded_in_length_and_rate() -> None:
         await asyncio.sleep(1)
     assert len(server.requests) <= 3
     assert all(len(each["status"]["conditions"][0]["message"]) <= 1024 for each in server.bodies)
-
-
-# -- all of it -----------------------------------------------------------------------------------
 
 
 def member(name: str) -> Json:

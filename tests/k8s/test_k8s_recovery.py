@@ -88,9 +88,6 @@ def test_t9_k149_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after
         assert world.shim.dump()["applications"] == [], where
 
 
-# -- rules of a start --------------------------------------------------------------------------
-
-
 def kinds(world: World) -> list[str]:
     found = []
     for request in world.sent:

@@ -28,9 +28,6 @@ NAMES = ("cpu", "memory", "hugepages-2Mi", "example.com/nic")
 AS_A_WHOLE = ("cpu", "memory", "hugepages-2Mi")
 
 
-# -- the reference -----------------------------------------------------------------------------
-
-
 def naive(manifest: dict[str, Any]) -> dict[str, int]:
     """K82 to K85 and K209 as the rules say them, on a manifest with whole numbers as amounts."""
     spec, status = manifest["spec"], manifest["status"]
@@ -145,8 +142,6 @@ def test_k209_in_force_is_what_the_rules_say(random: Random) -> None:
             "a condition alone is a change"
         )
 
-
-# -- what the core hears, and what users are told ------------------------------------------------
 
 NEVER = PodCondition("PodResizePending", "True", "Infeasible")
 LATER = PodCondition("PodResizePending", "True", "Deferred")

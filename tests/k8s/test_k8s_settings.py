@@ -36,9 +36,6 @@ def settings_of(**values: str) -> Settings:
     return read({f"service.{key}": value for key, value in values.items()}).settings
 
 
-# -- two ConfigMaps --------------------------------------------------------------------------------
-
-
 def test_k47_k48_the_second_map_replaces_the_first_key_by_key() -> None:
     assert (DEFAULTS_NAME, CONFIGS_NAME) == ("yunikorn-defaults", "yunikorn-configs")
     merged = merge(config_map({"a": "1", "b": "1"}), config_map({"b": "2", "c": "2"}))
@@ -75,9 +72,6 @@ def test_k47_a_bad_archive_is_an_error_and_the_old_settings_stay(key: str) -> No
     (error,) = reading.errors
     assert error.startswith(f"{key} in the binaryData of yunikorn-configs: {expected}")
     assert reading.warnings == ("service.x: there is no such setting",)
-
-
-# -- keys ------------------------------------------------------------------------------------------
 
 
 def test_k48_the_policy_groups_yaml_is_for_the_core_and_others_are_dropped() -> None:
@@ -198,9 +192,6 @@ def test_k50_lists_are_expressions_that_match_anywhere() -> None:
     matched = [patterns.any_matches(names, each) for each in ("spark-j", "a-team", "team-spark-x")]
     assert matched == [True, True, False]
     assert not patterns.any_matches((), "team")
-
-
-# -- changes ---------------------------------------------------------------------------------------
 
 
 def test_k49_a_change_without_restart_applies_with_the_queues_of_the_old_policy_group() -> None:

@@ -125,9 +125,6 @@ def test_q16_what_was_counted_for_nothing_is_dropped(cluster: SmallCluster, work
     assert len(cluster.cache._selections._selections) == before
 
 
-# -- lists -------------------------------------------------------------------------------------
-
-
 async def test_q16_a_list_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, seen_at = 0, []
 

@@ -74,9 +74,6 @@ def local() -> Local:
     return Local()
 
 
-# -- which volumes fit -----------------------------------------------------------------------------
-
-
 def test_k103_a_claim_waits_for_a_volume_that_its_node_can_use(local: Local) -> None:
     assert local.why() == [NO_FIT]
     local.volume("v", "n2")
@@ -190,9 +187,6 @@ def test_k103_two_claims_of_a_pod_get_two_volumes_the_small_one_first(local: Loc
     assert local.allows("p") == "n1"
 
 
-# -- volumes that are set aside --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("uid", ["", "uid-data"])
 def test_k103_a_volume_that_is_set_aside_for_the_claim_comes_first(local: Local, uid: str) -> None:
     local.volume("smaller")
@@ -208,9 +202,6 @@ def test_k103_a_volume_that_is_set_aside_must_fit(local: Local, more: Json) -> N
     assert local.why() == [NO_FIT]
     local.volume("v")
     assert local.place("p", "n1") == {"data": "v"}
-
-
-# -- pods in flight --------------------------------------------------------------------------------
 
 
 def test_k103_two_pods_in_flight_do_not_get_the_same_volume(local: Local) -> None:

@@ -47,9 +47,6 @@ def refusal(definition: Any) -> str:
     return problem.note.removeprefix(prefix)
 
 
-# -- the definition --------------------------------------------------------------------------------
-
-
 EVERY_FIELD = """
 labels: {app: spark}
 annotations: {a: b}
@@ -235,9 +232,6 @@ def test_the_same_definition_is_read_once() -> None:
     assert declared([group()]) is declared([group()])
 
 
-# -- the policy ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("parameters", "policy"),
     [
@@ -284,9 +278,6 @@ def test_k67_anything_else_is_skipped_and_told(parameters: str, policy: Policy, 
         each.startswith(f"annotation {DOMAIN}schedulingPolicyParameters: ") for each in notes
     )
     assert any(why in each for each in notes)
-
-
-# -- real pods -------------------------------------------------------------------------------------
 
 
 def test_k65_a_pod_of_an_unknown_group() -> None:

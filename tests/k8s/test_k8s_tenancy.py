@@ -130,9 +130,6 @@ def test_k58_a_second_gang_of_another_namespace_is_told_that_it_gets_no_placehol
         assert "'team-a', and its gang gets no placeholders of its own; service." in note
 
 
-# -- a webhook that does not answer ----------------------------------------------------------------
-
-
 def mutating(version: tuple[int, int], **more: Any) -> list[dict[str, Any]]:
     target = Service("quadriga", "yunikorn-admission-controller-service")
     (found, _) = configurations(Settings(**more), "quadriga", target, version, b"bundle")

@@ -57,9 +57,6 @@ def request(
     )
 
 
-# -- the messages ------------------------------------------------------------------------------
-
-
 def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
     (made,) = unified(request(asks=(ASK,)))
     same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
@@ -104,9 +101,6 @@ def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     assert [(each.allocationKey, each.nodeID) for each in second.allocations] == [("uid-1", "")]
     assert list(second.releases.allocationsToRelease) == [release("uid-2")]
     assert first.rmID == second.rmID == "mycluster"
-
-
-# -- with the core -----------------------------------------------------------------------------
 
 
 def job(world: World) -> None:
@@ -201,9 +195,6 @@ def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
     assert pod.uid not in world.pods
     (sent,) = world.sent[-1].releases.allocationsToRelease
     assert (sent.allocationKey, sent.terminationType) == (pod.uid, preempted.terminationType)
-
-
-# -- the option --------------------------------------------------------------------------------
 
 
 class Core:

@@ -61,9 +61,6 @@ async def writer(
         await writes.close()
 
 
-# -- bind ----------------------------------------------------------------------------------------
-
-
 async def test_k104_a_bind_posts_a_binding_with_the_uid() -> None:
     async with writer(pod("p")) as w:
         assert await w.do(BIND) == [BOUND]
@@ -216,9 +213,6 @@ async def test_what_must_be_done_before_a_bind_is_awaited_and_its_error_ends_the
         assert "ZeroDivisionError('a bug')" in ended.reason
 
 
-# -- create --------------------------------------------------------------------------------------
-
-
 def created(outcome: str, reason: str = "") -> list[CreateEnded]:
     return [CreateEnded("app", "workers", "tg-1", outcome, reason)]  # type: ignore[arg-type]
 
@@ -257,9 +251,6 @@ async def test_k73_a_refusal_by_a_quota_or_a_limit_range_is_final(code: int) -> 
         w.api.fault("POST /pods", code)
         reason = f"the API server answered {code}: as the test says"
         assert await w.do(CREATE) == created("refused", reason)
-
-
-# -- delete and patches --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grace", [{"grace": 0}, {}])
