@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from decoded import container
 from decoded import pod as decoded_pod
-from k8s_world import World
+from k8s_world import cluster
 from msgspec.structs import replace
 
 from quadriga.k8s.conversion.resources import may_differ
@@ -21,14 +21,8 @@ GROUP = {"scheduling_group": SchedulingGroup("workers")}
 WORKLOAD = {"workload_ref": WorkloadReference("training", "workers")}
 
 
-def world() -> World:
-    made = World()
-    made.add_node("n1", cpu="8")
-    return made
-
-
 def test_k133_a_pod_that_names_a_group_of_a_workload_is_held_and_says_so_once() -> None:
-    made = world()
+    made = cluster("8")
     held = made.add_pod("member", "app", **WORKLOAD)
     made.add_pod("other", "app")
     made.run(30)
@@ -43,7 +37,7 @@ def test_k133_a_pod_that_names_a_group_of_a_workload_is_held_and_says_so_once() 
 
 
 def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
-    made = world()
+    made = cluster("8")
     made.add_pod("member", "app", cpu="7", node="n1", **GROUP)
     made.add_pod("other", "more", cpu="2")
     made.run(30)
@@ -52,7 +46,7 @@ def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
 
 @pytest.mark.parametrize("foreign", [False, True])
 def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
-    made = world()
+    made = cluster("8")
     owner = {"scheduler": "default-scheduler"} if foreign else {}
     small = ResourceRequirements({"cpu": "4"})
     pod = made.add_pod("pod", "app", node="n1", resources=small, **owner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_world import World, cluster
+from k8s_world import cluster
 
 from quadriga.k8s.shim.actions import Create
 from quadriga.k8s.shim.inputs import CreateEnded
@@ -13,9 +13,10 @@ HARD = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=600"
 class Quota:
     """Refuses each placeholder but the first ones."""
 
-    def __init__(self, world: World, allowed: int) -> None:
+    def __init__(self, allowed: int) -> None:
         self.allowed, self.made, self.refused = allowed, 0, 0
-        world.answer(Create, self.judge)
+        self.world = cluster()
+        self.world.answer(Create, self.judge)
 
     def judge(self, create: Create) -> CreateEnded | None:
         if self.made < self.allowed:
@@ -27,9 +28,8 @@ class Quota:
 
 
 def test_k202_a_hard_gang_waits_for_its_placeholders_and_says_why() -> None:
-    world = cluster()
-    world.start()
-    quota = Quota(world, 2)
+    quota = Quota(2)
+    world = quota.world
     driver = world.add_gang(4, 4, policy=HARD)
     world.run(300)
     assert not any(pod.spec.node_name for pod in [driver, *world.named("worker")])
@@ -45,9 +45,7 @@ def test_k202_a_hard_gang_waits_for_its_placeholders_and_says_why() -> None:
 
 
 def test_k202_it_fails_as_at_its_timeout() -> None:
-    world = cluster()
-    world.start()
-    Quota(world, 0)
+    world = Quota(0).world
     world.add_gang(4, 4, policy=HARD)
     world.run(590)
     assert world.phases() == {"Pending": 4}
@@ -57,9 +55,8 @@ def test_k202_it_fails_as_at_its_timeout() -> None:
 
 
 def test_k202_without_a_timeout_it_goes_on_trying() -> None:
-    world = cluster()
-    world.start()
-    quota = Quota(world, 1)
+    quota = Quota(1)
+    world = quota.world
     world.add_gang(4, 4, policy="gangSchedulingStyle=Hard placeholderTimeoutInSeconds=-1")
     world.run(5000)
     quota.allowed = 4
@@ -68,9 +65,7 @@ def test_k202_without_a_timeout_it_goes_on_trying() -> None:
 
 
 def test_k202_a_soft_gang_goes_on_as_single_pods() -> None:
-    world = cluster()
-    world.start()
-    Quota(world, 1)
+    world = Quota(1).world
     driver = world.add_gang(4, 4)
     world.run(10)
     assert world.phases() == {"Running": 4}

@@ -110,9 +110,6 @@ def test_q16_terms_that_no_pod_had_are_counted_in_slices(
     assert work.take() < SLICE, "nothing is left for the one step that has no slices"
     assert cluster.allows("q").split() == sorted(f"n{number}" for number in range(NODES))
     assert list(slices_of(cluster, asking(terms, "twin"), work)) == [0], "it is known by now"
-
-
-def test_q16_pods_without_such_terms_cost_nothing(cluster: SmallCluster, work: Work) -> None:
     plain = decoded(Pod, {"metadata": {"name": "plain", "uid": "plain", "namespace": "team"}})
     assert list(slices_of(cluster, plain, work)) == [0]
 

@@ -196,12 +196,6 @@ async def bind(storage: Storage, pod: Pod, node: str = "node-1") -> str | None:
 # -- what binds ------------------------------------------------------------------------------------
 
 
-async def test_k102_a_pod_without_claims_is_bound_at_once() -> None:
-    storage = Storage()
-    storage.objects.synced = False
-    assert await bind(storage, pod()) is None
-
-
 async def test_k102_bound_claims_need_nothing() -> None:
     storage = Storage()
     for name, storage_class in (("a", "wait"), ("b", "now"), ("c", "local"), ("d", "unknown")):
@@ -209,6 +203,8 @@ async def test_k102_bound_claims_need_nothing() -> None:
         storage.bind(name)
     assert await bind(storage, pod("a", "b", "c", "d")) is None
     assert storage.patches == []
+    storage.objects.synced = False
+    assert await bind(storage, pod()) is None, "it has no claims"
 
 
 async def test_k102_the_provisioner_is_told_and_all_claims_are_waited_for(storage: Storage) -> None:
@@ -478,17 +474,21 @@ async def test_k103_a_volume_that_somebody_else_was_faster_to_get(made: Storage)
     assert made.patches == []
 
 
-@pytest.mark.parametrize("when", ["before", "meanwhile", "after"])
+@pytest.mark.parametrize("when", ["before", "meanwhile", "after", "soon"])
 async def test_k103_a_volume_that_goes(made: Storage, when: str) -> None:
     made.provision = lambda name: None
     if when == "before":
         made.remove("v")
     elif when == "meanwhile":
         made.meanwhile = lambda: made.remove("v")
+    elif when == "soon":
+        made.found["v"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        made.show("v")
     async with binding(made, pod("a")) as (_, task):
         if when == "after":
             made.remove("v")
-        assert await task == "persistentvolume v not found"
+        why = "is being deleted" if when == "soon" else "not found"
+        assert await task == f"persistentvolume v {why}"
 
 
 async def test_k103_the_volume_of_one_claim_is_missing_and_none_is_written(made: Storage) -> None:
@@ -496,9 +496,3 @@ async def test_k103_the_volume_of_one_claim_is_missing_and_none_is_written(made:
     made.chosen["ns", "b"] = "gone"
     assert await bind(made, pod("a", "b")) == "persistentvolume gone not found"
     assert made.patches == []
-
-
-async def test_k103_a_volume_that_is_being_deleted(made: Storage) -> None:
-    made.found["v"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    made.show("v")
-    assert await bind(made, pod("a")) == "persistentvolume v is being deleted"
