@@ -22,8 +22,7 @@ def added(world: World) -> list[si.AddApplicationRequest]:
     ]
 
 
-def test_k58_the_first_pod_says_what_the_application_is() -> None:
-    world = cluster()
+def test_k58_the_first_pod_says_what_the_application_is(world: World) -> None:
     world.add_pod("a", "app", queue="root.default", annotations=user("ann"))
     late = world.add_pod("b", "app", queue="root.small", annotations=user("bob"))
     world.run(2)
@@ -157,8 +156,7 @@ def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_star
     assert (world.app_state("app"), world.books()) == ("", {})
 
 
-def test_k96_a_pod_without_an_application_counts_when_its_node_comes() -> None:
-    world = cluster()
+def test_k96_a_pod_without_an_application_counts_when_its_node_comes(world: World) -> None:
     world.refuse_applications = True
     world.add_pod("a", "app", node="n1")
     late = world.add_pod("b", "app", node="n2")
@@ -235,8 +233,7 @@ def test_k33_a_pod_that_vanishes_early_leaves_nothing_and_its_answer_is_not_for_
     world.check()
 
 
-def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
-    world = cluster()
+def test_k89_a_gated_pod_waits_and_its_application_with_it(world: World) -> None:
     pod = world.add_pod("a", "app", scheduling_gates=(NamedReference("quota/wait"),))
     world.run(2)
     assert added(world) == []

@@ -257,9 +257,8 @@ def test_k176_what_ends_before_the_next_audit_does_not_count_nor_does_another_va
         assert (found.fleeting, found.standing) == (1, ())
 
 
-def test_k176_what_is_under_way_is_no_difference() -> None:
+def test_k176_what_is_under_way_is_no_difference(world: World) -> None:
     """Between the core's answer and the end of a bind both sides count the pod."""
-    world = cluster()
     bound = world.answer(Bind, lambda bind: BindEnded("", "failed"))
     world.add_pod("a", "app")
     world.settle()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k8s_queues import queues
-from k8s_world import cluster, failed
+from k8s_world import World, cluster, failed
 
 from quadriga.k8s.shim.actions import Bind, Create
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
@@ -134,8 +134,7 @@ def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
     world.check()
 
 
-def test_k72_a_name_that_is_taken_is_replaced() -> None:
-    world = cluster()
+def test_k72_a_name_that_is_taken_is_replaced(world: World) -> None:
 
     def taken(create: Create) -> CreateEnded:
         name = create.manifest["metadata"]["name"]
@@ -148,8 +147,7 @@ def test_k72_a_name_that_is_taken_is_replaced() -> None:
     assert world.log.count("Create") == 3
 
 
-def test_k73_a_refused_create_makes_the_gang_an_ordinary_application() -> None:
-    world = cluster()
+def test_k73_a_refused_create_makes_the_gang_an_ordinary_application(world: World) -> None:
 
     def over_quota(create: Create) -> CreateEnded | None:
         name = create.manifest["metadata"]["name"]
@@ -233,8 +231,7 @@ def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:
     world.check()
 
 
-def test_k90_a_pod_that_is_being_deleted_is_not_asked_for() -> None:
-    world = cluster()
+def test_k90_a_pod_that_is_being_deleted_is_not_asked_for(world: World) -> None:
     waiting = world.add_pod("waiting", "app", cpu="100")
     world.add_pod("other", "app", duration=100)
     world.run(2)

@@ -246,8 +246,7 @@ def add_beyond(world: World, name: str, **of_pod: Any) -> Pod:
     return world.set_pod(beyond(world.pods[pod.uid]))
 
 
-def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once() -> None:
-    world = cluster()
+def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once(world: World) -> None:
     huge = add_beyond(world, "huge")
     small = world.add_pod("small", "other")
     world.run(1)
@@ -267,8 +266,7 @@ def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once() -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled(restarted: bool) -> None:
-    world = cluster()
+def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled(world: World, restarted: bool) -> None:
     huge, gone = add_beyond(world, "huge"), add_beyond(world, "gone")
     world.run(1)
     if restarted:
@@ -283,8 +281,7 @@ def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled(restarted: bool) ->
     assert world.shim._kernel.refusals == {}
 
 
-def test_q16_a_change_beyond_the_bounds_is_not_taken() -> None:
-    world = cluster()
+def test_q16_a_change_beyond_the_bounds_is_not_taken(world: World) -> None:
     pod = world.add_pod("chooser", "app", node_selector={"disk": "ssd"})
     world.run(1)
     tolerations = msgspec.convert(EXAMPLES["podTolerations"](200), Pod).spec.tolerations
@@ -297,9 +294,8 @@ def test_q16_a_change_beyond_the_bounds_is_not_taken() -> None:
     assert "the change is not taken: it has 200 tolerations" in said
 
 
-def test_q16_a_pod_with_a_node_counts_without_what_is_beyond() -> None:
+def test_q16_a_pod_with_a_node_counts_without_what_is_beyond(world: World) -> None:
     """Also after a restart, and also in its application: nobody escapes a quota by 300 labels."""
-    world = cluster()
     foreign = add_beyond(world, "foreign", scheduler="default", node="n1")
     ours = add_beyond(world, "ours", node="n1", queue="root.a")
     for _ in range(2):
@@ -312,8 +308,7 @@ def test_q16_a_pod_with_a_node_counts_without_what_is_beyond() -> None:
         world.restart()
 
 
-def test_q16_a_node_beyond_the_bounds_takes_no_new_pods_and_is_told() -> None:
-    world = cluster()
+def test_q16_a_node_beyond_the_bounds_takes_no_new_pods_and_is_told(world: World) -> None:
     node = world.nodes["n1"]
     labels = replace(node.metadata, labels=named(2_000))
     world.set_node(Bounds().node(replace(node, metadata=labels, spec=replace(node.spec))))
@@ -369,8 +364,7 @@ def test_q16_a_huge_exponent_is_the_largest_number(text: str) -> None:
     assert of_pod(Bounds().pod(pod))["memory"] == 2**63 - 1
 
 
-def test_q16_a_grace_period_of_ages_is_looked_at_again_after_a_week() -> None:
-    world = cluster()
+def test_q16_a_grace_period_of_ages_is_looked_at_again_after_a_week(world: World) -> None:
     pod = world.add_pod("a", "app", termination_grace_period_seconds=2**63 - 1)
     world.run(1)
     world.kubelets = False

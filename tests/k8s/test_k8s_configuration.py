@@ -22,8 +22,7 @@ def change(world: World, values: dict[str, str]) -> None:
     world.run(1)
 
 
-def test_t16_a_good_change_reaches_the_core() -> None:
-    world = cluster()
+def test_t16_a_good_change_reaches_the_core(world: World) -> None:
     world.run(1)
     change(world, {"queues.yaml": MORE})
     assert [each.config for each in updates(world)] == [MORE]
@@ -34,8 +33,7 @@ def test_t16_a_good_change_reaches_the_core() -> None:
     assert len(updates(world)) == 1
 
 
-def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay() -> None:
-    world = cluster()
+def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay(world: World) -> None:
     world.run(1)
     change(world, {"queues.yaml": "partitions: 7"})
     (record,) = [each for each in world.records if each.reason == "ConfigurationRejected"]

@@ -134,9 +134,8 @@ def test_k200_no_part_of_a_run_starts_before_the_whole(steps: list[str], cores: 
     world.check()
 
 
-def test_k203_defaults_that_the_server_adds_to_both_are_no_difference() -> None:
+def test_k203_defaults_that_the_server_adds_to_both_are_no_difference(world: World) -> None:
     """A LimitRange gives memory to each container that asks for none."""
-    world = cluster()
     world.start()
 
     def with_default(create: Create) -> None:
@@ -154,8 +153,7 @@ def test_k203_defaults_that_the_server_adds_to_both_are_no_difference() -> None:
     assert "GangScheduling/TaskGroupsError" not in world.reasons(member.uid)
 
 
-def test_k203_a_pod_that_differs_from_its_placeholder_is_told_so() -> None:
-    world = cluster()
+def test_k203_a_pod_that_differs_from_its_placeholder_is_told_so(world: World) -> None:
     world.start()
     member = world.add_pod("driver", "spark", cpu="2", group="w", groups=[gang("w", 1)])
     world.run(5)

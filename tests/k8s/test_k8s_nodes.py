@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from k8s_world import OURS, World, cluster
 from msgspec.structs import replace
 
@@ -10,11 +9,6 @@ from quadriga.k8s.objects import NodeStatus
 from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import BindEnded
 from quadriga.si import NodeInfo, NodeRequest
-
-
-@pytest.fixture
-def world() -> World:
-    return cluster()
 
 
 def node_actions(world: World) -> list[str]:

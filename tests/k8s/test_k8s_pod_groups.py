@@ -195,8 +195,7 @@ def test_k204_a_group_is_one_whatever_the_labels_and_its_namespace_counts() -> N
     assert apps(world)["default.one:workers"] == "Running"
 
 
-def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator() -> None:
-    world = cluster()
+def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator(world: World) -> None:
     world.add_group("workers", 2, priority=7)
     members(world, 3, cpu="500m")
     world.run(30)
@@ -441,8 +440,7 @@ def test_k206_what_is_not_supported_holds_the_pods(spec: dict[str, Any], why: st
 
 
 @pytest.mark.parametrize("mode", ["Pod", {"single": {}}, None])
-def test_k206_pods_that_go_one_by_one_are_supported(mode: Any) -> None:
-    world = cluster()
+def test_k206_pods_that_go_one_by_one_are_supported(world: World, mode: Any) -> None:
     world.add_group("workers", 2, disruption_mode=mode)
     members(world, 2)
     world.run(30)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from k8s_world import World, cluster
+from k8s_world import World
 from msgspec.structs import replace
 
 from quadriga.k8s.objects import GangPolicy, NamedReference, Pod, SchedulingGroup, SchedulingPolicy
@@ -130,8 +130,7 @@ def test_k204_no_part_of_a_gang_is_ever_bound(
     assert world.audit().standing == ()
 
 
-def test_the_witness_sees_a_part_of_a_gang() -> None:
-    world = cluster()
+def test_the_witness_sees_a_part_of_a_gang(world: World) -> None:
     witness = Witness(world)
     world.add_group("a", 2)
     pod = world.add_pod("a-1", scheduling_group=SchedulingGroup("a"))

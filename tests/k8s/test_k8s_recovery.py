@@ -174,8 +174,7 @@ def test_k145_missing_placeholders_are_created_after_a_restart() -> None:
     world.check()
 
 
-def test_k146_a_gang_with_a_placed_member_makes_no_placeholders() -> None:
-    world = cluster()
+def test_k146_a_gang_with_a_placed_member_makes_no_placeholders(world: World) -> None:
     world.add_gang()
     world.run(3)
     assert world.phases("driver") == {"Running": 1}

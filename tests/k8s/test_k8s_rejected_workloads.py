@@ -120,8 +120,7 @@ def test_k60_a_rejected_workload_is_held_again_after_a_restart() -> None:
     world.check()
 
 
-def test_k143_with_a_running_pod_the_others_fail_as_before() -> None:
-    world = cluster()
+def test_k143_with_a_running_pod_the_others_fail_as_before(world: World) -> None:
     world.refuse_applications = True
     world.add_pod("runs", "app", node="n1")
     workload = Replicas(world, "web", 1, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from k8s_queues import HARD, QUEUES, SOFT, WHOLE
-from k8s_world import cluster, gang
+from k8s_world import World, cluster, gang
 
 
 def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:
@@ -88,8 +88,7 @@ def test_k60_an_id_that_failed_starts_anew_when_its_pods_have_ended() -> None:
     world.check()
 
 
-def test_t5_two_gangs_that_fit_only_alone() -> None:
-    world = cluster()
+def test_t5_two_gangs_that_fit_only_alone(world: World) -> None:
     for app in ("first", "second"):
         for n in range(3):
             world.add_pod(f"{app}-{n}", app, group="w", groups=[gang("w", 3)], duration=20)
@@ -142,8 +141,7 @@ def test_t7_k80_placeholders_deleted_by_hand_are_made_again_three_times_a_minute
     world.check()
 
 
-def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run() -> None:
-    world = cluster()
+def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run(world: World) -> None:
     pod = world.add_gang(members=0)
     world.run(1)
     assert "GangScheduling/TaskGroupsError" in world.reasons(pod.uid)
