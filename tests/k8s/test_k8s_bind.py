@@ -64,20 +64,6 @@ def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None
     assert world.books() == {pod.uid: "big"}
 
 
-def test_t11_a_pod_that_is_gone_gives_its_allocation_back() -> None:
-    world = cluster(nodes=2)
-
-    def gone(bind: Bind) -> BindEnded:
-        world.delete_pod(bind.pod.uid)
-        return BindEnded(bind.pod.uid, "gone")
-
-    world.answer(Bind, gone)
-    world.add_pod("a", "app")
-    world.run(40)
-    assert world.pods == {}
-    world.check_over("app")
-
-
 def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
     """The watch shows the node, the reply says nothing, and a second answer comes late."""
     world = cluster(nodes=2)

@@ -337,14 +337,12 @@ def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Done]) -> 
 
 def test_wrong_settings_give_no_policies(quadriga: Callable[..., Done], tmp_path: Path) -> None:
     file = tmp_path / "map.yaml"
+    own = "kind: ConfigMap\nmetadata: {name: yunikorn-configs}\n"
+    wrong = own + "data: {admissionController.accessControl.bypassAuth: maybe}\n"
     for text, said in (
         ("kind: ConfigMap\nmetadata: {name: other}\n", "no ConfigMap yunikorn-defaults or"),
         ("a: [", "map.yaml"),
-        (
-            "kind: ConfigMap\nmetadata: {name: yunikorn-configs}\n"
-            "data: {admissionController.accessControl.bypassAuth: maybe}\n",
-            "bypassAuth: 'maybe' is neither true nor false",
-        ),
+        (wrong, "bypassAuth: 'maybe' is neither true nor false"),
     ):
         file.write_text(text, encoding="utf-8")
         done = quadriga("kubernetes", "admission", "--policy", "--settings", file)

@@ -86,16 +86,6 @@ def test_k200_members_that_come_while_the_earlier_ones_end_wait_for_them_and_say
     world.check()
 
 
-def test_k200_a_member_that_replaces_one_of_several_runs_beside_the_others() -> None:
-    world, members = started()
-    world.delete_pod(members[0])
-    world.run(1)
-    world.add_pod("run1-again", "spark", group="w")
-    world.run(5)
-    assert placed(world, 1) == MEMBERS
-    world.check()
-
-
 STEPS = st.lists(
     st.sampled_from(["come", "end", "delete", "terminate", "wait", "other", "free", "restart"]),
     min_size=3,

@@ -13,11 +13,9 @@ from quadriga.k8s.conversion.resources import may_differ
 from quadriga.k8s.objects import (
     PodCondition,
     ResourceRequirements,
-    SchedulingGroup,
     WorkloadReference,
 )
 
-GROUP = {"scheduling_group": SchedulingGroup("workers")}
 WORKLOAD = {"workload_ref": WorkloadReference("training", "workers")}
 
 
@@ -34,14 +32,6 @@ def test_k133_a_pod_that_names_a_group_of_a_workload_is_held_and_says_so_once() 
     assert (event.type, event.reason) == ("Warning", "FailedScheduling")
     named = "spec.workloadRef (Workload 'training', group 'workers') is not supported"
     assert event.note.startswith(named)
-
-
-def test_k133_a_pod_of_a_group_that_runs_counts() -> None:
-    made = cluster("8")
-    made.add_pod("member", "app", cpu="7", node="n1", **GROUP)
-    made.add_pod("other", "more", cpu="2")
-    made.run(30)
-    assert made.phases("other") == {"Pending": 1}
 
 
 @pytest.mark.parametrize("foreign", [False, True])

@@ -51,26 +51,6 @@ def test_k187_a_cordoned_node_stays_closed_over_a_restart(world: World) -> None:
     assert "DRAIN_TO_SCHEDULABLE" not in node_actions(world)
 
 
-def test_t13_a_node_that_is_deleted_and_comes_back_under_load(world: World) -> None:
-    world.add_node("n2")
-    for n in range(6):
-        world.add_pod(f"p-{n}", "app", duration=100)
-    world.run(2)
-    there = {uid for uid, node in world.books().items() if node == "n1"}
-    assert there
-    world.remove_node("n1")
-    world.run(2)
-    assert not there & set(world.books())
-    world.check()
-    world.add_node("n1")  # the pods are still there: orphans that the new node takes up
-    world.run(2)
-    assert there <= set(world.books())
-    world.check()
-    world.run(300)
-    assert world.phases() == {"Succeeded": 6}
-    assert world.books() == {}
-
-
 def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -> None:
     world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app", duration=20)
@@ -144,20 +124,6 @@ def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None
     world.run(2)
     assert node_actions(world).count("UPDATE") == 1
     assert world.pods[pod.uid].spec.node_name == "n1"
-
-
-def test_k96_foreign_pods_take_room_until_they_end() -> None:
-    world = cluster("2")
-    world.run(1)
-    foreign = world.add_pod("other", scheduler="default-scheduler", node="n1", cpu="1500m")
-    pod = world.add_pod("a", "app", duration=30)
-    world.run(2)
-    assert world.pods[pod.uid].spec.node_name == ""
-    world.check()
-    world.end_pod(foreign.uid)
-    world.run(2)
-    assert world.pods[pod.uid].spec.node_name == "n1"
-    world.check()
 
 
 def test_k91_a_foreign_pod_is_told_when_its_node_comes_and_when_it_gets_one(world: World) -> None:
