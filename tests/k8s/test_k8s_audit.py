@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,8 +29,6 @@ from quadriga.k8s.shim.inputs import (
     WatchShows,
 )
 
-Break = Callable[[World], None]
-
 
 def busy() -> World:
     """A node with pods of ours, one of another scheduler, and one pod that waits."""
@@ -51,21 +47,6 @@ def allocations(world: World, **parts: Any) -> None:
     world.core.update_allocation(messages.allocations(world.settings, **parts))
 
 
-def nodes(world: World, *items: si.NodeInfo) -> None:
-    world.core.update_node(si.NodeRequest(rmID=world.settings.cluster_id, nodes=items))
-
-
-def unheard(breaks: Break) -> Break:
-    """The shim hears nothing of what the core says of it."""
-
-    @functools.wraps(breaks)
-    def then_silence(world: World) -> None:
-        breaks(world)
-        world.inputs.clear()
-
-    return then_silence
-
-
 def long_gone(found: Any) -> Any:
     return replace(found, metadata=replace(found.metadata, uid="long-gone", name="long-gone"))
 
@@ -75,135 +56,98 @@ def pod_of(world: World, name: str) -> Pod:
     return found
 
 
-def lose_foreign(world: World) -> None:
-    allocations(world, releases=[messages.release(pod_of(world, "other").uid)])
-
-
-def shrink_foreign(world: World) -> None:
-    allocations(world, existing=[messages.foreign_allocation(sized(pod_of(world, "other"), "10m"))])
-
-
-def keep_foreign(world: World) -> None:
-    """One that ended without the core's knowing it."""
-    ended = long_gone(pod_of(world, "other"))
-    allocations(world, existing=[messages.foreign_allocation(ended)])
-
-
-@unheard
-def lose_own(world: World) -> None:
-    allocations(world, releases=[messages.release(pod_of(world, "a").uid, "app")])
-
-
-def resize_own(world: World) -> None:
-    report = messages.allocation(sized(pod_of(world, "a"), "500m"), "app", world.settings)
-    allocations(world, existing=[report])
-
-
-@unheard
-def keep_own(world: World) -> None:
-    ended = long_gone(pod_of(world, "b"))
-    allocations(world, existing=[messages.allocation(ended, "app", world.settings, node="n1")])
-
-
-@unheard
-def lose_ask(world: World) -> None:
-    allocations(world, ask_releases=[messages.release_ask(pod_of(world, "wide").uid, "app")])
-
-
-def resize_ask(world: World) -> None:
-    allocations(
-        world, asks=[messages.ask(sized(pod_of(world, "wide"), "90"), "app", world.settings)]
-    )
-
-
-def keep_ask(world: World) -> None:
-    ended = long_gone(pod_of(world, "wide"))
-    allocations(world, asks=[messages.ask(ended, "app", world.settings)])
-
-
-@unheard
-def keep_application(world: World) -> None:
-    new = si.AddApplicationRequest(
-        applicationID="long-gone", queueName="root.default", ugi=si.UserGroupInformation(user="u")
-    )
-    world.core.update_application(si.ApplicationRequest(rmID=world.settings.cluster_id, new=[new]))
-
-
-@unheard
-def lose_application(world: World) -> None:
-    remove = [messages.remove_application("app")]
-    world.core.update_application(messages.applications(world.settings, (), remove))
-
-
-def close_node(world: World) -> None:
-    nodes(world, messages.node_drained("n2"))
-
-
-def shrink_node(world: World) -> None:
-    small = si.Resource(resources={"vcore": si.Quantity(value=1)})
-    nodes(world, si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=small))
-
-
-@unheard
-def lose_node(world: World) -> None:
-    nodes(world, messages.node_removed("n1"))
-
-
-@unheard
-def keep_node(world: World) -> None:
-    nodes(world, messages.node_created(long_gone(world.nodes["n1"]), world.settings))
-
-
-def lose_in_cache(world: World) -> None:
-    """K106: two spurious answers, and the pod counts as ended."""
-    world.inputs.append(BindEnded(pod_of(world, "wide").uid, "gone"))
-    world.settle()
-
-
-def keep_in_cache(world: World) -> None:
-    world.inputs.append(Changed("ADDED", long_gone(pod_of(world, "b"))))
-    world.settle()
-
-
-def leave_out(world: World) -> None:
-    world.cache.set_pod(world.pods[uid := pod_of(world, "other").uid])
-    del world.shim._kernel.foreign[uid]
-
-
-def keep_assumption(world: World) -> None:
-    assert world.cache.assume(pod_of(world, "wide").uid, "n2") is None
-
-
-#: the kinds of differences that may be found
-KINDS: dict[str, tuple[Break, ...]] = {
-    "foreign": (lose_foreign, shrink_foreign, keep_foreign),
-    "pod": (lose_own, resize_own, keep_own),
-    "ask": (lose_ask, resize_ask, keep_ask),
-    "application": (keep_application,),
-    "application pod": (lose_application,),
-    "schedulable": (close_node,),
-    "capacity": (shrink_node,),
-    "node": (lose_node, keep_node),
-    "watched": (lose_in_cache, leave_out),
-    "watched pod": (keep_in_cache,),
-    "assumed": (keep_assumption,),
+#: the kinds of differences, and what makes one of them
+KINDS = {
+    "foreign": "lose_foreign shrink_foreign keep_foreign",
+    "pod": "lose_own resize_own keep_own",
+    "ask": "lose_ask resize_ask keep_ask",
+    "application": "keep_application",
+    "application pod": "lose_application",
+    "schedulable": "close_node",
+    "capacity": "shrink_node",
+    "node": "lose_node keep_node",
+    "watched": "lose_in_cache leave_out",
+    "watched pod": "keep_in_cache",
+    "assumed": "keep_assumption",
 }
-CASES = {each: set(kinds.split()) for kinds, breaks in KINDS.items() for each in breaks}
+CASES = {each: set(kinds.split()) for kinds, breaks in KINDS.items() for each in breaks.split()}
+#: the shim hears nothing of what the core says of these
+UNHEARD = "lose_own keep_own lose_ask keep_application lose_application lose_node keep_node".split()
 
 
-@pytest.mark.parametrize("breaks", CASES, ids=lambda each: each.__name__)
-def test_k176_a_difference_that_stands_is_told_and_mended(breaks: Break) -> None:
+def break_it(world: World, how: str) -> None:
+    other, own, ask = (pod_of(world, name) for name in ("other", "a", "wide"))
+    settings, ended = world.settings, long_gone(pod_of(world, "b"))
+    item = None
+    match how:
+        case "lose_foreign":
+            allocations(world, releases=[messages.release(other.uid)])
+        case "shrink_foreign":
+            small = messages.foreign_allocation(sized(other, "10m"))
+            allocations(world, existing=[small])
+        case "keep_foreign":  # it ended without the core's knowing it
+            allocations(world, existing=[messages.foreign_allocation(long_gone(other))])
+        case "lose_own":
+            allocations(world, releases=[messages.release(own.uid, "app")])
+        case "resize_own":
+            smaller = messages.allocation(sized(own, "500m"), "app", settings)
+            allocations(world, existing=[smaller])
+        case "keep_own":
+            kept = messages.allocation(ended, "app", settings, node="n1")
+            allocations(world, existing=[kept])
+        case "lose_ask":
+            allocations(world, ask_releases=[messages.release_ask(ask.uid, "app")])
+        case "resize_ask":
+            allocations(world, asks=[messages.ask(sized(ask, "90"), "app", settings)])
+        case "keep_ask":
+            allocations(world, asks=[messages.ask(long_gone(ask), "app", settings)])
+        case "keep_application":
+            request = si.ApplicationRequest(rmID=settings.cluster_id)
+            user = si.UserGroupInformation(user="u")
+            request.new.add(applicationID="long-gone", queueName="root.default", ugi=user)
+            world.core.update_application(request)
+        case "lose_application":
+            remove = [messages.remove_application("app")]
+            world.core.update_application(messages.applications(settings, (), remove))
+        case "close_node":
+            item = messages.node_drained("n2")
+        case "shrink_node":
+            small = si.Resource(resources={"vcore": si.Quantity(value=1)})
+            item = si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=small)
+        case "lose_node":
+            item = messages.node_removed("n1")
+        case "keep_node":
+            item = messages.node_created(long_gone(world.nodes["n1"]), settings)
+        case "lose_in_cache":  # K106: two spurious answers, and the pod counts as ended
+            world.inputs.append(BindEnded(ask.uid, "gone"))
+            world.settle()
+        case "leave_out":
+            world.cache.set_pod(other)
+            del world.shim._kernel.foreign[other.uid]
+        case "keep_in_cache":
+            world.inputs.append(Changed("ADDED", ended))
+            world.settle()
+        case "keep_assumption":
+            assert world.cache.assume(ask.uid, "n2") is None
+    if item is not None:
+        world.core.update_node(si.NodeRequest(rmID=settings.cluster_id, nodes=[item]))
+    if how in UNHEARD:
+        world.inputs.clear()
+
+
+@pytest.mark.parametrize("how", CASES)
+def test_k176_a_difference_that_stands_is_told_and_mended(how: str) -> None:
     world = busy()
     assert world.audit().fleeting == 0, world.shim.audit.found
     assert world.phases()["Running"] == 3
     before = world.books()
-    breaks(world)
+    break_it(world, how)
     found = world.audit()
     assert found.fleeting and not found.standing
     assert not any(each.reason == "AuditDifference" for each in world.records)
 
     found = world.audit()
-    assert {each.kind for each in found.standing} <= CASES[breaks]
+    assert {each.kind for each in found.standing} <= CASES[how]
     assert all(each.cluster != each.core for each in found.standing)
     stood = world.shim.audit.stood
     warnings = [each for each in world.log_warnings if each.startswith("audit: ")]
@@ -231,7 +175,7 @@ def told(world: World) -> Record:
 
 def test_k176_an_event_names_what_where_and_both_values() -> None:
     world = busy()
-    shrink_foreign(world)
+    break_it(world, "shrink_foreign")
     record = told(world)
     assert (record.kind, record.name, record.type) == ("Pod", "other", "Warning")
     assert record.note == (
@@ -239,20 +183,20 @@ def test_k176_an_event_names_what_where_and_both_values() -> None:
         " pods=1 vcore=1000, the scheduler counts pods=1 vcore=10"
     )
     world = busy()
-    keep_foreign(world)  # there is no pod any more, so it is told of the node
+    break_it(world, "keep_foreign")  # there is no pod any more, so it is told of the node
     record = told(world)
     assert (record.kind, record.name) == ("Node", "n1")
 
 
 def test_k176_what_ends_before_the_next_audit_does_not_count_nor_does_another_value() -> None:
     world = busy()
-    lose_foreign(world)
+    break_it(world, "lose_foreign")
     assert world.audit().fleeting == 1
     allocations(world, existing=[messages.foreign_allocation(pod_of(world, "other"))])
     assert world.audit().standing == ()
     assert not world.shim.audit.stood.total()
-    for breaks in (shrink_foreign, lose_foreign):
-        breaks(world)
+    for how in ("shrink_foreign", "lose_foreign"):
+        break_it(world, how)
         found = world.audit()
         assert (found.fleeting, found.standing) == (1, ())
 
@@ -268,7 +212,7 @@ def test_k176_what_is_under_way_is_no_difference(world: World) -> None:
 
 def test_k176_k151_an_audit_during_a_recovery_says_nothing() -> None:
     world = busy()
-    lose_foreign(world)
+    break_it(world, "lose_foreign")
     world.audit()
     world.forget_core()
     world.inputs.append(AuditBegins())
@@ -308,7 +252,7 @@ def test_k176_only_twenty_differences_are_named() -> None:
 def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     world = busy()
     assert world.shim.dump()["audit"] == {}
-    lose_foreign(world)
+    break_it(world, "lose_foreign")
     world.audit()
     world.audit()
     dumped = world.shim.dump()["audit"]
