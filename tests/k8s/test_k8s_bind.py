@@ -121,7 +121,6 @@ def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
 
 
 def test_k72_a_name_that_is_taken_is_replaced(world: World) -> None:
-
     def taken(create: Create) -> CreateEnded:
         name = create.manifest["metadata"]["name"]
         return CreateEnded(create.application_id, create.group, name, "name_taken")
@@ -134,7 +133,6 @@ def test_k72_a_name_that_is_taken_is_replaced(world: World) -> None:
 
 
 def test_k73_a_refused_create_makes_the_gang_an_ordinary_application(world: World) -> None:
-
     def over_quota(create: Create) -> CreateEnded | None:
         name = create.manifest["metadata"]["name"]
         refused = CreateEnded(create.application_id, "w", name, "refused", "exceeded quota")

@@ -109,15 +109,14 @@ def api() -> Iterator[Api]:
 
 def config_of(folder: Path, server: str) -> Path:
     path = folder / "kubeconfig"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
+    user, context = {"token": "t"}, {"cluster": "c", "user": "u"}
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "x"}
+    config |= {"clusters": [{"name": "c", "cluster": {"server": server}}]}
+    config |= {
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": context}],
     }
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    path.write_text(json.dumps(config), encoding="utf-8")
     return path
 
 

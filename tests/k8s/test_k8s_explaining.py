@@ -21,6 +21,7 @@ from quadriga.k8s.driver.explaining import (
     RemoteCore,
     text_of,
 )
+from quadriga.sim.script import resource
 from tests.k8s.test_k8s_device_classes import Server
 
 Cores = Callable[[SchedulerService], Core]
@@ -39,43 +40,27 @@ def service() -> Iterator[SchedulerService]:
     service.register_resource_manager(
         si.RegisterResourceManagerRequest(rmID="mycluster", config=QUEUES), Quiet()
     )
-    nodes = [
-        si.NodeInfo(
-            nodeID=f"n{number}",
-            action=si.NodeInfo.CREATE,
-            schedulableResource=amounts(vcore=4000, memory=number * GIB),
-        )
-        for number in (1, 2, 3)
-    ]
-    service.update_node(si.NodeRequest(rmID="mycluster", nodes=nodes))
+    request = si.NodeRequest(rmID="mycluster")
+    for number in (1, 2, 3):
+        size = resource({"vcore": 4000, "memory": number * GIB})
+        request.nodes.add(nodeID=f"n{number}", action=si.NodeInfo.CREATE, schedulableResource=size)
+    service.update_node(request)
     yield service
     service.stop()
 
 
-def amounts(**values: int) -> si.Resource:
-    return si.Resource(resources={name: si.Quantity(value=each) for name, each in values.items()})
-
-
 def ask(service: SchedulerService, queue: str, key: str = "uid-1", **values: int) -> None:
-    application = si.AddApplicationRequest(
-        applicationID=f"app-{queue}",
-        queueName=f"root.{queue}",
-        partitionName="default",
-        ugi=si.UserGroupInformation(user="joe", groups=["devs"]),
-    )
-    service.update_application(si.ApplicationRequest(rmID="mycluster", new=[application]))
-    wanted = si.AllocationAsk(
-        allocationKey=key,
-        applicationID=f"app-{queue}",
-        partitionName="default",
-        resourceAsk=amounts(**values),
-        maxAllocations=1,
-    )
-    service.update_allocation(si.AllocationRequest(rmID="mycluster", asks=[wanted]))
+    where = {"applicationID": f"app-{queue}", "partitionName": "default"}
+    applications = si.ApplicationRequest(rmID="mycluster")
+    user = si.UserGroupInformation(user="joe", groups=["devs"])
+    applications.new.add(**where, queueName=f"root.{queue}", ugi=user)
+    service.update_application(applications)
+    asks = si.AllocationRequest(rmID="mycluster")
+    asks.asks.add(**where, allocationKey=key, resourceAsk=resource(values), maxAllocations=1)
+    service.update_allocation(asks)
 
 
 def remote(service: SchedulerService) -> RemoteCore:
-
     def ask_core(application: str, key: str) -> tuple[str, Sequence[Failing]]:
         try:
             found = service.explain(

@@ -168,7 +168,6 @@ def tell(made: World, uid: str, cpu: str, *conditions: PodCondition) -> None:
 
 
 def used(made: World, queue: str = "team") -> int:
-
     def read(core: Scheduler) -> int:
         partition = core.partition()
         found = {each.path: each.allocated for each in partition.queues()}[f"root.{queue}"]

@@ -53,7 +53,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-
     @functools.wraps(test)
     def on_virtual_time(*given: Any, **named: Any) -> None:
         run(test(*given, **named))
