@@ -101,7 +101,7 @@ def test_a_pod_that_is_being_evicted_from_a_dead_node_counts_until_it_is_gone() 
     world.check()
 
 
-def test_a_gang_that_gathers_makes_the_placeholders_of_a_lost_node_again() -> None:
+def test_t7_a_gang_that_gathers_makes_the_placeholders_of_a_lost_node_again() -> None:
     world = cluster("4", nodes=2, queues=WHOLE)
     groups = [gang("w", 3, cpu="3")]
     for name in ("driver", "worker-0", "worker-1"):

@@ -122,7 +122,7 @@ def test_t6_the_originator_is_deleted_while_the_gang_reserves_or_ends_before_it(
     assert world.app_state("spark") == ""
 
 
-def test_t7_k80_placeholders_deleted_by_hand_are_made_again_three_times_a_minute() -> None:
+def test_k80_placeholders_deleted_by_hand_are_made_again_three_times_a_minute() -> None:
     world = cluster("1", queues=WHOLE)
     world.add_gang(members=2)
     world.run(1)
