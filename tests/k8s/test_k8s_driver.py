@@ -29,10 +29,10 @@ from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.health import health_of
-from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.inbox import Inbox, described
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
-from quadriga.k8s.objects import ConfigMap, Metadata, Pod, PodSpec
+from quadriga.k8s.objects import ConfigMap, Metadata, Node, Pod, PodSpec
 from quadriga.k8s.shim import inputs
 from quadriga.si.client import FORGOTTEN, RegisterAgain
 from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, status
@@ -88,6 +88,38 @@ async def test_k15_sources_wait_while_too_much_is_in_the_queue() -> None:
     assert not waiting.done()
     inbox.take(1)
     await asyncio.wait_for(waiting, BOUND)
+
+
+async def test_q16_the_inbox_measures_how_long_inputs_wait() -> None:
+    now = 0
+    inbox = Inbox(clock=lambda: now)
+    assert inbox.delay() == 0
+    inbox.put(inputs.Synced())
+    now = 2 * SECOND
+    inbox.put_from_thread(inputs.Synced())
+    now = 3 * SECOND
+    assert inbox.delay() == 3 * SECOND
+    assert len(inbox.take(1)) == 1
+    assert inbox.delay() == SECOND
+    inbox.take(5)
+    assert inbox.delay() == 0
+    assert (inbox.taken, inbox.waited) == (2, 4 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("heard", "text"),
+    [
+        (inputs.Changed("ADDED", Pod(Metadata("p", "team"))), "pod team/p (ADDED)"),
+        (inputs.Changed("DELETED", Node(Metadata("n1"))), "node n1 (DELETED)"),
+        (inputs.CoreAnswered(si.AllocationResponse()), "AllocationResponse of the core"),
+        (inputs.BindEnded("u", "bound"), "the end of the bind of pod u"),
+        (inputs.CreateEnded("app", "g", "tg-1", "created"), "placeholder tg-1 of application app"),
+        (inputs.Synced(), "Synced"),
+        ("timers", "timers"),
+    ],
+)
+def test_q16_the_watchdog_names_the_object(heard: inputs.Input, text: str) -> None:
+    assert described(heard) == text
 
 
 async def test_what_comes_after_the_end_is_not_heard() -> None:

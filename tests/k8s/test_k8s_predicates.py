@@ -282,3 +282,140 @@ def test_k121_k135_each_taint_needs_a_toleration_and_a_changed_node_is_asked_ane
     assert cluster.allows("q") == "n1 n2"
     cluster.node("n1")
     assert cluster.allows("p") == "n1 n2"
+
+
+PORT = {"containerPort": 1, "hostPort": 80}
+
+
+def containers(*ports: Json, **more: Any) -> list[Json]:
+    return [{"name": "main", "ports": list(ports), **more}]
+
+
+@pytest.fixture
+def taken() -> SmallCluster:
+    """One node, and the pod ``p``, which asks for the port 80."""
+    found = SmallCluster(n1={})
+    found.pod("p", containers=PORT_80)
+    return found
+
+
+PORT_80 = containers(PORT)
+
+
+def test_k123_the_reason_names_the_port_also_on_the_hosts_network(taken: SmallCluster) -> None:
+    taken.pod("other", "n1", containers=PORT_80)
+    assert taken.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
+    taken.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
+    assert taken.allows("p") == ""
+
+
+def test_k123_sidecars_have_ports_and_other_init_containers_do_not(taken: SmallCluster) -> None:
+    sidecar = containers(PORT, restartPolicy="Always")
+    taken.pod("other", "n1", initContainers=sidecar + containers({**PORT, "hostPort": 81}))
+    taken.pod("q", containers=containers({**PORT, "hostPort": 81}))
+    assert (taken.allows("p"), taken.allows("q")) == ("", "n1")
+
+
+def test_k123_two_containers_of_one_pod_may_name_the_same_port(taken: SmallCluster) -> None:
+    both = [*PORT_80, {"name": "b", "ports": [PORT]}]
+    taken.pod("two", containers=both)
+    assert taken.allows("two") == "n1"
+    taken.pod("two", "n1", containers=both)
+    assert taken.allows("p") == ""
+    taken.cache.remove_pod("two")
+    assert taken.allows("p") == "n1"
+
+
+def test_k123_a_port_is_taken_by_assumed_pods_until_the_last_is_gone(taken: SmallCluster) -> None:
+    taken.pod("a", containers=PORT_80)
+    assert taken.cache.assume("a", "n1") is None
+    assert taken.allows("p") == ""
+    for phase, allowed in (("Running", ""), ("Succeeded", "n1")):
+        taken.pod("a", "n1", phase=phase, containers=PORT_80)
+        assert taken.allows("p") == allowed
+    for name in ("a", "b"):  # that others have put there, past all filters
+        taken.pod(name, "n1", containers=PORT_80)
+    for name, allowed in (("a", ""), ("b", "n1")):
+        taken.cache.remove_pod(name)
+        assert taken.allows("p") == allowed
+
+
+WEB, DB = {"app": "web"}, {"app": "db"}
+
+
+def test_k117_the_first_index_after_which_all_filters_pass() -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    for name, labels in (("v0", DB), ("v1", WEB), ("v2", DB)):
+        cluster.pod(name, "n1", labels=labels)
+    cluster.pod("p", affinity=apart(term()))
+    victims = ["v0", "v1", "v2"]
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "n1", victims, 0) == 1
+    assert ask("p", "n1", victims, 1) == 1
+    assert ask("p", "n1", victims, 2) == 2
+    assert ask("p", "n1", victims, 3) is None
+    assert ask("p", "n1", ["v0", "v2"], 0) is None
+    assert ask("p", "n1", [], 0) is None
+
+
+def test_k117_counters_of_the_domain_are_lowered_and_who_is_wanted_near_must_not_go() -> None:
+    cluster = SmallCluster(a1={"zone": "a"}, b1={"zone": "b"})
+    for name in ("v0", "v1"):
+        cluster.pod(name, "a1", labels=WEB)
+    cluster.pod("p", labels=WEB, topologySpreadConstraints=[spread()])
+    assert cluster.allows("p") == "b1"
+    assert cluster.cache.preemption_predicates("p", "a1", ["v0", "v1"], 0) == 1
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("w", "n1", labels=WEB)
+    cluster.pod("v", "n1", labels=DB)
+    cluster.pod("p", affinity=near(term()))
+    assert cluster.cache.preemption_predicates("p", "n1", ["v", "w"], 0) == 0
+    assert cluster.cache.preemption_predicates("p", "n1", ["w", "v"], 0) is None
+
+
+def test_k117_ports_and_the_anti_affinity_of_a_victim_go_with_it() -> None:
+    cluster = SmallCluster(n1={})
+    ports = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    cluster.pod("v", "n1", containers=ports)
+    cluster.pod("p", containers=ports)
+    assert cluster.cache.preemption_predicates("p", "n1", ["v"], 0) == 0
+    cluster = SmallCluster(n1={})
+    cluster.pod("v", "n1", affinity=apart(term()))
+    cluster.pod("p", labels=WEB)
+    assert cluster.allows("p") == ""
+    assert cluster.cache.preemption_predicates("p", "n1", ["v"], 0) == 0
+
+
+def test_k117_victims_that_are_unknown_or_elsewhere_are_passed_over() -> None:
+    cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"})
+    cluster.pod("far", "a2", labels=WEB)
+    cluster.pod("p", affinity=apart(term("zone")))
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "a1", ["x", "far"], 0) is None
+    cluster.pod("v", "a1", labels=DB)
+    cluster.pod("q", affinity=apart(term(selector={"matchLabels": DB})))
+    assert ask("q", "a1", ["x", "far", "v"], 0) == 2
+
+
+def test_k117_all_is_as_before_afterwards() -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("v", "n1", labels=WEB, affinity=apart(term()))
+    cluster.pod("p", labels=WEB, affinity=apart(term()))
+    cluster.pod("q", labels=WEB)
+    assert cluster.cache.assume("p", "n2") is None
+    before = cluster.cache.dump()
+    assert cluster.cache.preemption_predicates("p", "n1", ["v", "v"], 0) == 0
+    assert cluster.cache.dump() == before
+    assert cluster.allows("q") == ""
+
+
+def test_k117_what_no_eviction_can_change_is_refused() -> None:
+    cluster = SmallCluster()
+    cluster.node("n1", unschedulable=True)
+    cluster.pod("v", "n1")
+    cluster.pod("p")
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "n1", ["v"], 0) is None
+    assert ask("x", "n1", ["v"], 0) is None
+    assert ask("p", "n9", ["v"], 0) is None
+    assert ask("p", "n1", ["v"], -1) is None
