@@ -10,11 +10,14 @@ from k8s_queues import HARD, SOFT, WHOLE
 from k8s_world import World, cluster, failed
 
 from quadriga import si
+from quadriga.k8s.conversion import messages
+from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import CoreAnswered
 
+SETTINGS = Settings()
 ASK = si.AllocationAsk(
     allocationKey="uid-1",
     applicationID="app",
@@ -30,35 +33,12 @@ ASK = si.AllocationAsk(
 )
 
 
-def release(key: str, uuid: str = "", kind: int = si.TerminationType.STOPPED_BY_RM) -> Any:
-    return si.AllocationRelease(
-        partitionName="default",
-        applicationID="app",
-        allocationKey=key,
-        UUID=uuid,
-        terminationType=kind,  # type: ignore[arg-type]
-        message="because",
-    )
-
-
-def request(
-    asks: tuple[si.AllocationAsk, ...] = (),
-    allocations: tuple[si.Allocation, ...] = (),
-    releases: tuple[si.AllocationRelease, ...] = (),
-    ask_releases: tuple[si.AllocationAskRelease, ...] = (),
-) -> si.AllocationRequest:
-    return si.AllocationRequest(
-        rmID="mycluster",
-        asks=asks,
-        allocations=allocations,
-        releases=si.AllocationReleasesRequest(
-            allocationsToRelease=releases, allocationAsksToRelease=ask_releases
-        ),
-    )
+def release(key: str, uuid: str = "", kind: Any = si.TerminationType.STOPPED_BY_RM) -> Any:
+    return messages.release(key, "app", kind, uuid, "because")
 
 
 def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
-    (made,) = unified(request(asks=(ASK,)))
+    (made,) = unified(messages.allocations(SETTINGS, asks=(ASK,)))
     same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
     allocation = si.Allocation(
         **{name: getattr(ASK, name) for name in same.split()},
@@ -72,7 +52,7 @@ def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
 
 def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
     report = si.Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
-    (made,) = unified(request(asks=(ASK,), allocations=(report,)))
+    (made,) = unified(messages.allocations(SETTINGS, asks=(ASK,), existing=(report,)))
     found = [(each.allocationKey, each.nodeID) for each in made.allocations]
     assert found == [("uid-2", "n1"), ("uid-1", "")]
     assert list(unified(si.AllocationRequest(rmID="rm"))) == [si.AllocationRequest(rmID="rm")]
@@ -80,7 +60,11 @@ def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
     stopped = si.TerminationType.STOPPED_BY_RM
     of_ask = si.AllocationAskRelease(**names, terminationType=stopped, message="because")
     kind = si.TerminationType.PLACEHOLDER_REPLACED
-    (made,) = unified(request(releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)))
+    (made,) = unified(
+        messages.allocations(
+            SETTINGS, releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)
+        )
+    )
     released = list(made.releases.allocationsToRelease)
     assert released == [release("uid-2", kind=kind), release("uid-3")]
     assert not made.releases.allocationAsksToRelease
@@ -90,9 +74,10 @@ def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     """The other way round the ask would be a new size of the allocation."""
     resized = si.Allocation(allocationKey="uid-1", applicationID="app", nodeID="n1")
     first, second = unified(
-        request(
+        messages.allocations(
+            SETTINGS,
             asks=(ASK,),
-            allocations=(resized,),
+            existing=(resized,),
             releases=(release("uid-1", "u-1"), release("uid-2", "u-2")),
         )
     )
@@ -212,7 +197,7 @@ class Core:
 def test_k8_the_sender_chooses_the_form(form: bool) -> None:
     core = Core()
     sender = CoreSender(core, si.NullCallback(), lambda heard: None, unify=form)  # type: ignore[arg-type]
-    sent = request(asks=(ASK,), releases=(release("uid-1", "u-1"),))
+    sent = messages.allocations(SETTINGS, asks=(ASK,), releases=(release("uid-1", "u-1"),))
     sender._hand_over(sent)
     assert core.heard == (list(unified(sent)) if form else [sent])
     assert len(core.heard) == 1 + form
