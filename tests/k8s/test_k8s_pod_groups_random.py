@@ -13,18 +13,13 @@ from quadriga.k8s.objects import GangPolicy, NamedReference, Pod, SchedulingGrou
 
 NAMES = ("a", "b", "c")
 
+#: the least and the most that belongs to a step
+NUMBERS = {"group": (0, 4), "minimum": (1, 4), "pods": (1, 4), "gated": (1, 1), "ungate": (0, 0)}
+NUMBERS |= {"delete": (0, 9), "delete all": (0, 0), "single": (1, 2), "wait": (1, 40)}
+NUMBERS |= {"shim": (0, 0), "core": (0, 0)}
 STEPS = st.one_of(
-    st.tuples(st.just("group"), st.sampled_from(NAMES), st.integers(0, 4)),
-    st.tuples(st.just("minimum"), st.sampled_from(NAMES), st.integers(1, 4)),
-    st.tuples(st.just("pods"), st.sampled_from(NAMES), st.integers(1, 4)),
-    st.tuples(st.just("gated"), st.sampled_from(NAMES), st.just(1)),
-    st.tuples(st.just("ungate"), st.sampled_from(NAMES), st.just(0)),
-    st.tuples(st.just("delete"), st.sampled_from(NAMES), st.integers(0, 9)),
-    st.tuples(st.just("delete all"), st.sampled_from(NAMES), st.just(0)),
-    st.tuples(st.just("single"), st.sampled_from(NAMES), st.integers(1, 2)),
-    st.tuples(st.just("wait"), st.sampled_from(NAMES), st.integers(1, 40)),
-    st.tuples(st.just("shim"), st.sampled_from(NAMES), st.just(0)),
-    st.tuples(st.just("core"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just(what), st.sampled_from(NAMES), st.integers(*numbers))
+    for what, numbers in NUMBERS.items()
 )
 
 
