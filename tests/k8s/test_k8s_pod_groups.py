@@ -21,6 +21,7 @@ from quadriga.k8s.objects import (
     SchedulingConstraints,
     SchedulingGroup,
     SchedulingPolicy,
+    WorkloadReference,
 )
 from quadriga.k8s.shim import actions, inputs
 
@@ -466,3 +467,18 @@ def test_k206_a_task_group_that_the_application_does_not_have_counts_for_nothing
     world.set_pod(replace(pod, metadata=pod.metadata))
     world.run(60)
     assert world.phases("member") == {"Pending": 1}
+
+
+def test_k133_a_pod_that_names_a_group_of_a_workload_is_held_and_says_so_once() -> None:
+    made = cluster("8")
+    held = made.add_pod("member", "app", workload_ref=WorkloadReference("training", "workers"))
+    made.add_pod("other", "app")
+    made.run(30)
+    made.set_pod(held)
+    made.run(30)
+    assert made.phases("member") == {"Pending": 1}
+    assert made.phases("other") == {"Running": 1}
+    (event,) = (each for each in made.records if each.uid == held.uid)
+    assert (event.type, event.reason) == ("Warning", "FailedScheduling")
+    named = "spec.workloadRef (Workload 'training', group 'workers') is not supported"
+    assert event.note.startswith(named)

@@ -1,17 +1,18 @@
 """What is in force while a pod is resized, beside a plain reference, and what is told of a resize that takes
-the queue beyond its quota (K209)."""
+the queue beyond its quota (K85, K209)."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Any
 
+import pytest
 from decoded import container, decoded
 from decoded import pod as decoded_pod
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_queues import DEFAULT, queues
-from k8s_world import World
+from k8s_world import World, cluster
 from msgspec.structs import replace
 
 from quadriga.core.scheduler import Scheduler
@@ -234,3 +235,40 @@ def test_k209_a_resize_in_a_queue_without_a_quota_is_not_told() -> None:
     resize(made, pod.uid, "64")
     assert used(made, "default") == 64_000
     assert told(made) == []
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
+    made = cluster("8")
+    owner = {"scheduler": "default-scheduler"} if foreign else {}
+    small = ResourceRequirements({"cpu": "4"})
+    pod = made.add_pod("pod", "app", node="n1", resources=small, **owner)
+    made.run(1)
+
+    assert made.used("n1") == 4000
+    big = replace(pod.spec, resources=ResourceRequirements({"cpu": "6"}))
+    status = replace(pod.status, allocated_resources={"cpu": "4"})
+    pod = made.set_pod(replace(made.pods[pod.uid], spec=big, status=status))
+    made.run(1)
+    assert made.used("n1") == 6000
+    never = PodCondition("PodResizePending", "True", "Infeasible")
+    pod = made.set_pod(replace(pod, status=replace(status, conditions=(never,))))
+    made.run(1)
+    assert made.used("n1") == 4000
+    pod = made.set_pod(replace(pod, status=status))
+    made.run(1)
+    assert made.used("n1") == 6000
+    back = replace(pod.spec, resources=ResourceRequirements({"cpu": "1"}))
+    pod = made.set_pod(replace(pod, spec=back))
+    made.run(1)
+    assert made.used("n1") == 4000, "what is in force"
+    made.set_pod(replace(pod, status=replace(status, allocated_resources={"cpu": "1"})))
+    made.run(1)
+    assert made.used("n1") == 1000
+
+
+def test_k85_a_condition_that_says_nothing_of_sizes_is_no_change() -> None:
+    before = decoded_pod(spec={"containers": [container(cpu="1")]})
+    ready = PodCondition("Ready", "True")
+    after = replace(before, status=replace(before.status, conditions=(ready,)))
+    assert not may_differ(before, after)
