@@ -74,8 +74,6 @@ def _with_port(port: int) -> Json:
 
 
 LABELS = {"disk": "ssd", "cores": "16", "odd": "016", "name": "many"}
-
-
 CORDON = "node.kubernetes.io/unschedulable"
 
 
@@ -113,8 +111,6 @@ TOLERATIONS = all_of(
     value=(None, "yes", "9", "10", "11", "0", "1_0"),
     effect=(None, "NoSchedule", "NoExecute"),
 )
-
-
 NODES = [*({"taints": [each]} for each in TAINTS), {"unschedulable": True}]
 
 
@@ -124,26 +120,11 @@ def test_k119_k121_a_taint_and_each_toleration(node: Json) -> None:
     assert allows(node, {}) == ("PreferNoSchedule" in str(node))
 
 
+VALUES = "ssd|hdd,ssd|9|15|16|17|1,2|many|-1|not valid".split("|")
 REQUIREMENTS = all_of(
     key=(*LABELS, "rack", "not valid"),
     operator=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like"),
-    values=tuple(
-        each.split(",") if each else []
-        for each in (
-            "",
-            "ssd",
-            "hdd,ssd",
-            "9",
-            "15",
-            "16",
-            "17",
-            "1,2",
-            "many",
-            "-1",
-            "9" * 20,
-            "not valid",
-        )
-    ),
+    values=([], ["9" * 20], *(each.split(",") for each in VALUES)),
 )
 
 

@@ -56,15 +56,10 @@ def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
     found = [(each.allocationKey, each.nodeID) for each in made.allocations]
     assert found == [("uid-2", "n1"), ("uid-1", "")]
     assert list(unified(si.AllocationRequest(rmID="rm"))) == [si.AllocationRequest(rmID="rm")]
-    names = {"partitionName": "default", "applicationID": "app", "allocationKey": "uid-3"}
-    stopped = si.TerminationType.STOPPED_BY_RM
-    of_ask = si.AllocationAskRelease(**names, terminationType=stopped, message="because")
+    of_ask = messages.release_ask("uid-3", "app", message="because")
     kind = si.TerminationType.PLACEHOLDER_REPLACED
-    (made,) = unified(
-        messages.allocations(
-            SETTINGS, releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)
-        )
-    )
+    both = {"releases": [release("uid-2", "u-2", kind)], "ask_releases": [of_ask]}
+    (made,) = unified(messages.allocations(SETTINGS, **both))
     released = list(made.releases.allocationsToRelease)
     assert released == [release("uid-2", kind=kind), release("uid-3")]
     assert not made.releases.allocationAsksToRelease
@@ -73,14 +68,8 @@ def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
 def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     """The other way round the ask would be a new size of the allocation."""
     resized = si.Allocation(allocationKey="uid-1", applicationID="app", nodeID="n1")
-    first, second = unified(
-        messages.allocations(
-            SETTINGS,
-            asks=(ASK,),
-            existing=(resized,),
-            releases=(release("uid-1", "u-1"), release("uid-2", "u-2")),
-        )
-    )
+    releases = [release("uid-1", "u-1"), release("uid-2", "u-2")]
+    first, second = unified(messages.allocations(SETTINGS, [ASK], [resized], releases))
     assert list(first.releases.allocationsToRelease) == [release("uid-1")]
     assert not first.allocations
     assert [(each.allocationKey, each.nodeID) for each in second.allocations] == [("uid-1", "")]
