@@ -64,40 +64,32 @@ async def writer(
 async def test_k104_a_bind_posts_a_binding_with_the_uid() -> None:
     async with writer(pod("p")) as w:
         assert await w.do(BIND) == [BOUND]
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": "p", "namespace": "ns", "uid": "uid-p"},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
-        }
+        body: dict[str, Any] = {"apiVersion": "v1", "kind": "Binding"}
+        body["metadata"] = {"name": "p", "namespace": "ns", "uid": "uid-p"}
+        body["target"] = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
         assert w.api.requests == [("POST", "/api/v1/namespaces/ns/pods/p/binding", body)]
     assert b'"name":"a\\"b"}}' in binding_body(P, 'a"b'), "names are quoted"
 
 
 DELETED = {"deletionTimestamp": "2026-11-23T12:00:00Z"}
+ELSEWHERE = BindEnded("uid-p", "elsewhere", "node-2")
+NO_JSON = (201, {"Content-Type": "application/json"})
+TRIED_TWICE = "POST GET POST GET POST"
 
 
 @pytest.mark.parametrize(
     ("there", "faults", "ended", "methods", "slept"),
     [
         param(pod("p", node="node-1"), [], BOUND, "POST GET", [], id="K106 it is bound there"),
-        param(
-            *(pod("p", node="node-2"), [], BindEnded("uid-p", "elsewhere", "node-2")),
-            *("POST GET", []),
-            id="K106 it is bound elsewhere",
-        ),
+        param(pod("p", node="node-2"), [], ELSEWHERE, "POST GET", [], id="K106 it is elsewhere"),
         param(pod("p", uid="other"), [], GONE, "POST GET", [], id="K106 it is another pod"),
         param(pod("p", metadata=DELETED), [], GONE, "POST GET", [], id="K106 it is being deleted"),
         param(None, [], GONE, "POST GET", [], id="K106 it is not there"),
         param(pod("p"), [409], BOUND, "POST GET POST", [1], id="K106 a conflict without a node"),
         param(
-            *(pod("p"), [404, 404], BOUND, "POST GET POST GET POST", [1, 2]),
-            id="K106 a 404 of a pod that is there",
+            pod("p"), [404, 404], BOUND, TRIED_TWICE, [1, 2], id="K106 a 404 of one that is there"
         ),
-        param(
-            *(pod("p"), [(201, {"Content-Type": "application/json"})], BOUND, "POST", []),
-            id="K104 a reply that is no JSON is as good as any",
-        ),
+        param(pod("p"), [NO_JSON], BOUND, "POST", [], id="K104 a reply that is no JSON will do"),
         param(pod("p"), [LOST], BOUND, "POST GET", [], id="K107 a doubt is settled by the pod"),
         *(
             param(pod("p"), [fault], BOUND, "POST GET POST", [1], id=f"K107 so is {fault}")
