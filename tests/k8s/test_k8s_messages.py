@@ -111,15 +111,15 @@ def test_k67_the_timeout_stays_within_64_bits(seconds: int, milliseconds: int) -
     assert request.executionTimeoutMilliSeconds == milliseconds
 
 
+HALF_A_MINUTE = "placeholderTimeoutInSeconds=30"
+
+
 @pytest.mark.parametrize(
     ("policy", "tags"),
     [
-        ("placeholderTimeoutInSeconds=30", {"wait.limit": "30", "elastic": "true"}),
-        (
-            "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Soft",
-            {"wait.limit": "30", "elastic": "true"},
-        ),
-        ("placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard", {"wait.limit": "30"}),
+        (HALF_A_MINUTE, {"wait.limit": "30", "elastic": "true"}),
+        (f"{HALF_A_MINUTE} gangSchedulingStyle=Soft", {"wait.limit": "30", "elastic": "true"}),
+        (f"{HALF_A_MINUTE} gangSchedulingStyle=Hard", {"wait.limit": "30"}),
         ("gangSchedulingStyle=Soft", {}),
         ("placeholderTimeoutInSeconds=-1", {}),
         (f"placeholderTimeoutInSeconds={10**9}", {}),
@@ -142,23 +142,19 @@ def test_k58_k59_problems_come_with_the_application_that_real_pods_create() -> N
     assert applications.creator([]) is None
 
 
+OTHER_QUEUE = "queue 'root.b', the application has 'root.a'"
+OTHER_USER = "user 'bob', the application has 'ann'"
+
+
 @pytest.mark.parametrize(
     ("labels", "user", "note"),
     [
         ({}, None, None),
         ({DOMAIN + "queue": "root.a"}, '{"user": "ann"}', None),
-        ({"queue": "root.b"}, None, "queue 'root.b', the application has 'root.a'"),
-        ({}, '{"user": "bob"}', "user 'bob', the application has 'ann'"),
-        (
-            {},
-            '{"user": "ann", "groups": ["dev"]}',
-            "user 'ann' of dev, the application has 'ann'",
-        ),
-        (
-            {"queue": "root.b"},
-            '{"user": "bob"}',
-            "queue 'root.b', the application has 'root.a'; user 'bob', the application has 'ann'",
-        ),
+        ({"queue": "root.b"}, None, OTHER_QUEUE),
+        ({}, '{"user": "bob"}', OTHER_USER),
+        ({}, '{"user": "ann", "groups": ["dev"]}', OTHER_USER.replace("'bob'", "'ann' of dev")),
+        ({"queue": "root.b"}, '{"user": "bob"}', f"{OTHER_QUEUE}; {OTHER_USER}"),
     ],
 )
 def test_k58_a_later_pod(labels: dict[str, str], user: str | None, note: str | None) -> None:

@@ -232,6 +232,9 @@ def test_the_same_definition_is_read_once() -> None:
     assert declared([group()]) is declared([group()])
 
 
+TIMEOUT, HARD = "placeholderTimeoutInSeconds=", "gangSchedulingStyle=Hard"
+
+
 @pytest.mark.parametrize(
     ("parameters", "policy"),
     [
@@ -253,20 +256,12 @@ def test_k67_timeout_and_style(parameters: str, policy: Policy) -> None:
     ("parameters", "policy", "why"),
     [
         ("gangSchedulingStyle=hard", Policy(), "'hard' is neither Hard nor Soft, Soft is used"),
-        (
-            "placeholderTimeoutInSeconds=5m gangSchedulingStyle=Hard",
-            Policy("Hard"),
-            "'5m' is not a whole number, the default is used",
-        ),
-        (f"placeholderTimeoutInSeconds={2**63}", Policy(), "is not a whole number"),
-        ("placeholderTimeoutInSeconds=" + "9" * 5000, Policy(), "is not a whole number"),
+        (f"{TIMEOUT}5m {HARD}", Policy("Hard"), "'5m' is not a whole number, the default is used"),
+        (f"{TIMEOUT}{2**63}", Policy(), "is not a whole number"),
+        (TIMEOUT + "9" * 5000, Policy(), "is not a whole number"),
         ("gangSchedulingStyle Hard", Policy(), "'gangSchedulingStyle' is not key=value"),
-        ("placeholderTimeoutInSeconds=3=4", Policy(), "'placeholderTimeoutInSeconds=3=4' is not"),
-        (
-            "placeholderTimeoutInSeconds=3  gangSchedulingStyle=Hard",
-            Policy("Hard", 3),
-            "'' is not key=value",
-        ),
+        (f"{TIMEOUT}3=4", Policy(), "'placeholderTimeoutInSeconds=3=4' is not"),
+        (f"{TIMEOUT}3  {HARD}", Policy("Hard", 3), "'' is not key=value"),
     ],
 )
 def test_k67_anything_else_is_skipped_and_told(parameters: str, policy: Policy, why: str) -> None:
