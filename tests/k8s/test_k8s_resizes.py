@@ -110,10 +110,11 @@ class RandomResizes:
             "initContainerStatuses": statuses[1],
         }
         spec: dict[str, Any] = {"containers": containers, "initContainers": inits, "overhead": {}}
+        whole = self.amounts(AS_A_WHOLE)
         if self.random.random() < 0.5:
-            whole = self.amounts(AS_A_WHOLE)
             spec["resources"] = {"requests": whole}
-            status.update(self.told(whole))
+        # also of what is not asked for as a whole, which does not count
+        status.update(self.told({**self.amounts(AS_A_WHOLE), **whole}))
         if self.random.random() < 0.3:
             spec["overhead"] = self.amounts()
         status["conditions"] = self.conditions()
