@@ -11,7 +11,8 @@ from k8s_world import World
 from msgspec.structs import replace
 from small_cluster import SmallCluster
 
-from quadriga.k8s.objects import Node
+from quadriga.k8s.cluster.static_filters import needed_features
+from quadriga.k8s.objects import Node, Pod
 from tests.k8s.test_k8s_device_classes import Server, explained
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
@@ -58,6 +59,38 @@ def declares(cluster: SmallCluster, name: str, *features: str) -> bool:
     status = {"declaredFeatures": list(features)}
     manifest = {"metadata": {"name": name}, "status": status}
     return cluster.cache.set_node(decoded(Node, manifest))
+
+
+MAIN = {"name": "main"}
+RULES = [{"action": "Restart"}, {"action": "RestartAllContainers"}]
+RESTARTS = {**MAIN, "restartPolicyRules": RULES}
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed"),
+    [
+        ({}, ()),
+        ({"hostNetwork": True}, ()),
+        ({"hostUsers": False}, ()),
+        ({"hostNetwork": True, "hostUsers": True}, ()),
+        ({"hostNetwork": True, "hostUsers": False}, (USERS,)),
+        ({"containers": [{**MAIN, "restartPolicyRules": RULES[:1]}]}, ()),
+        ({"containers": [MAIN, RESTARTS]}, (RESTART,)),
+        ({"initContainers": [RESTARTS]}, (RESTART,)),
+        ({"containers": [RESTARTS] * 2, "hostNetwork": True, "hostUsers": False}, (RESTART, USERS)),
+    ],
+)
+def test_k210_what_a_pod_needs_of_a_kubelet(spec: dict[str, Any], needed: tuple[str, ...]) -> None:
+    assert needed_features(decoded(Pod, {"spec": spec}).spec) == needed
+
+
+def test_k210_pods_that_need_other_features_have_templates_of_their_own() -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    declares(cluster, "n1", USERS, RESTART)
+    declares(cluster, "n2", RESTART)
+    cluster.pod("one", containers=[RESTARTS])
+    cluster.pod("both", containers=[RESTARTS], hostNetwork=True, hostUsers=False)
+    assert (cluster.allows("one"), cluster.allows("both")) == ("n1 n2", "n1")
 
 
 def test_k210_features_count_where_any_node_declares_some() -> None:
