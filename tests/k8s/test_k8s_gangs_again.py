@@ -87,6 +87,23 @@ def test_k200_members_that_come_while_the_earlier_ones_end_wait_for_them_and_say
     world.check()
 
 
+def test_k200_a_restart_between_the_runs_changes_nothing() -> None:
+    world, members = started()
+    world.end_pod(members[0])
+    for uid in members[1:]:
+        world.terminate(uid)
+    world.add_pod("other", "other", cpu="1")
+    run_of(world, 2)
+    world.restart()
+    world.run(5)
+    assert placed(world, 2) == 0
+    for uid in members[1:]:
+        world.end_pod(uid, "Failed")
+    world.run(60)
+    assert placed(world, 2) == 0, "three of four would have room"
+    world.check()
+
+
 STEPS = st.lists(
     st.sampled_from(["come", "end", "delete", "terminate", "wait", "other", "free", "restart"]),
     min_size=3,
