@@ -94,17 +94,14 @@ class FakeApi:
         self.faults.setdefault(what, deque()).extend(faults)
 
     def made(self, method: str, end: str = "") -> list[Any]:
-        """The bodies of the requests that were made."""
         return [body for verb, path, body in self.requests if verb == method and path.endswith(end)]
 
     async def say(self, line: bytes, plural: str = "pods") -> None:
-        """Send this in the watch that is open."""
         while plural not in self._watching:
             await asyncio.sleep(0.001)
         await self._watching[plural].write(line)
 
     async def end(self) -> None:
-        """End the watch of pods."""
         while "pods" not in self._watching:
             await asyncio.sleep(0.001)
         del self._watching["pods"]

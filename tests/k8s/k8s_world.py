@@ -31,6 +31,7 @@ from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_books import applications_in, names_in, nodes_in
+from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.shim import actions, inputs
 from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
@@ -51,47 +52,6 @@ class ObservedCache(ClusterCache):
 
     def assume(self, uid: str, node: str) -> str | None:
         return self.objection(uid, node) or super().assume(uid, node)
-
-
-@dataclass
-class Callback:
-    """The core's callback, on the core's thread: here it is the only one."""
-
-    world: World
-
-    def update_allocation(self, response: si.AllocationResponse) -> None:
-        cache = self.world.cache
-        refusals = {}
-        for new in response.new:
-            refusal = cache.assume(new.allocationKey, new.nodeID)
-            if refusal:
-                refusals[new.allocationKey] = refusal
-        self.world.inputs.append(inputs.CoreAnswered(response, refusals))
-
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(response))
-
-    def update_node(self, response: si.NodeResponse) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(response))
-
-    def predicates(self, args: si.PredicatesArgs) -> str | None:
-        return self.world.cache.predicates(args.allocationKey, args.nodeID, args.allocate)
-
-    def preemption_predicates(
-        self, args: si.PreemptionPredicatesArgs
-    ) -> si.PreemptionPredicatesResponse:
-        index = self.world.cache.preemption_predicates(
-            args.allocationKey, args.nodeID, list(args.preemptAllocationKeys), args.startIndex
-        )
-        return si.PreemptionPredicatesResponse(success=index is not None, index=index or 0)
-
-    def send_event(self, events: Sequence[si.EventRecord]) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(events))
-
-    def update_container_scheduling_state(
-        self, request: si.UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self.world.inputs.append(inputs.CoreAnswered(request))
 
 
 @dataclass
@@ -171,7 +131,6 @@ class World:
         self.inputs.append(inputs.LeaseHeld())
 
     def restart(self) -> None:
-        """Kill -9, and another process."""
         self.core.stop()
         self.kill_at = -1
         self.start()
@@ -319,6 +278,9 @@ class World:
         self.inputs.append(inputs.Changed("MODIFIED", pod))
         return pod
 
+    def resize(self, uid: str, cpu: str) -> None:
+        self.set_pod(sized(self.pods[uid], cpu))
+
     def delete_pod(self, uid: str) -> None:
         """By a user, or by the shim. The collector deletes what it owns."""
         pod = self.pods.get(uid)
@@ -462,7 +424,10 @@ class World:
         self.sent.append(request)
         try:
             if isinstance(request, si.RegisterResourceManagerRequest):
-                answer = self.core.register_resource_manager(request, Callback(self))
+                callback = CoreCallback(
+                    self.cache, lambda heard: self.inputs.append(heard), lambda: ""
+                )
+                answer = self.core.register_resource_manager(request, callback)
                 self.inputs.append(inputs.CoreAnswered(answer))
             elif isinstance(request, si.UpdateConfigurationRequest):
                 self.core.update_configuration(request)
@@ -632,6 +597,11 @@ class World:
 
         return self.core.read(reader)
 
+    def used(self, node: str) -> int:
+        """The vcore of what the core counts on the node."""
+        found = self.core.read(lambda core: nodes_in(core, self.settings.cluster_id, [node]))
+        return sum(each.amounts.get("vcore", 0) for each in found[node].pods.values())
+
     def live_on_nodes(self) -> dict[str, str]:
         return {
             uid: pod.spec.node_name
@@ -659,6 +629,7 @@ class World:
         assert self.placeholders == []
         assert self.books() == {}
         assert self.app_state(app_id) == ""
+        assert self.core.read(lambda core: core.notes) == ()
 
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
@@ -683,7 +654,6 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
 
 
 def gang(name: str, members: int, cpu: str = "1", **more: Any) -> dict[str, Any]:
-    """A task group."""
     return {"name": name, "minMember": members, "minResource": {"cpu": cpu}, **more}
 
 
@@ -695,6 +665,10 @@ def cluster(cpu: str = "4", nodes: int = 1, **settings: Any) -> World:
     return world
 
 
+def sized(pod: objects.Pod, cpu: str) -> objects.Pod:
+    main = objects.Container("main", objects.ResourceRequirements({"cpu": cpu}))
+    return replace(pod, spec=replace(pod.spec, containers=(main,)))
+
+
 def failed(bind: actions.Bind, reason: str = "500") -> inputs.BindEnded:
-    """The answer to a bind that fails."""
     return inputs.BindEnded(bind.pod.uid, "failed", reason=reason)

@@ -225,6 +225,8 @@ def selects(selector: Manifest | None, labels: dict[str, str]) -> bool:
 
 def _meets(requirement: Manifest, labels: dict[str, str]) -> bool:
     key, values = requirement["key"], requirement.get("values", ())
+    if (requirement["operator"] in ("Exists", "DoesNotExist")) == bool(values):
+        return False  # no API server takes it
     match requirement["operator"]:
         case "In":
             return key in labels and labels[key] in values
@@ -234,11 +236,16 @@ def _meets(requirement: Manifest, labels: dict[str, str]) -> bool:
             return key in labels
         case "DoesNotExist":
             return key not in labels
-        case operator:
-            if not re.fullmatch("-?[0-9]+", labels.get(key, "")):
+        case "Gt" | "Lt" as operator:
+            if len(values) != 1 or not all(map(_is_number, (labels.get(key, ""), values[0]))):
                 return False
             number, bound = int(labels[key]), int(values[0])
             return number > bound if operator == "Gt" else number < bound
+    return False
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch("-?[0-9]+", text)) and abs(int(text)) < 2**63
 
 
 def _matches_node(pod: Manifest, node: Manifest) -> bool:
@@ -262,7 +269,7 @@ def _term_matches(term: Manifest, node: Manifest, labels: dict[str, str]) -> boo
             return False
         if not all(VALUE.fullmatch(value) for value in each.get("values", ())):
             return False
-        if each["operator"] in ("Gt", "Lt") and not re.fullmatch("[0-9]+", each["values"][0]):
+        if each["operator"] in ("Gt", "Lt") and "-" in "".join(each.get("values", ())):
             return False
     name = {"metadata.name": node["metadata"]["name"]}
     return all(_meets(each, labels) for each in expressions) and all(
@@ -280,13 +287,13 @@ def _tolerates(toleration: Manifest, taint: Manifest) -> bool:
             return True
         case "Gt" | "Lt" as operator:
             pair = taint.get("value", ""), toleration.get("value", "")
-            if not all(re.fullmatch("-?[0-9]+", each) for each in pair):
+            if not toleration.get("key") or not all(map(_is_number, pair)):
                 return False
             return (int(pair[0]) > int(pair[1])) == (operator == "Gt") and pair[0] != pair[1]
-        case _:
-            return bool(toleration.get("key")) and toleration.get("value", "") == taint.get(
-                "value", ""
-            )
+        case "Equal" | None:
+            same = toleration.get("value", "") == taint.get("value", "")
+            return bool(toleration.get("key")) and same
+    return False
 
 
 def _tainted(pod: Manifest, node: Manifest) -> bool:

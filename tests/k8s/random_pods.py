@@ -21,8 +21,6 @@ EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
 class RandomPods:
-    """Makes manifests from a source of randomness."""
-
     def __init__(self, random: Random, *, old: bool = False, namespaces: tuple[str, ...]) -> None:
         self.random = random
         self.old = old
@@ -189,7 +187,6 @@ class RandomPods:
         return list(found.values())
 
     def pod(self, name: str, nodes: tuple[str, ...], uid: str = "") -> Manifest:
-        """A pod with any terms and no node."""
         container: Manifest = {"name": "main", "image": "pause"}
         if self.likely(0.25):
             container["ports"] = self.ports()

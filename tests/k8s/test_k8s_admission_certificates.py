@@ -28,7 +28,6 @@ from quadriga.k8s.admission.keeper import (
     Keeper,
     MountedCertificate,
     OwnCertificate,
-    Shown,
     tls_context,
 )
 from tests.k8s.admission_server import MemoryServer
@@ -41,7 +40,6 @@ SECRET = "/api/v1/namespaces/own/secrets/admission-controller-secrets"
 
 @pytest.fixture(scope="module")
 def renewal() -> Renewal:
-    """The first authorities."""
     return renew((None, None), NOW)
 
 
@@ -50,16 +48,10 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
     return [(each.ends - NOW).days for each in authorities]
 
 
-# -- authorities -----------------------------------------------------------------------------------
-
-
-def test_k166_two_authorities_end_six_months_apart(renewal: Renewal) -> None:
+def test_k166_two_authorities_half_a_year_apart_are_replaced_in_time(renewal: Renewal) -> None:
     assert renewal.changed
     assert renewal.kept == ()
     assert ends(renewal.authorities) == [183, 365]
-
-
-def test_k166_an_authority_is_replaced_within_90_days_of_its_end(renewal: Renewal) -> None:
     same = renew(renewal.authorities, NOW + 93 * DAY)
     assert not same.changed
     assert same.authorities == renewal.authorities == same.kept
@@ -76,7 +68,7 @@ def test_k166_an_authority_is_replaced_within_90_days_of_its_end(renewal: Renewa
     assert ends(late.authorities) == [400 + 183, 400 + 365]
 
 
-def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_before(
+def test_k166_over_years_what_was_known_before_signs_the_server_certificate(
     renewal: Renewal,
 ) -> None:
     """A day at a time: whoever trusts the authorities of the day before can connect."""
@@ -98,10 +90,9 @@ def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_befo
     assert 4 <= issued <= 8
 
 
-# -- server certificates ---------------------------------------------------------------------------
-
-
-def test_k166_the_later_authority_signs_for_a_year(renewal: Renewal) -> None:
+def test_k166_the_later_authority_signs_for_a_year_and_30_days_before_its_end(
+    renewal: Renewal,
+) -> None:
     long = "s" * 60 + "." + "n" * 60 + ".svc"
     found = issue(renewal, [*NAMES, long], NOW)
     assert found.issuer is renewal.authorities[1]
@@ -109,18 +100,12 @@ def test_k166_the_later_authority_signs_for_a_year(renewal: Renewal) -> None:
     names = found.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["service.own.svc", long]
     assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
-
-
-def test_k166_a_server_certificate_is_renewed_30_days_before_its_end(renewal: Renewal) -> None:
     assert needs_another(None, renewal, NOW)
     current = issue(renewal, NAMES, NOW)
     same = Renewal(renewal.authorities, renewal.authorities)
     assert not needs_another(current, same, NOW + 335 * DAY)
     assert needs_another(current, same, NOW + 336 * DAY)
     assert needs_another(current, renew((None, None), NOW), NOW)
-
-
-# -- the Secret ------------------------------------------------------------------------------------
 
 
 def test_the_secret_holds_both_authorities(renewal: Renewal) -> None:
@@ -144,22 +129,17 @@ def own(server: MemoryServer, now: datetime = NOW) -> OwnCertificate:
     return OwnCertificate(server, "own", lambda: NAMES, lambda: now)
 
 
-@pytest.mark.asyncio
-async def test_k166_replicas_share_their_authorities() -> None:
+async def test_k166_replicas_share_the_authorities_of_the_faster_one() -> None:
     server = MemoryServer()
-    first, second = own(server), own(server)
-    shown = [await first.read(), await second.read()]
-    assert shown[0].bundle == shown[1].bundle
-    assert shown[0].chain != shown[1].chain
-    assert server.writes == 1
-    assert await first.read() == shown[0]
-
-
-@pytest.mark.asyncio
-async def test_k166_the_faster_of_two_replicas_wins() -> None:
-    server = MemoryServer()
-    both = await asyncio.gather(own(server).read(), own(server).read())
-    assert both[0].bundle == both[1].bundle
+    names = list(NAMES)
+    first = OwnCertificate(server, "own", lambda: list(names), lambda: NOW)
+    one, other = await asyncio.gather(first.read(), own(server).read())
+    assert (one.bundle, server.writes) == (other.bundle, 1)
+    assert one.chain != other.chain
+    assert await first.read() == one
+    names[0] = "b.own.svc"  # another name of the service needs another certificate
+    renamed = await first.read()
+    assert (renamed.chain != one.chain, renamed.bundle) == (True, one.bundle)
     # The same with a conflict that the server reports.
     server.objects[SECRET]["data"] = {}
     server.refusals = [("PUT", 409)]
@@ -170,7 +150,6 @@ async def test_k166_the_faster_of_two_replicas_wins() -> None:
     )
 
 
-@pytest.mark.asyncio
 async def test_other_keys_of_the_secret_are_kept() -> None:
     server = MemoryServer()
     server.objects[SECRET] = {
@@ -182,7 +161,6 @@ async def test_other_keys_of_the_secret_are_kept() -> None:
     assert server.objects[SECRET]["data"]["mine"] == "eA=="
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("refusals", "problem"),
     [
@@ -198,7 +176,6 @@ async def test_a_secret_that_is_refused(refusals: list[tuple[str, int]], problem
         await own(server).read()
 
 
-@pytest.mark.asyncio
 async def test_without_the_api_server_there_is_no_certificate_and_nothing_is_registered() -> None:
     server = MemoryServer()
     _, keeper, told = await kept(own(server))
@@ -207,9 +184,6 @@ async def test_without_the_api_server_there_is_no_certificate_and_nothing_is_reg
         await own(server).read()
     await keeper.refresh()
     assert told == []
-
-
-# -- renewed without a restart ---------------------------------------------------------------------
 
 
 class Listener:
@@ -257,7 +231,6 @@ async def kept(
     return context, keeper, told
 
 
-@pytest.mark.asyncio
 async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
     server, now = MemoryServer(), [NOW - 300 * DAY]
     source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
@@ -278,10 +251,7 @@ async def test_k166_new_connections_get_the_new_certificate_without_a_restart() 
         assert second != first
 
 
-@pytest.mark.asyncio
-async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new_authorities() -> (
-    None
-):
+async def test_k166_the_old_certificate_stays_until_the_new_authorities_are_known() -> None:
     now = [NOW - 400 * DAY]
     source = OwnCertificate(MemoryServer(), "own", lambda: NAMES, lambda: now[0])
     context, keeper, _ = await kept(source, "", "refused", "")
@@ -296,9 +266,6 @@ async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new
         assert await listener.serial(bundle)
 
 
-# -- mounted ---------------------------------------------------------------------------------------
-
-
 def mount(folder: Path, renewal: Renewal) -> None:
     found = issue(renewal, NAMES, NOW)
     (folder / "tls.crt").write_bytes(found.chain_pem)
@@ -310,7 +277,6 @@ def mounted(folder: Path) -> MountedCertificate:
     return MountedCertificate(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
 
 
-@pytest.mark.asyncio
 async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path, renewal: Renewal) -> None:
     with pytest.raises(CertificateError, match=r"tls\.crt"):
         await mounted(tmp_path).read()
@@ -328,26 +294,6 @@ async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path, renewal:
         await keeper.refresh()
         assert await listener.serial(bundle) == second
     assert set(told) == {bundle}
-
-
-@pytest.mark.asyncio
-async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(
-    tmp_path: Path, renewal: Renewal
-) -> None:
     mount(tmp_path, renewal)
     (tmp_path / "ca.crt").unlink()
-    shown = await mounted(tmp_path).read()
-    assert isinstance(shown, Shown)
-    assert shown.bundle is None
-
-
-@pytest.mark.asyncio
-async def test_another_name_of_the_service_needs_another_certificate() -> None:
-    names = ["a.own.svc"]
-    source = OwnCertificate(MemoryServer(), "own", lambda: list(names), lambda: NOW)
-    first = await source.read()
-    assert await source.read() == first
-    names[0] = "b.own.svc"
-    second = await source.read()
-    assert second.chain != first.chain
-    assert second.bundle == first.bundle
+    assert (await mounted(tmp_path).read()).bundle is None, "others may tell the API server"

@@ -106,16 +106,10 @@ def test_k208_the_rows_have_each_outcome() -> None:
     assert outcomes >= set(itertools.product(kinds, (True, False, "set from th", "not JSON wi")))
 
 
-def test_k208_every_denial_is_forbidden() -> None:
-    validations = [
-        each
-        for policy in documents(Settings(), "own")
-        for each in policy["spec"].get("validations", [])
-    ]
+def test_k208_k162_every_denial_is_forbidden_and_names_the_user() -> None:
+    policies = [each["spec"] for each in documents(Settings(), "own")]
+    validations = [each for policy in policies for each in policy.get("validations", [])]
     assert [each["reason"] for each in validations] == ["Forbidden"] * 5
-
-
-def test_k162_a_denial_names_the_user() -> None:
     case = next(each for each in CASES if each.name == "k162_a_claim")
     assert admitted(case).denied[0].startswith("user alice may not set the annotation")
 
@@ -172,9 +166,6 @@ def test_texts_of_settings_are_quoted(text: str) -> None:
     assert outcome.object["spec"]["schedulerName"] == text
 
 
-# -- the documents ---------------------------------------------------------------------------------
-
-
 def test_the_yaml_holds_the_documents() -> None:
     settings = Settings(process_namespaces=(r"^a\d+$", "ü'\""), external_groups=("^ops$",))
     text = render(settings, "own")
@@ -187,7 +178,7 @@ def test_the_manifest_has_the_policies_of_the_default_settings() -> None:
     assert text.partition("---\n")[2] == render(Settings(), "quadriga").removeprefix("---\n")
 
 
-def test_each_policy_has_its_binding() -> None:
+def test_k169_each_policy_has_its_binding_and_leaves_kube_system_out() -> None:
     found = documents(Settings(), "own")
     policies = [each for each in found if not each["kind"].endswith("Binding")]
     bindings = [each for each in found if each["kind"].endswith("Binding")]
@@ -200,14 +191,8 @@ def test_each_policy_has_its_binding() -> None:
         validates = policy["kind"].startswith("Validating")
         assert binding["spec"].get("validationActions") == (["Deny"] if validates else None)
         assert policy["spec"]["failurePolicy"] == ("Fail" if validates else "Ignore")
-
-
-def test_k169_kube_system_and_the_own_namespace_are_left_out() -> None:
-    for policy in documents(Settings(), "own"):
-        if not policy["kind"].endswith("Binding"):
-            (each,) = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
-            assert each["operator"] == "NotIn"
-            assert each["values"] == ["own", "kube-system"]
+        (each,) = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+        assert (each["operator"], each["values"]) == ("NotIn", ["own", "kube-system"])
 
 
 def test_the_version_of_mutating_policies_can_be_chosen() -> None:

@@ -73,7 +73,6 @@ def bundle_in(server: MemoryServer) -> bytes:
     return base64.b64decode(server.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"])
 
 
-@pytest.mark.asyncio
 async def test_k158_it_serves_with_what_the_api_server_was_told() -> None:
     server = MemoryServer("1.20")
     server.objects[f"{MAPS}/yunikorn-configs"] = {
@@ -89,7 +88,6 @@ async def test_k158_it_serves_with_what_the_api_server_was_told() -> None:
     assert MUTATING in server.objects
 
 
-@pytest.mark.asyncio
 async def test_a_registration_that_was_deleted_comes_back() -> None:
     server, timing = MemoryServer(), Timing()
     async with running(server, timing):
@@ -103,7 +101,6 @@ async def test_a_registration_that_was_deleted_comes_back() -> None:
         assert server.writes == writes + 1
 
 
-@pytest.mark.asyncio
 async def test_it_waits_for_a_certificate() -> None:
     server, timing = MemoryServer(), Timing()
     server.refusals = [("POST", 500)]
@@ -119,7 +116,6 @@ async def _first_port(server: MemoryServer, timing: Timing) -> int:
         return port
 
 
-@pytest.mark.asyncio
 async def test_k166_with_a_mounted_certificate_and_a_url(tmp_path: Path) -> None:
     renewal = renew((None, None), NOW)
     found = issue(renewal, ["hook.example"], NOW)
@@ -136,7 +132,6 @@ async def test_k166_with_a_mounted_certificate_and_a_url(tmp_path: Path) -> None
     assert not any("secrets" in path for path in server.objects)
 
 
-@pytest.mark.asyncio
 async def test_a_port_that_is_taken_ends_it() -> None:
     server = MemoryServer()
     async with running(server, Timing()) as (port, _):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -49,21 +50,16 @@ def test_k158_scope_and_failure_policy(version: Version) -> None:
         }
         assert webhook["name"].count(".") >= 2
     found = {
-        (group, resource, operation)
+        each
         for rule in mutating["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for operation in rule["operations"]
+        for each in product(rule["apiGroups"], rule["resources"], rule["operations"])
     }
+    names = {"": "pods replicationcontrollers", "batch": "jobs cronjobs"}
+    names["apps"] = "deployments replicasets statefulsets daemonsets"
     assert found == {
-        (group, resource, operation)
-        for group, names in {
-            "": ["pods", "replicationcontrollers"],
-            "apps": ["deployments", "replicasets", "statefulsets", "daemonsets"],
-            "batch": ["jobs", "cronjobs"],
-        }.items()
-        for resource in names
-        for operation in ("CREATE", "UPDATE")
+        each
+        for group, resources in names.items()
+        for each in product([group], resources.split(), ("CREATE", "UPDATE"))
     }
     (rule,) = validating["rules"]
     assert (rule["resources"], rule["operations"]) == (["configmaps"], ["CREATE", "UPDATE"])
@@ -78,7 +74,7 @@ def test_k158_scope_and_failure_policy(version: Version) -> None:
         ((1, 28), True, True),
     ],
 )
-def test_k158_what_the_version_of_the_server_knows(
+def test_k158_what_the_servers_version_knows(
     version: Version, selects: bool, conditions: bool
 ) -> None:
     mutating, validating = webhooks(version)
@@ -102,9 +98,7 @@ def test_k158_what_the_version_of_the_server_knows(
         ("jobs", {"template": {"spec": {"schedulerName": "volcano"}}}, True),
     ],
 )
-def test_k158_pods_of_other_schedulers_are_not_sent(
-    resource: str, spec: dict[str, Any], asked: bool
-) -> None:
+def test_k158_pods_of_others_are_not_sent(resource: str, spec: dict[str, Any], asked: bool) -> None:
     mutating, _ = webhooks((1, 28), scheduler_names=("first", "second"))
     (condition,) = mutating["matchConditions"]
     variables = {"request": {"resource": {"resource": resource}}, "object": {"spec": spec}}
@@ -126,10 +120,6 @@ def test_outside_of_the_cluster_there_is_a_url() -> None:
     ]
 
 
-# -- writing ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("found", "version"),
     [
@@ -150,7 +140,6 @@ def wanted(bundle: bytes | None, version: Version = (1, 36)) -> list[dict[str, A
     return configurations(Settings(), "quadriga", SERVICE, version, bundle)
 
 
-@pytest.mark.asyncio
 async def test_k158_it_is_written_once_and_again_when_it_differs() -> None:
     server = MemoryServer()
     assert await register(server, wanted(b"a")) == ""
@@ -177,7 +166,6 @@ async def test_k158_it_is_written_once_and_again_when_it_differs() -> None:
     assert server.writes == writes
 
 
-@pytest.mark.asyncio
 async def test_k166_a_bundle_that_others_wrote_is_kept() -> None:
     server = MemoryServer()
     await register(server, wanted(None))
@@ -192,7 +180,6 @@ async def test_k166_a_bundle_that_others_wrote_is_kept() -> None:
     assert client["caBundle"] == "aW5qZWN0ZWQ="
 
 
-@pytest.mark.asyncio
 async def test_a_conflict_is_tried_again_and_a_refusal_is_named() -> None:
     server = MemoryServer()
     server.refusals = [("POST", 409)]
@@ -206,7 +193,6 @@ async def test_a_conflict_is_tried_again_and_a_refusal_is_named() -> None:
     assert await register(server, wanted(b"b")) == "nobody listens"
 
 
-@pytest.mark.asyncio
 async def test_it_can_be_removed() -> None:
     server = MemoryServer()
     await register(server, wanted(b"a"))

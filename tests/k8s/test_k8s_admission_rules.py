@@ -96,9 +96,7 @@ def test_other_operations_and_resources_are_allowed(operation: str, resource: st
 
 @pytest.mark.parametrize("unique", [True, False])
 @pytest.mark.parametrize("length", [1, 26, 27, 47, 53, 60, 63])
-def test_k161_the_label_names_the_application_that_the_shim_would_make(
-    unique: bool, length: int
-) -> None:
+def test_k161_the_label_names_the_application_of_the_shim(unique: bool, length: int) -> None:
     settings = Settings(generate_unique_app_id=unique)
     namespace = "n" * length
     request = Request("CREATE", "pods", namespace, "alice", (), {"spec": {"x": 1}})

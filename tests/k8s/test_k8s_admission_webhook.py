@@ -9,6 +9,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,22 +41,15 @@ QUEUES = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
 BAD_QUEUES = QUEUES + "        resources: 3\n"
 
 
+@dataclass
 class Running:
     """A webhook with a client that trusts it."""
 
-    def __init__(
-        self,
-        known: Known,
-        server: MemoryServer,
-        port: int,
-        trust: ssl.SSLContext,
-        session: aiohttp.ClientSession,
-    ) -> None:
-        self.known = known
-        self.server = server
-        self.port = port
-        self.trust = trust
-        self.session = session
+    known: Known
+    server: MemoryServer
+    port: int
+    trust: ssl.SSLContext
+    session: aiohttp.ClientSession
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         url = f"https://127.0.0.1:{self.port}{path}"
@@ -63,25 +57,25 @@ class Running:
             return response.status, await response.read()
 
     async def review(self, path: str, **request: Any) -> dict[str, Any]:
-        """The response to a review."""
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
         filled = {"uid": "u-1", "userInfo": {"username": "alice"}, "operation": "CREATE", **request}
         status, answer = await self.post(path, json.dumps({**body, "request": filled}).encode())
         assert status == 200, answer
         found: dict[str, Any] = json.loads(answer)
-        assert found["apiVersion"] == "admission.k8s.io/v1"
-        assert found["kind"] == "AdmissionReview"
+        assert {name: found[name] for name in body} == body
         assert found["response"]["uid"] == "u-1"
         return dict(found["response"])
 
     async def config_map(self, **found: Any) -> dict[str, Any]:
-        metadata = {"name": "yunikorn-configs", "namespace": "quadriga"}
+        names = {"name": "yunikorn-configs", "namespace": "quadriga"}
+        request = {
+            name: found.pop(name) for name in ("name", "namespace", "operation") if name in found
+        }
         return await self.review(
             "/validate-conf",
             resource={"group": "", "version": "v1", "resource": "configmaps"},
-            namespace="quadriga",
-            name=found.pop("name", "yunikorn-configs"),
-            object={"metadata": metadata, **found},
+            object={"metadata": names, **found},
+            **{**names, **request},
         )
 
 
@@ -125,10 +119,6 @@ def fields(case: Case) -> dict[str, Any]:
     }
 
 
-# -- mutate ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.asyncio
 async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
     for case in CASES:
         around = case.around()
@@ -154,7 +144,6 @@ async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
         assert difference(request["object"], changed, case.resource) == case.changed, case.name
 
 
-@pytest.mark.asyncio
 async def test_a_namespace_that_nobody_announced_is_asked_for(webhook: Running) -> None:
     path = "/api/v1/namespaces/team"
     webhook.server.objects[path] = {"metadata": {"name": "team", "annotations": {ENABLE: "false"}}}
@@ -166,7 +155,6 @@ async def test_a_namespace_that_nobody_announced_is_asked_for(webhook: Running) 
     assert "patch" not in await webhook.review("/mutate", **fields(CASES[0]))
 
 
-@pytest.mark.asyncio
 async def test_without_the_api_server_a_namespace_has_no_annotations(webhook: Running) -> None:
     webhook.server.down = True
     request = fields(CASES[0])
@@ -177,7 +165,6 @@ async def test_without_the_api_server_a_namespace_has_no_annotations(webhook: Ru
     assert changed["metadata"]["annotations"] == {USER_INFO: ALICE, PREEMPTION: "true"}
 
 
-@pytest.mark.asyncio
 async def test_subresources_are_left_alone(webhook: Running) -> None:
     response = await webhook.review("/mutate", **fields(CASES[0]), subResource="status")
     assert response == {"uid": "u-1", "allowed": True}
@@ -196,7 +183,6 @@ NO_REVIEWS = (
 )
 
 
-@pytest.mark.asyncio
 async def test_what_is_no_review_is_refused(webhook: Running) -> None:
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
     odd = {**review, "request": {**fields(CASES[0]), "uid": "u", "object": [1]}}
@@ -209,7 +195,6 @@ async def test_what_is_no_review_is_refused(webhook: Running) -> None:
     assert (await webhook.review("/mutate", **fields(CASES[0])))["allowed"]
 
 
-@pytest.mark.asyncio
 async def test_k158_health_needs_no_review_and_there_is_no_plain_text(webhook: Running) -> None:
     address = f"127.0.0.1:{webhook.port}/health"
     async with webhook.session.get(f"https://{address}", ssl=webhook.trust) as response:
@@ -218,7 +203,6 @@ async def test_k158_health_needs_no_review_and_there_is_no_plain_text(webhook: R
         await webhook.session.get(f"http://{address}")
 
 
-@pytest.mark.asyncio
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 @pytest.mark.parametrize(
     ("oldest", "newest", "allowed"),
@@ -243,13 +227,7 @@ async def test_k158_no_tls_before_1_2(
             await opening
 
 
-# -- ConfigMaps (K165) -----------------------------------------------------------------------------
-
-
-@pytest.mark.asyncio
-async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong(
-    webhook: Running,
-) -> None:
+async def test_k165_the_core_here_and_the_settings_name_what_is_wrong(webhook: Running) -> None:
     good = {"queues.yaml": QUEUES, "service.clusterId": "a"}
     assert await webhook.config_map(data=good) == {"uid": "u-1", "allowed": True}
     response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES})
@@ -262,8 +240,7 @@ async def test_k165_the_core_in_this_process_and_the_settings_name_what_is_wrong
     assert "kubernetes.qps" in message
 
 
-@pytest.mark.asyncio
-async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None:
+async def test_k165_what_both_maps_and_their_archives_give_is_checked(webhook: Running) -> None:
     defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
     webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
     other = {"service.clusterId": "a"}
@@ -271,18 +248,10 @@ async def test_k165_the_result_of_both_maps_is_checked(webhook: Running) -> None
     assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
     webhook.known.announce("DELETED", ConfigMap(defaults))
     assert (await webhook.config_map(data=other))["allowed"]
-
-
-@pytest.mark.asyncio
-async def test_k165_of_the_groups_the_chosen_one_is_checked(webhook: Running) -> None:
     both = {"queues.yaml": QUEUES, "other.yaml": BAD_QUEUES}
     assert (await webhook.config_map(data=both))["allowed"]
     response = await webhook.config_map(data={**both, "service.policyGroup": "other"})
     assert response["status"]["message"].startswith("other.yaml: ")
-
-
-@pytest.mark.asyncio
-async def test_k165_archives_are_read(webhook: Running) -> None:
     packed = base64.b64encode(gzip.compress(BAD_QUEUES.encode())).decode()
     response = await webhook.config_map(binaryData={"queues.yaml.gz": packed})
     assert response["status"]["message"].startswith("queues.yaml: ")
@@ -291,21 +260,14 @@ async def test_k165_archives_are_read(webhook: Running) -> None:
     assert "queues.yaml.gz" in response["status"]["message"]
 
 
-@pytest.mark.asyncio
 async def test_k165_others_are_allowed(webhook: Running) -> None:
     for name, namespace, operation in (
         ("others", "quadriga", "CREATE"),
         ("yunikorn-configs", "elsewhere", "CREATE"),
         ("yunikorn-configs", "quadriga", "DELETE"),
     ):
-        response = await webhook.review(
-            "/validate-conf",
-            resource={"group": "", "version": "v1", "resource": "configmaps"},
-            namespace=namespace,
-            name=name,
-            operation=operation,
-            object={"data": {"queues.yaml": BAD_QUEUES}},
-        )
+        more = {"name": name, "namespace": namespace, "operation": operation}
+        response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES}, **more)
         assert response == {"uid": "u-1", "allowed": True}
 
 
@@ -327,7 +289,6 @@ async def core_elsewhere(status: int, body: str) -> AsyncGenerator[str]:
     assert asked == [QUEUES]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("status", "body", "reason"),
     [
@@ -346,16 +307,12 @@ async def test_k165_a_core_elsewhere_is_asked(status: int, body: str, reason: st
         assert await validate(QUEUES) == reason
 
 
-@pytest.mark.asyncio
 async def test_k165_without_a_core_that_answers_the_webhook_checks_itself() -> None:
     async with aiohttp.ClientSession() as session:
         validate = validators.elsewhere(session, lambda: "127.0.0.1:1")
         async with running(validate) as webhook:
             assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
             assert not (await webhook.config_map(data={"queues.yaml": BAD_QUEUES}))["allowed"]
-
-
-# -- settings --------------------------------------------------------------------------------------
 
 
 def test_k50_settings_of_admission_take_effect_at_once() -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_cluster import SmallCluster, apart, expression, near, spread, term
+from small_cluster import SmallCluster, apart, near, spread, term
+
+Json = dict[str, Any]
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 ZONE = "zone"
+NODES = ("a1", "a2", "b1", "c1")
+OTHER_KIND = {"matchLabels": {"kind": "x"}}
 
 
 @pytest.fixture
@@ -17,18 +21,21 @@ def cluster() -> SmallCluster:
     return SmallCluster(a1=a, a2=a, b1=b, none={})
 
 
-def ask(cluster: SmallCluster, affinity: dict[str, Any], **more: Any) -> str:
+def ask(cluster: SmallCluster, affinity: Json, **more: Any) -> str:
     cluster.pod("p", affinity=affinity, **more)
     return cluster.allows("p")
 
 
-def test_k126_the_pod_goes_where_others_are_also_those_being_deleted(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    assert ask(cluster, near(term())) == "a1"
-    assert ask(cluster, near(term(ZONE))) == "a1 a2"
-    cluster.pod("web", "a1", labels=WEB, deleted=True)
-    assert ask(cluster, near(term())) == "a1"
-    assert ask(cluster, apart(term())) == "a2 b1 none"
+def test_k126_k127_the_pod_goes_where_others_are_or_are_not(cluster: SmallCluster) -> None:
+    for deleted in (False, True):
+        cluster.pod("web", "a1", labels=WEB, deleted=deleted)
+        assert ask(cluster, near(term())) == "a1"
+        assert ask(cluster, near(term(ZONE))) == "a1 a2"
+        assert ask(cluster, apart(term())) == "a2 b1 none"
+        assert ask(cluster, apart(term(ZONE))) == "b1 none"
+    assert cluster.asks("p", "a2") == (
+        "InterPodAffinity: the pod's anti-affinity excludes a pod in the node's topology domain"
+    )
 
 
 def test_k126_the_first_of_its_kind_may_go_anywhere_others_nowhere(cluster: SmallCluster) -> None:
@@ -54,59 +61,18 @@ def test_k126_the_first_of_its_kind_may_go_anywhere_others_nowhere(cluster: Smal
         ({"namespaceSelector": {}}, "unknown", True),
         ({"namespaceSelector": {"matchLabels": {"kind": "shared"}}}, "other", True),
         ({"namespaceSelector": {"matchLabels": {"kind": "shared"}}}, "team", False),
-        (
-            {"namespaceSelector": {"matchLabels": {"kind": "x"}}, "namespaces": ["team"]},
-            "team",
-            True,
-        ),
-        (
-            {"namespaceSelector": {"matchLabels": {"kind": "x"}}, "namespaces": ["team"]},
-            "other",
-            False,
-        ),
+        ({"namespaceSelector": OTHER_KIND, "namespaces": ["team"]}, "team", True),
+        ({"namespaceSelector": OTHER_KIND, "namespaces": ["team"]}, "other", False),
     ],
 )
 def test_k126_namespaces_of_a_term(
-    cluster: SmallCluster, more: dict[str, Any], namespace: str, counts: bool
+    cluster: SmallCluster, more: Json, namespace: str, counts: bool
 ) -> None:
     cluster.namespace("team")
     cluster.namespace("other", kind="shared")
     cluster.pod("web", "a1", labels=WEB, namespace=namespace)
     assert ask(cluster, near(term(**more))) == ("a1" if counts else "")
     assert ask(cluster, apart(term(**more))) == ("a2 b1 none" if counts else "a1 a2 b1 none")
-
-
-@pytest.mark.parametrize(
-    ("requirement", "counts"),
-    [
-        (expression("app", "In", "web", "db"), True),
-        (expression("app", "In", "db"), False),
-        (expression("app", "NotIn", "db"), True),
-        (expression("app", "NotIn", "web"), False),
-        (expression("tier", "NotIn", "1"), True),
-        (expression("app", "Exists"), True),
-        (expression("tier", "Exists"), False),
-        (expression("tier", "DoesNotExist"), True),
-        (expression("app", "DoesNotExist"), False),
-        # what the API server would not accept selects nothing
-        (expression("app", "Gt", "1"), False),
-        (expression("app", "In"), False),
-        (expression("app", "Exists", "web"), False),
-    ],
-)
-def test_k126_a_selector(cluster: SmallCluster, requirement: dict[str, Any], counts: bool) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    selector = {"matchExpressions": [requirement]}
-    assert ask(cluster, near(term(selector=selector)), labels=WEB) == ("a1" if counts else "")
-
-
-def test_k127_the_pod_goes_where_the_others_are_not(cluster: SmallCluster) -> None:
-    cluster.pod("web", "a1", labels=WEB)
-    assert ask(cluster, apart(term())) == "a2 b1 none"
-    assert ask(cluster, apart(term(ZONE))) == "b1 none"
-    assert cluster.asks("p", "a2") == (
-        "InterPodAffinity: the pod's anti-affinity excludes a pod in the node's topology domain"
-    )
 
 
 def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
@@ -120,25 +86,18 @@ def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     assert cluster.allows("q") == "a1 a2 b1 none"
 
 
-def test_t14_three_replicas_on_three_nodes_in_one_batch() -> None:
-    cluster = SmallCluster(n1={}, n2={}, n3={})
-    for name in ("r1", "r2", "r3", "r4"):
-        cluster.pod(name, labels=WEB, affinity=apart(term()))
-    placed = []
-    for name in ("r1", "r2", "r3", "r4"):
-        answers = (
-            node for node in ("n1", "n2", "n3") if not cluster.cache.predicates(name, node, True)
-        )
-        placed.append(next(answers, None))
-    assert placed == ["n1", "n2", "n3", None]
-
-
-def test_t14_replicas_are_spread_over_zones_in_one_batch() -> None:
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"affinity": apart(term())}, ["a1", "a2", "b1", "c1", None, None]),
+        ({"topologySpreadConstraints": [spread()]}, ["a1", "b1", "c1", "a1", "b1", "c1"]),
+    ],
+)
+def test_t14_replicas_of_a_batch_keep_apart(spec: Json, expected: list[str | None]) -> None:
     cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"}, b1={"zone": "b"}, c1={"zone": "c"})
     placed = []
     for number in range(6):
-        cluster.pod(f"r{number}", labels=WEB, topologySpreadConstraints=[spread()])
-        nodes = ("a1", "a2", "b1", "c1")
-        cache = cluster.cache
-        placed.append(next(n for n in nodes if not cache.predicates(f"r{number}", n, True)))
-    assert placed == ["a1", "b1", "c1", "a1", "b1", "c1"]
+        cluster.pod(f"r{number}", labels=WEB, **spec)
+        free = (n for n in NODES if not cluster.cache.predicates(f"r{number}", n, True))
+        placed.append(next(free, None))
+    assert placed == expected

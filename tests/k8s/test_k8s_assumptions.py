@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from small_cluster import SECOND, SmallCluster, apart, term
@@ -29,12 +30,9 @@ def test_k98_an_assumed_pod_counts_on_its_node(pair: SmallCluster) -> None:
     assert (pair.cache.assumed("p"), pair.allows("q")) == ("n1", "n2")
     pair.pod("p", "n1", labels=WEB, affinity=apart(term()))
     assert (pair.cache.assumed("p"), pair.allows("q")) == (None, "n2")
-
-
-def test_k98_a_pod_that_somebody_else_has_bound_counts_there(pair: SmallCluster) -> None:
-    pair.cache.assume("p", "n1")
-    pair.pod("p", "n2", labels=WEB, affinity=apart(term()))
-    assert (pair.cache.assumed("p"), pair.allows("q")) == (None, "n1")
+    assert pair.cache.assume("q", "n2") is None
+    pair.pod("q", "n1", labels=WEB, affinity=apart(term()))
+    assert (pair.cache.assumed("q"), pair.cache.dump()["pods"]["q"]["node"]) == (None, "n1")
 
 
 def test_k99_a_yes_counts_at_once_and_that_for_a_reservation_does_not(pair: SmallCluster) -> None:
@@ -57,13 +55,6 @@ def test_k99_an_explanation_does_not_count(pair: SmallCluster) -> None:
     assert made.refusal(question) == made.predicates(question)
 
 
-def test_k99_a_refusal_does_not_count(pair: SmallCluster) -> None:
-    pair.pod("there", "n1", labels=WEB)
-    assert pair.cache.predicates("p", "n1", True) is not None
-    pair.cache.remove_pod("there")
-    assert pair.allows("q") == "n1 n2"
-
-
 def test_k99_the_next_yes_takes_its_place_and_the_core_chooses(pair: SmallCluster) -> None:
     for _ in range(2):  # a pod is not in its own way
         assert pair.cache.predicates("p", "n1", True) is None
@@ -73,22 +64,16 @@ def test_k99_the_next_yes_takes_its_place_and_the_core_chooses(pair: SmallCluste
     assert (pair.cache.refusals("p", "n1"), pair.allows("q")) == ([], "n2")
 
 
-def test_k99_it_is_dropped_after_a_second(pair: SmallCluster) -> None:
+def test_k99_a_yes_is_dropped_after_a_second_of_its_own(pair: SmallCluster) -> None:
     pair.cache.predicates("p", "n1", True)
     pair.now += SECOND - 1
-    assert pair.cache.predicates("q", "n1", True) is not None
+    assert pair.cache.predicates("q", "n1", True) is not None, "a refusal does not count"
+    assert pair.allows("p") == "n1 n2"
+    pair.cache.predicates("p", "n1", True)
+    pair.now += SECOND - 1
+    assert pair.allows("q") == "n2"
     pair.now += 1
     assert pair.cache.predicates("q", "n1", True) is None
-
-
-def test_k99_a_later_yes_has_a_second_of_its_own(pair: SmallCluster) -> None:
-    pair.cache.predicates("p", "n1", True)
-    pair.now += SECOND // 2
-    pair.cache.predicates("p", "n1", True)
-    pair.now += SECOND // 2
-    assert pair.allows("q") == "n2"
-    pair.now += SECOND // 2
-    assert pair.allows("q") == "n1 n2"
 
 
 def test_k99_what_is_assumed_is_neither_dropped_nor_moved_by_a_yes(pair: SmallCluster) -> None:
@@ -155,31 +140,22 @@ def test_k110_a_node_that_failed_is_refused_for_up_to_five_minutes(pair: SmallCl
         assert pair.allows("p") == "n2"
         pair.now += 1
         assert pair.allows("p") == "n1 n2"
-
-
-def test_k110_each_node_has_a_time_of_its_own(pair: SmallCluster) -> None:
-    pair.cache.refuse("p", "n1")
-    pair.now += 20 * SECOND
-    pair.cache.refuse("p", "n2")
-    assert pair.allows("p") == ""
-    pair.now += 10 * SECOND
+    pair.cache.remove_pod("p")
+    pair.pod("p", labels=WEB, affinity=apart(term()))
+    for node in ("n1", "n2"):  # each has a time of its own
+        pair.cache.refuse("p", node)
+        pair.now += 20 * SECOND
     assert pair.allows("p") == "n1"
 
 
 def test_k110_a_change_of_the_node_ends_it_and_the_same_node_does_not(pair: SmallCluster) -> None:
-    def labels() -> None:
-        pair.node("n1", {"new": "label"})
-
-    def spec() -> None:
-        pair.node("n1", taints=[{"key": "x", "effect": "PreferNoSchedule"}])
-
-    def removed() -> None:
-        pair.cache.remove_node("n1")
-        pair.node("n1")
-
-    for change in (labels, spec, removed):
+    taint = {"key": "x", "effect": "PreferNoSchedule"}
+    changes: list[dict[str, Any]] = [{"labels": {"new": "label"}}, {"taints": [taint]}, {}]
+    for change in changes:
         pair.cache.refuse("p", "n1")
-        change()
+        if not change:
+            pair.cache.remove_node("n1")
+        pair.node("n1", **change)
         assert pair.allows("p") == "n1 n2", change
     pair.cache.refuse("p", "n1")
     pair.node("n1")

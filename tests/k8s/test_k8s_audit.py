@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from k8s_world import World, cluster
+from k8s_world import World, cluster, sized
 from msgspec.structs import replace
 
 from quadriga import si
@@ -31,8 +29,6 @@ from quadriga.k8s.shim.inputs import (
     WatchShows,
 )
 
-Break = Callable[[World], None]
-
 
 def busy() -> World:
     """A node with pods of ours, one of another scheduler, and one pod that waits."""
@@ -46,175 +42,112 @@ def busy() -> World:
     return world
 
 
-def uid_of(world: World, name: str) -> str:
-    (found,) = (uid for uid, pod in world.pods.items() if pod.metadata.name == name)
-    return found
-
-
 def allocations(world: World, **parts: Any) -> None:
     """The core hears something that the shim knows nothing of."""
     world.core.update_allocation(messages.allocations(world.settings, **parts))
 
 
-def nodes(world: World, *items: si.NodeInfo) -> None:
-    world.core.update_node(si.NodeRequest(rmID=world.settings.cluster_id, nodes=items))
-
-
-def resized(world: World, name: str, cpu: str) -> Pod:
-    """The pod with another request."""
-    pod = world.pods[uid_of(world, name)]
-    (container,) = pod.spec.containers
-    other = replace(container, resources=replace(container.resources, requests={"cpu": cpu}))
-    return replace(pod, spec=replace(pod.spec, containers=(other,)))
-
-
-def unheard(breaks: Break) -> Break:
-    """The shim hears nothing of what the core says of it."""
-
-    @functools.wraps(breaks)
-    def then_silence(world: World) -> None:
-        breaks(world)
-        world.inputs.clear()
-
-    return then_silence
-
-
 def long_gone(found: Any) -> Any:
-    """The same object under the name of one that has ended."""
     return replace(found, metadata=replace(found.metadata, uid="long-gone", name="long-gone"))
 
 
 def pod_of(world: World, name: str) -> Pod:
-    return world.pods[uid_of(world, name)]
+    (found,) = world.named(name)
+    return found
 
 
-def lose_foreign(world: World) -> None:
-    allocations(world, releases=[messages.release(uid_of(world, "other"))])
-
-
-def shrink_foreign(world: World) -> None:
-    allocations(world, existing=[messages.foreign_allocation(resized(world, "other", "10m"))])
-
-
-def keep_foreign(world: World) -> None:
-    """One that ended without the core's knowing it."""
-    ended = long_gone(pod_of(world, "other"))
-    allocations(world, existing=[messages.foreign_allocation(ended)])
-
-
-@unheard
-def lose_own(world: World) -> None:
-    allocations(world, releases=[messages.release(uid_of(world, "a"), "app")])
-
-
-def resize_own(world: World) -> None:
-    report = messages.allocation(resized(world, "a", "500m"), "app", world.settings)
-    allocations(world, existing=[report])
-
-
-@unheard
-def keep_own(world: World) -> None:
-    ended = long_gone(pod_of(world, "b"))
-    allocations(world, existing=[messages.allocation(ended, "app", world.settings, node="n1")])
-
-
-@unheard
-def lose_ask(world: World) -> None:
-    allocations(world, ask_releases=[messages.release_ask(uid_of(world, "wide"), "app")])
-
-
-def resize_ask(world: World) -> None:
-    allocations(world, asks=[messages.ask(resized(world, "wide", "90"), "app", world.settings)])
-
-
-def keep_ask(world: World) -> None:
-    ended = long_gone(pod_of(world, "wide"))
-    allocations(world, asks=[messages.ask(ended, "app", world.settings)])
-
-
-@unheard
-def keep_application(world: World) -> None:
-    new = si.AddApplicationRequest(
-        applicationID="long-gone", queueName="root.default", ugi=si.UserGroupInformation(user="u")
-    )
-    world.core.update_application(si.ApplicationRequest(rmID=world.settings.cluster_id, new=[new]))
-
-
-@unheard
-def lose_application(world: World) -> None:
-    remove = [messages.remove_application("app")]
-    world.core.update_application(messages.applications(world.settings, (), remove))
-
-
-def close_node(world: World) -> None:
-    nodes(world, messages.node_drained("n2"))
-
-
-def shrink_node(world: World) -> None:
-    small = si.Resource(resources={"vcore": si.Quantity(value=1)})
-    nodes(world, si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=small))
-
-
-@unheard
-def lose_node(world: World) -> None:
-    nodes(world, messages.node_removed("n1"))
-
-
-@unheard
-def keep_node(world: World) -> None:
-    nodes(world, messages.node_created(long_gone(world.nodes["n1"]), world.settings))
-
-
-def lose_in_cache(world: World) -> None:
-    """K106: two spurious answers, and the pod counts as ended."""
-    world.inputs.append(BindEnded(uid_of(world, "wide"), "gone"))
-    world.settle()
-
-
-def keep_in_cache(world: World) -> None:
-    world.inputs.append(Changed("ADDED", long_gone(pod_of(world, "b"))))
-    world.settle()
-
-
-def leave_out(world: World) -> None:
-    world.cache.set_pod(world.pods[uid := uid_of(world, "other")])
-    del world.shim._kernel.foreign[uid]
-
-
-def keep_assumption(world: World) -> None:
-    assert world.cache.assume(uid_of(world, "wide"), "n2") is None
-
-
-#: the kinds of differences that may be found
-KINDS: dict[str, tuple[Break, ...]] = {
-    "foreign": (lose_foreign, shrink_foreign, keep_foreign),
-    "pod": (lose_own, resize_own, keep_own),
-    "ask": (lose_ask, resize_ask, keep_ask),
-    "application": (keep_application,),
-    "application pod": (lose_application,),
-    "schedulable": (close_node,),
-    "capacity": (shrink_node,),
-    "node": (lose_node, keep_node),
-    "watched": (lose_in_cache, leave_out),
-    "watched pod": (keep_in_cache,),
-    "assumed": (keep_assumption,),
+#: the kinds of differences, and what makes one of them
+KINDS = {
+    "foreign": "lose_foreign shrink_foreign keep_foreign",
+    "pod": "lose_own resize_own keep_own",
+    "ask": "lose_ask resize_ask keep_ask",
+    "application": "keep_application",
+    "application pod": "lose_application",
+    "schedulable": "close_node",
+    "capacity": "shrink_node",
+    "node": "lose_node keep_node",
+    "watched": "lose_in_cache leave_out",
+    "watched pod": "keep_in_cache",
+    "assumed": "keep_assumption",
 }
-CASES = {each: set(kinds.split()) for kinds, breaks in KINDS.items() for each in breaks}
+CASES = {each: set(kinds.split()) for kinds, breaks in KINDS.items() for each in breaks.split()}
+#: the shim hears nothing of what the core says of these
+UNHEARD = "lose_own keep_own lose_ask keep_application lose_application lose_node keep_node".split()
 
 
-@pytest.mark.parametrize("breaks", CASES, ids=lambda each: each.__name__)
-def test_k176_a_difference_that_stands_is_told_and_mended(breaks: Break) -> None:
+def break_it(world: World, how: str) -> None:
+    other, own, ask = (pod_of(world, name) for name in ("other", "a", "wide"))
+    settings, ended = world.settings, long_gone(pod_of(world, "b"))
+    item = None
+    match how:
+        case "lose_foreign":
+            allocations(world, releases=[messages.release(other.uid)])
+        case "shrink_foreign":
+            small = messages.foreign_allocation(sized(other, "10m"))
+            allocations(world, existing=[small])
+        case "keep_foreign":  # it ended without the core's knowing it
+            allocations(world, existing=[messages.foreign_allocation(long_gone(other))])
+        case "lose_own":
+            allocations(world, releases=[messages.release(own.uid, "app")])
+        case "resize_own":
+            smaller = messages.allocation(sized(own, "500m"), "app", settings)
+            allocations(world, existing=[smaller])
+        case "keep_own":
+            kept = messages.allocation(ended, "app", settings, node="n1")
+            allocations(world, existing=[kept])
+        case "lose_ask":
+            allocations(world, ask_releases=[messages.release_ask(ask.uid, "app")])
+        case "resize_ask":
+            allocations(world, asks=[messages.ask(sized(ask, "90"), "app", settings)])
+        case "keep_ask":
+            allocations(world, asks=[messages.ask(long_gone(ask), "app", settings)])
+        case "keep_application":
+            request = si.ApplicationRequest(rmID=settings.cluster_id)
+            user = si.UserGroupInformation(user="u")
+            request.new.add(applicationID="long-gone", queueName="root.default", ugi=user)
+            world.core.update_application(request)
+        case "lose_application":
+            remove = [messages.remove_application("app")]
+            world.core.update_application(messages.applications(settings, (), remove))
+        case "close_node":
+            item = messages.node_drained("n2")
+        case "shrink_node":
+            small = si.Resource(resources={"vcore": si.Quantity(value=1)})
+            item = si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=small)
+        case "lose_node":
+            item = messages.node_removed("n1")
+        case "keep_node":
+            item = messages.node_created(long_gone(world.nodes["n1"]), settings)
+        case "lose_in_cache":  # K106: two spurious answers, and the pod counts as ended
+            world.inputs.append(BindEnded(ask.uid, "gone"))
+            world.settle()
+        case "leave_out":
+            world.cache.set_pod(other)
+            del world.shim._kernel.foreign[other.uid]
+        case "keep_in_cache":
+            world.inputs.append(Changed("ADDED", ended))
+            world.settle()
+        case "keep_assumption":
+            assert world.cache.assume(ask.uid, "n2") is None
+    if item is not None:
+        world.core.update_node(si.NodeRequest(rmID=settings.cluster_id, nodes=[item]))
+    if how in UNHEARD:
+        world.inputs.clear()
+
+
+@pytest.mark.parametrize("how", CASES)
+def test_k176_a_difference_that_stands_is_told_and_mended(how: str) -> None:
     world = busy()
     assert world.audit().fleeting == 0, world.shim.audit.found
     assert world.phases()["Running"] == 3
     before = world.books()
-    breaks(world)
+    break_it(world, how)
     found = world.audit()
     assert found.fleeting and not found.standing
     assert not any(each.reason == "AuditDifference" for each in world.records)
 
     found = world.audit()
-    assert {each.kind for each in found.standing} <= CASES[breaks]
+    assert {each.kind for each in found.standing} <= CASES[how]
     assert all(each.cluster != each.core for each in found.standing)
     stood = world.shim.audit.stood
     warnings = [each for each in world.log_warnings if each.startswith("audit: ")]
@@ -234,7 +167,6 @@ def test_k176_a_difference_that_stands_is_told_and_mended(breaks: Break) -> None
 
 
 def told(world: World) -> Record:
-    """The event about the only difference, which two audits have found."""
     world.audit()
     world.audit()
     (record,) = [each for each in world.records if each.reason == "AuditDifference"]
@@ -243,35 +175,34 @@ def told(world: World) -> Record:
 
 def test_k176_an_event_names_what_where_and_both_values() -> None:
     world = busy()
-    shrink_foreign(world)
+    break_it(world, "shrink_foreign")
     record = told(world)
     assert (record.kind, record.name, record.type) == ("Pod", "other", "Warning")
     assert record.note == (
-        f"audit: foreign {uid_of(world, 'other')} (n1) differs: the cluster has pod default/other takes"
+        f"audit: foreign {pod_of(world, 'other').uid} (n1) differs: the cluster has pod default/other takes"
         " pods=1 vcore=1000, the scheduler counts pods=1 vcore=10"
     )
     world = busy()
-    keep_foreign(world)  # there is no pod any more, so it is told of the node
+    break_it(world, "keep_foreign")  # there is no pod any more, so it is told of the node
     record = told(world)
     assert (record.kind, record.name) == ("Node", "n1")
 
 
 def test_k176_what_ends_before_the_next_audit_does_not_count_nor_does_another_value() -> None:
     world = busy()
-    lose_foreign(world)
+    break_it(world, "lose_foreign")
     assert world.audit().fleeting == 1
     allocations(world, existing=[messages.foreign_allocation(pod_of(world, "other"))])
     assert world.audit().standing == ()
     assert not world.shim.audit.stood.total()
-    for breaks in (shrink_foreign, lose_foreign):
-        breaks(world)
+    for how in ("shrink_foreign", "lose_foreign"):
+        break_it(world, how)
         found = world.audit()
         assert (found.fleeting, found.standing) == (1, ())
 
 
-def test_k176_what_is_under_way_is_no_difference() -> None:
+def test_k176_what_is_under_way_is_no_difference(world: World) -> None:
     """Between the core's answer and the end of a bind both sides count the pod."""
-    world = cluster()
     bound = world.answer(Bind, lambda bind: BindEnded("", "failed"))
     world.add_pod("a", "app")
     world.settle()
@@ -281,7 +212,7 @@ def test_k176_what_is_under_way_is_no_difference() -> None:
 
 def test_k176_k151_an_audit_during_a_recovery_says_nothing() -> None:
     world = busy()
-    lose_foreign(world)
+    break_it(world, "lose_foreign")
     world.audit()
     world.forget_core()
     world.inputs.append(AuditBegins())
@@ -321,7 +252,7 @@ def test_k176_only_twenty_differences_are_named() -> None:
 def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     world = busy()
     assert world.shim.dump()["audit"] == {}
-    lose_foreign(world)
+    break_it(world, "lose_foreign")
     world.audit()
     world.audit()
     dumped = world.shim.dump()["audit"]
@@ -339,9 +270,6 @@ def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     kinds = measured["quadriga_kubernetes_audit_differences_total"]
     by_kind = {labels["kind"]: count for labels, count in kinds}
     assert by_kind == dict.fromkeys(differences.KINDS, 0) | {"foreign": 1}
-
-
-# -- the driver ----------------------------------------------------------------------------------
 
 
 class FewPods:
@@ -363,7 +291,6 @@ def auditor(books: Books | None, heard: list[Input], **more: Any) -> Auditor:
     return Auditor(books, FewPods(), **settings | more)
 
 
-@pytest.mark.asyncio
 async def test_k176_an_audit_is_shown_in_small_parts() -> None:
     heard: list[Input] = []
     pods = {f"p-{n}": Pod() for n in range(1200)} | {"a": Pod()}
@@ -376,7 +303,6 @@ async def test_k176_an_audit_is_shown_in_small_parts() -> None:
     assert heard[-3:] == [CoreShows(["n1"], {}), CoreShows((), {}, ["app"], {}), AuditEnds()]
 
 
-@pytest.mark.asyncio
 async def test_k176_a_core_that_has_ended_ends_no_audit_and_one_elsewhere_shows_no_books() -> None:
     heard: list[Input] = []
     service = SchedulerService()
@@ -389,7 +315,6 @@ async def test_k176_a_core_that_has_ended_ends_no_audit_and_one_elsewhere_shows_
     assert heard[0] == AuditBegins(with_core=False)
 
 
-@pytest.mark.asyncio
 async def test_k176_once_a_minute_while_it_serves() -> None:
     heard: list[Input] = []
     slept: list[float] = []

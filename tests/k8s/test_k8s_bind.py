@@ -10,27 +10,13 @@ from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
 from quadriga.si import AllocationRequest
 
 
-def two_nodes() -> World:
-    return cluster(nodes=2)
-
-
-def test_t11_a_bind_that_fails_goes_to_another_node() -> None:
-    world = two_nodes()
-    tried = world.answer(Bind, lambda bind: failed(bind) if bind.node == tried[0].node else None)
-    pod = world.add_pod("a", "app", duration=60)
-    world.run(5)
-    assert len(tried) == 2
-    assert world.pods[pod.uid].spec.node_name == tried[1].node != tried[0].node
-    assert "PodBindFailure/Binding" in world.reasons(pod.uid)
-    world.check()
-    assert world.core_app("app") == "Running"
-
-
 def test_k108_the_old_allocation_and_the_new_ask_go_in_one_message() -> None:
-    world = two_nodes()
-    world.answer(Bind, failed, times=1)
+    world = cluster(nodes=2)
+    tried = world.answer(Bind, failed, times=1)
     pod = world.add_pod("a", "app")
     world.run(5)
+    assert world.pods[pod.uid].spec.node_name not in ("", tried[0].node)
+    assert "PodBindFailure/Binding" in world.reasons(pod.uid)
     sent = [each for each in world.sent if isinstance(each, AllocationRequest)]
     (both,) = [each for each in sent if each.releases.allocationsToRelease]
     (ask,), (release,) = both.asks, both.releases.allocationsToRelease
@@ -41,7 +27,7 @@ def test_k108_the_old_allocation_and_the_new_ask_go_in_one_message() -> None:
 
 
 def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     world.answer(Bind, lambda bind: failed(bind, "422") if bind.node == "n1" else None)
     for n in range(6):
         world.add_pod(f"p-{n}", "app", duration=20)
@@ -53,7 +39,7 @@ def test_k109_a_node_that_always_fails_does_not_keep_the_pod() -> None:
 
 
 def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
 
     def elsewhere(bind: Bind) -> BindEnded:
         other = "n2" if bind.node == "n1" else "n1"
@@ -66,7 +52,7 @@ def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None
     world.check()
     world.run(60)
     world.check_over("app")
-    world = two_nodes()
+    world = cluster(nodes=2)
     pod = world.add_pod("a", "app", cpu="100")
     world.run(2)
     world.add_node("big", cpu="200")
@@ -78,23 +64,9 @@ def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None
     assert world.books() == {pod.uid: "big"}
 
 
-def test_t11_a_pod_that_is_gone_gives_its_allocation_back() -> None:
-    world = two_nodes()
-
-    def gone(bind: Bind) -> BindEnded:
-        world.delete_pod(bind.pod.uid)
-        return BindEnded(bind.pod.uid, "gone")
-
-    world.answer(Bind, gone)
-    world.add_pod("a", "app")
-    world.run(40)
-    assert world.pods == {}
-    world.check_over("app")
-
-
 def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
     """The watch shows the node, the reply says nothing, and a second answer comes late."""
-    world = two_nodes()
+    world = cluster(nodes=2)
 
     def lost(bind: Bind) -> BindEnded:
         world.place(bind.pod.uid, bind.node)
@@ -108,7 +80,7 @@ def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
 
 
 def test_t11_a_bind_that_hangs_is_given_up_and_the_pod_ends_up_somewhere() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app")
     world.run(129)
@@ -120,26 +92,24 @@ def test_t11_a_bind_that_hangs_is_given_up_and_the_pod_ends_up_somewhere() -> No
 
 
 def test_k100_a_refused_assumption_costs_no_write() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     refused: list[str] = []
 
     def objection(uid: str, node: str) -> str | None:
-        if not refused:
-            refused.append(node)
-            return "NodePorts: port 80 is taken"
-        return None
+        refused.append(node)
+        return "NodePorts: port 80 is taken" if len(refused) == 1 else None
 
     world.cache.objection = objection  # type: ignore[method-assign]
     pod = world.add_pod("a", "app")
     world.run(3)
     assert world.log.count("Bind a") == 1
-    assert world.pods[pod.uid].spec.node_name not in refused
+    assert world.pods[pod.uid].spec.node_name != refused[0]
     assert "AssumePodFailed/Scheduling" in world.reasons(pod.uid)
     world.check()
 
 
 def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     pod = world.add_pod("a", "app")
     other = world.add_pod("b", "app", duration=50)
     world.cache.objection = lambda uid, node: (  # type: ignore[method-assign]
@@ -150,9 +120,7 @@ def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
     world.check()
 
 
-def test_k72_a_name_that_is_taken_is_replaced() -> None:
-    world = cluster()
-
+def test_k72_a_name_that_is_taken_is_replaced(world: World) -> None:
     def taken(create: Create) -> CreateEnded:
         name = create.manifest["metadata"]["name"]
         return CreateEnded(create.application_id, create.group, name, "name_taken")
@@ -164,9 +132,7 @@ def test_k72_a_name_that_is_taken_is_replaced() -> None:
     assert world.log.count("Create") == 3
 
 
-def test_k73_a_refused_create_makes_the_gang_an_ordinary_application() -> None:
-    world = cluster()
-
+def test_k73_a_refused_create_makes_the_gang_an_ordinary_application(world: World) -> None:
     def over_quota(create: Create) -> CreateEnded | None:
         name = create.manifest["metadata"]["name"]
         refused = CreateEnded(create.application_id, "w", name, "refused", "exceeded quota")
@@ -205,7 +171,7 @@ def test_t15_a_victim_is_deleted_and_the_preemptor_runs_in_its_place() -> None:
 
 
 def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
-    world = two_nodes()
+    world = cluster(nodes=2)
     for n in range(8):
         world.add_pod(f"batch-{n}", "batch")
     world.run(5)
@@ -223,26 +189,13 @@ def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
 
 
 #: the queues of the example of preemption that YuniKorn's shim comes with
-EXAMPLE = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        queues:
-          - name: sandbox
-            resources: {max: {memory: 1000Mi, vcore: 1000m}}
-            queues:
-              - name: tenants
-                properties: {preemption.policy: fence, preemption.delay: 10s}
-                queues:
-                  - name: normal
-                    submitacl: "*"
-                    resources: {guaranteed: {memory: 300Mi, vcore: 300m}}
-                  - {name: low, submitacl: "*", properties: {priority.offset: "-1000"}}
-              - name: system
-                queues:
-                  - {name: low, submitacl: "*", properties: {priority.offset: "-9999"}}
-"""
+EXAMPLE = queues(
+    "{name: sandbox, resources: {max: {memory: 1000Mi, vcore: 1000m}}, queues: ["
+    "{name: tenants, properties: {preemption.policy: fence, preemption.delay: 10s}, queues: ["
+    "{name: normal, resources: {guaranteed: {memory: 300Mi, vcore: 300m}}},"
+    '{name: low, properties: {priority.offset: "-1000"}}]},'
+    '{name: system, queues: [{name: low, properties: {priority.offset: "-9999"}}]}]}'
+)
 
 
 def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:
@@ -262,8 +215,7 @@ def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:
     world.check()
 
 
-def test_k90_a_pod_that_is_being_deleted_is_not_asked_for() -> None:
-    world = cluster()
+def test_k90_a_pod_that_is_being_deleted_is_not_asked_for(world: World) -> None:
     waiting = world.add_pod("waiting", "app", cpu="100")
     world.add_pod("other", "app", duration=100)
     world.run(2)

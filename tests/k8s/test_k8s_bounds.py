@@ -79,6 +79,14 @@ def away_from(*terms: Json) -> Json:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
 
+def apart(*terms: Json) -> Json:
+    return spec(affinity=away_from(*terms))
+
+
+def matching(expressions: list[Json]) -> Json:
+    return {"matchExpressions": expressions}
+
+
 def term(**of_term: Any) -> Json:
     return {"topologyKey": "zone", "labelSelector": {}, **of_term}
 
@@ -113,19 +121,15 @@ EXAMPLES: dict[str, Callable[[int], Json]] = {
         nodeSelector=named(1), affinity=on_nodes(requirements(n - 1))
     ),
     "podNodeValues": lambda n: spec(affinity=on_nodes(one_in(n))),
-    "podAffinityTerms": lambda n: spec(affinity=away_from(*[term()] * n)),
-    "podAffinityNamespaces": lambda n: spec(affinity=away_from(term(namespaces=["x"] * n))),
-    "podForeignTerms": lambda n: spec(affinity=away_from(*[term(namespaces=["x"])] * n)),
+    "podAffinityTerms": lambda n: apart(*[term()] * n),
+    "podAffinityNamespaces": lambda n: apart(term(namespaces=["x"] * n)),
+    "podForeignTerms": lambda n: apart(*[term(namespaces=["x"])] * n),
     "podSpreadConstraints": lambda n: spec(topologySpreadConstraints=spread(n)),
     "podSpreadRequirements": lambda n: spec(
         topologySpreadConstraints=spread(1), nodeSelector=named(n - 1)
     ),
-    "podSelectorRequirements": lambda n: spec(
-        affinity=away_from(term(namespaceSelector={"matchExpressions": requirements(n)}))
-    ),
-    "podSelectorValues": lambda n: spec(
-        affinity=away_from(term(labelSelector={"matchExpressions": one_in(n)}))
-    ),
+    "podSelectorRequirements": lambda n: apart(term(namespaceSelector=matching(requirements(n)))),
+    "podSelectorValues": lambda n: apart(term(labelSelector=matching(one_in(n)))),
     "podVolumes": lambda n: spec(volumes=[{"name": "v"}] * n),
     "podReferences": lambda n: spec(schedulingGates=[{"name": "g"}] * n),
     "podPriority": lambda n: spec(priority=-n),
@@ -242,8 +246,7 @@ def add_beyond(world: World, name: str, **of_pod: Any) -> Pod:
     return world.set_pod(beyond(world.pods[pod.uid]))
 
 
-def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once() -> None:
-    world = cluster()
+def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once(world: World) -> None:
     huge = add_beyond(world, "huge")
     small = world.add_pod("small", "other")
     world.run(1)
@@ -258,23 +261,27 @@ def test_q16_a_pod_beyond_the_bounds_is_not_scheduled_and_told_once() -> None:
     note = "the pod is not scheduled: it has 301 labels, at most 256 are allowed (podLabels)"
     assert event.note == note
     assert world.conditions[huge.uid] == ("SchedulingSkipped", note)
-    assert [text for text in world.log_warnings if "podLabels" in text] == [
-        f"pod default/huge: {note}"
-    ]
+    said = [text for text in world.log_warnings if "podLabels" in text]
+    assert said == [f"pod default/huge: {note}"]
 
 
-def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled() -> None:
-    world = cluster()
-    huge = add_beyond(world, "huge")
+@pytest.mark.parametrize("restarted", [False, True])
+def test_q16_a_pod_that_comes_within_the_bounds_is_scheduled(world: World, restarted: bool) -> None:
+    huge, gone = add_beyond(world, "huge"), add_beyond(world, "gone")
     world.run(1)
+    if restarted:
+        world.restart()
+        world.run(1)
+        assert world.app_state("huge") == ""
+    assert huge.uid not in world.bound
     world.set_pod(replace(world.pods[huge.uid], refusal=""))
+    world.delete_pod(gone.uid)
     world.run(1)
     assert huge.uid in world.bound
+    assert world.shim._kernel.refusals == {}
 
 
-def test_q16_a_change_beyond_the_bounds_is_not_taken() -> None:
-    """The pod waits for room with its node selector, and goes on doing so."""
-    world = cluster()
+def test_q16_a_change_beyond_the_bounds_is_not_taken(world: World) -> None:
     pod = world.add_pod("chooser", "app", node_selector={"disk": "ssd"})
     world.run(1)
     tolerations = msgspec.convert(EXAMPLES["podTolerations"](200), Pod).spec.tolerations
@@ -287,9 +294,8 @@ def test_q16_a_change_beyond_the_bounds_is_not_taken() -> None:
     assert "the change is not taken: it has 200 tolerations" in said
 
 
-def test_q16_a_pod_with_a_node_counts_without_what_is_beyond() -> None:
+def test_q16_a_pod_with_a_node_counts_without_what_is_beyond(world: World) -> None:
     """Also after a restart, and also in its application: nobody escapes a quota by 300 labels."""
-    world = cluster()
     foreign = add_beyond(world, "foreign", scheduler="default", node="n1")
     ours = add_beyond(world, "ours", node="n1", queue="root.a")
     for _ in range(2):
@@ -302,21 +308,7 @@ def test_q16_a_pod_with_a_node_counts_without_what_is_beyond() -> None:
         world.restart()
 
 
-def test_q16_a_pod_beyond_the_bounds_is_left_out_after_a_restart() -> None:
-    world = cluster()
-    huge = add_beyond(world, "huge")
-    world.run(1)
-    world.restart()
-    world.run(1)
-    assert huge.uid not in world.bound
-    assert world.app_state("huge") == ""
-    world.delete_pod(huge.uid)
-    world.run(1)
-    assert world.shim._kernel.refusals == {}
-
-
-def test_q16_a_node_beyond_the_bounds_takes_no_new_pods_and_is_told() -> None:
-    world = cluster()
+def test_q16_a_node_beyond_the_bounds_takes_no_new_pods_and_is_told(world: World) -> None:
     node = world.nodes["n1"]
     labels = replace(node.metadata, labels=named(2_000))
     world.set_node(Bounds().node(replace(node, metadata=labels, spec=replace(node.spec))))
@@ -372,8 +364,7 @@ def test_q16_a_huge_exponent_is_the_largest_number(text: str) -> None:
     assert of_pod(Bounds().pod(pod))["memory"] == 2**63 - 1
 
 
-def test_q16_a_grace_period_of_ages_is_looked_at_again_after_a_week() -> None:
-    world = cluster()
+def test_q16_a_grace_period_of_ages_is_looked_at_again_after_a_week(world: World) -> None:
     pod = world.add_pod("a", "app", termination_grace_period_seconds=2**63 - 1)
     world.run(1)
     world.kubelets = False
@@ -396,7 +387,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return compared
 
 
-def test_q16_a_term_about_its_own_namespace_is_not_compared_with_pods_of_others(
+def test_q16_a_term_is_not_compared_with_pods_of_other_namespaces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else one pod with eight terms would cost the loop seconds in a cluster of 50,000 pods."""
@@ -413,7 +404,7 @@ def test_q16_a_term_about_its_own_namespace_is_not_compared_with_pods_of_others(
     assert len(compared) <= 110
 
 
-def test_q16_waiting_pods_with_terms_about_others_cost_these_nothing(
+def test_q16_terms_of_waiting_pods_about_others_cost_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of the terms is another one, so that they share no counts. The others' pods come, get a node, change

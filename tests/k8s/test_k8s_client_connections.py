@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -26,7 +25,6 @@ CHUNKED = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"3;ext=1\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
 )
-pytestmark = pytest.mark.asyncio
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 #: s: only a hang takes so long
@@ -111,7 +109,7 @@ async def ask(url: str, times: int = 1) -> list[Any]:
         (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:0\r\n\r\n", (200, b"")),
     ],
 )
-async def test_k191_a_reply_in_each_form_leaves_the_connection_open(
+async def test_k191_each_reply_leaves_its_connection_open(
     reply: bytes, expected: tuple[int, bytes]
 ) -> None:
     async with server(reply, LENGTH) as found:
@@ -210,6 +208,7 @@ async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None
         assert not connections._idle
 
 
+@pytest.mark.asyncio  # it sees no coroutine behind ``given``
 @given(st.lists(st.integers(1, 40), max_size=20), st.sampled_from([LENGTH, CHUNKED]))
 async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
     loop = asyncio.get_running_loop()
@@ -224,9 +223,6 @@ async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) ->
     if not waiter.done():
         connection.received(rest)
     assert (await waiter).body == b"hello"
-
-
-# -- TLS -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -272,9 +268,6 @@ async def test_what_stands_in_a_request_but_no_token_with_a_line_end() -> None:
         assert b"Content-Length" not in request
     with pytest.raises(LoginError, match="no header may have"):
         await Fixed("Bearer abc\r\nX-Evil: 1").header()
-
-
-# -- streams and large bodies ----------------------------------------------------------------------
 
 
 def chunked(*parts: bytes, end: bool = True) -> bytes:
@@ -346,7 +339,7 @@ async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_a_body_that_the_socket_does_not_take_at_once(
+async def test_a_body_that_is_not_sent_at_once(
     secure: bool, certificate: tuple[Path, Path]
 ) -> None:
     body = bytes(range(256)) * (1 << 14)
@@ -379,25 +372,3 @@ async def test_a_body_that_the_socket_does_not_take_at_once(
     connections.close()
     listening.close()
     await closed.wait()
-
-
-async def test_a_server_that_is_not_there() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        connections = Connections(f"http://127.0.0.1:{taken.getsockname()[1]}", None)
-        with pytest.raises(OSError):
-            await connections.exchange("GET", REQUEST, BOUND)
-        connections.close()
-
-
-async def test_each_request_has_its_own_time() -> None:
-    async with server(b"", b"") as found, connected(found) as connections:
-        slow = asyncio.create_task(connections.exchange("GET", REQUEST, 0.2))
-        while not found.requests:
-            await asyncio.sleep(0.001)
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(Broken, match="no answer in time"):
-            await connections.exchange("GET", REQUEST, 0.02)
-        assert not slow.done() or asyncio.get_running_loop().time() - began > 0.1
-        with pytest.raises(Broken, match="no answer in time"):
-            await slow

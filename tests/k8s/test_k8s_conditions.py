@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
+from quadriga.k8s.api.condition_writer import ConditionWriter
 from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
-from tests.k8s.virtual_time import ScriptedServer, clock, run, seconds, virtual, wall
+from tests.k8s.virtual_time import (
+    ScriptedServer,
+    at_work,
+    clock,
+    hearing,
+    run,
+    seconds,
+    virtual,
+    wall,
+)
 
 UNSCHEDULABLE, SKIPPED = "Unschedulable", "SchedulingSkipped"
 
@@ -45,42 +52,23 @@ class Server(ScriptedServer):
         return [each["message"] for each in self.conditions]
 
 
-@asynccontextmanager
-async def writing(
-    server: Server,
-    explain: Explain | None = None,
-    current: dict[str, PodCondition] | None = None,
-    record: Callable[[Record], None] | None = None,
-) -> AsyncIterator[ConditionWriter]:
-    """A writer at work."""
-    writer = ConditionWriter(
-        server,
-        current=(current or {}).get,
-        clock=clock,
-        wall=wall,
-        explain=explain,
-        record=record,
-    )
-    task = asyncio.create_task(writer.run())
-    yield writer
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+def writer_of(
+    server: Server, current: dict[str, PodCondition] | None = None, **more: Any
+) -> ConditionWriter:
+    found = (current or {}).get
+    return ConditionWriter(server, current=found, clock=clock, wall=wall, **more)
 
 
 def played(server: Server, *steps: SetCondition | str | float, **more: Any) -> ConditionWriter:
     """A writer hears what the pods wait for, and the UIDs of those that wait no more; a number is a pause (s)."""
 
     async def play() -> ConditionWriter:
-        async with writing(server, **more) as writer:
-            for step in steps:
-                if isinstance(step, SetCondition):
-                    writer.set(step)
-                elif isinstance(step, str):
-                    writer.drop(step)
-                else:
-                    await asyncio.sleep(step)
-        return writer
+        writer = writer_of(server, **more)
+
+        def hear(step: SetCondition | str) -> None:
+            writer.drop(step) if isinstance(step, str) else writer.set(step)
+
+        return await hearing(writer, hear, steps)
 
     return run(play())
 
@@ -91,20 +79,9 @@ def test_k156_the_patch_names_the_condition_and_nothing_else() -> None:
     ((_, method, path, body, kind),) = server.requests
     assert (method, kind) == ("PATCH", STRATEGIC_MERGE_PATCH)
     assert path == "/api/v1/namespaces/team/pods/web-1/status"
-    assert body == {
-        "metadata": {"uid": "uid-1"},
-        "status": {
-            "conditions": [
-                {
-                    "type": "PodScheduled",
-                    "status": "False",
-                    "reason": "Unschedulable",
-                    "message": "no room",
-                    "lastTransitionTime": "2026-11-23T00:00:00Z",
-                }
-            ]
-        },
-    }
+    written = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    written |= {"message": "no room", "lastTransitionTime": "2026-11-23T00:00:00Z"}
+    assert body == {"metadata": {"uid": "uid-1"}, "status": {"conditions": [written]}}
     assert writer.counts == {"written": 1, "failed": 0, "explained": 0}
 
 
@@ -158,7 +135,7 @@ def test_k157_what_waits_is_written_in_turn_fifty_a_second_unless_the_pod_is_bou
 
 @virtual
 async def test_k157_a_bind_can_wait_for_the_patch_that_is_under_way() -> None:
-    async with writing(server := Server(takes_s=5)) as writer:
+    async with at_work(writer_of(server := Server(takes_s=5))) as writer:
         writer.set(waits())
         await asyncio.sleep(1)
         writer.set(waits(reason=SKIPPED))  # waits for the patch, and is dropped
@@ -199,9 +176,6 @@ def test_a_refused_patch_is_not_repeated_and_said_once(caplog: pytest.LogCapture
     assert writer.counts["failed"] == 2
     (line,) = caplog.messages
     assert line.startswith("the condition of team/web-1: 403: ")
-
-
-# -- explanations ----------------------------------------------------------------------------------
 
 
 @dataclass

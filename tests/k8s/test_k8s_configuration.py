@@ -22,8 +22,7 @@ def change(world: World, values: dict[str, str]) -> None:
     world.run(1)
 
 
-def test_t16_a_good_change_reaches_the_core() -> None:
-    world = cluster()
+def test_t16_a_good_change_reaches_the_core(world: World) -> None:
     world.run(1)
     change(world, {"queues.yaml": MORE})
     assert [each.config for each in updates(world)] == [MORE]
@@ -34,8 +33,7 @@ def test_t16_a_good_change_reaches_the_core() -> None:
     assert len(updates(world)) == 1
 
 
-def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay() -> None:
-    world = cluster()
+def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay(world: World) -> None:
     world.run(1)
     change(world, {"queues.yaml": "partitions: 7"})
     (record,) = [each for each in world.records if each.reason == "ConfigurationRejected"]
@@ -119,8 +117,6 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
     world.restart()
 
     class Deaf(deque[object]):
-        """Answers about nodes are lost."""
-
         def append(self, input: object) -> None:
             if not (
                 isinstance(input, inputs.CoreAnswered) and isinstance(input.message, NodeResponse)
@@ -133,18 +129,6 @@ def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_miss
     world.run(2)
     assert world.stopped.code == 1
     assert "nodes without an answer: n1, n2" in world.stopped.reason
-
-
-def test_a_refused_registration_ends_the_process() -> None:
-    world = World()
-    world.inputs.clear()
-    world.inputs.append(inputs.Synced())
-    world.inputs.append(inputs.LeaseHeld())
-    world.inputs.append(
-        inputs.CoreRefused("RegisterResourceManagerRequest", "the queues are wrong")
-    )
-    world.run(1)
-    assert "the queues are wrong" in world.stopped.reason
 
 
 def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:

@@ -3,7 +3,6 @@ a reference that looks at everything anew (``naive_predicates``)."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,17 +11,12 @@ from k8s_world import World
 from msgspec.structs import replace
 from small_cluster import SmallCluster
 
-from quadriga.k8s.api.discovery import DeviceClasses
 from quadriga.k8s.cluster.static_filters import needed_features
-from quadriga.k8s.driver.explaining import Explainer, LocalCore
-from quadriga.k8s.objects import Node, Pod, PodSpec
-from tests.k8s.test_k8s_device_classes import Server
+from quadriga.k8s.objects import Node, Pod
+from tests.k8s.test_k8s_device_classes import Server, explained
 
 RESTART, USERS = "RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"
 LABELS = {"app": "web", "tier": "1"}
-
-
-# -- selectors ---------------------------------------------------------------------------------
 
 
 def constraint(selector: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
@@ -61,17 +55,15 @@ def test_k210_keys_of_labels_make_a_selector_of_an_empty_one(
     assert cluster.allows("p") == allowed
 
 
-# -- features ----------------------------------------------------------------------------------
-
-
 def declares(cluster: SmallCluster, name: str, *features: str) -> bool:
     status = {"declaredFeatures": list(features)}
     manifest = {"metadata": {"name": name}, "status": status}
     return cluster.cache.set_node(decoded(Node, manifest))
 
 
-RULES = [{"action": "Restart"}, {"action": "RestartAllContainers"}]
 MAIN = {"name": "main"}
+RULES = [{"action": "Restart"}, {"action": "RestartAllContainers"}]
+RESTARTS = {**MAIN, "restartPolicyRules": RULES}
 
 
 @pytest.mark.parametrize(
@@ -83,23 +75,22 @@ MAIN = {"name": "main"}
         ({"hostNetwork": True, "hostUsers": True}, ()),
         ({"hostNetwork": True, "hostUsers": False}, (USERS,)),
         ({"containers": [{**MAIN, "restartPolicyRules": RULES[:1]}]}, ()),
-        ({"containers": [MAIN, {**MAIN, "restartPolicyRules": RULES}]}, (RESTART,)),
-        ({"initContainers": [{**MAIN, "restartPolicyRules": RULES}]}, (RESTART,)),
-        (
-            {
-                "containers": [{**MAIN, "restartPolicyRules": RULES}] * 2,
-                "hostNetwork": True,
-                "hostUsers": False,
-            },
-            (RESTART, USERS),
-        ),
+        ({"containers": [MAIN, RESTARTS]}, (RESTART,)),
+        ({"initContainers": [RESTARTS]}, (RESTART,)),
+        ({"containers": [RESTARTS] * 2, "hostNetwork": True, "hostUsers": False}, (RESTART, USERS)),
     ],
 )
-def test_k210_what_a_pod_needs_of_a_kubelet_is_read_from_its_spec(
-    spec: dict[str, Any], needed: tuple[str, ...]
-) -> None:
+def test_k210_what_a_pod_needs_of_a_kubelet(spec: dict[str, Any], needed: tuple[str, ...]) -> None:
     assert needed_features(decoded(Pod, {"spec": spec}).spec) == needed
-    assert needed_features(PodSpec()) == ()
+
+
+def test_k210_pods_that_need_other_features_have_templates_of_their_own() -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    declares(cluster, "n1", USERS, RESTART)
+    declares(cluster, "n2", RESTART)
+    cluster.pod("one", containers=[RESTARTS])
+    cluster.pod("both", containers=[RESTARTS], hostNetwork=True, hostUsers=False)
+    assert (cluster.allows("one"), cluster.allows("both")) == ("n1 n2", "n1")
 
 
 def test_k210_features_count_where_any_node_declares_some() -> None:
@@ -120,16 +111,6 @@ def test_k210_features_count_where_any_node_declares_some() -> None:
     assert cluster.allows("p") == "n1"
 
 
-def test_k210_pods_that_need_other_features_have_templates_of_their_own() -> None:
-    cluster = SmallCluster(n1={}, n2={})
-    declares(cluster, "n1", USERS, RESTART)
-    declares(cluster, "n2", RESTART)
-    rules = [{**MAIN, "restartPolicyRules": RULES}]
-    cluster.pod("one", containers=rules)
-    cluster.pod("both", containers=rules, hostNetwork=True, hostUsers=False)
-    assert (cluster.allows("one"), cluster.allows("both")) == ("n1 n2", "n1")
-
-
 def test_k210_a_pod_waits_for_a_node_that_declares_what_it_needs() -> None:
     world = World()
     for name, features in (("n1", ()), ("n2", (RESTART,))):
@@ -139,16 +120,7 @@ def test_k210_a_pod_waits_for_a_node_that_declares_what_it_needs() -> None:
     pod = world.add_pod("a", "app", host_network=True, host_users=False)
     world.run(5)
     assert world.phases("a") == {"Pending": 1}
-    explainer = Explainer(
-        LocalCore(world.core),
-        rm_id=world.settings.cluster_id,
-        ask_of=lambda uid: ("app", uid),
-        nodes=world.cache.node_names,
-        refusals=world.cache.refusals,
-        unoffered=world.shim.unoffered,
-        device_class=DeviceClasses(Server(404), lambda: 0).serving,
-    )
-    text = asyncio.run(explainer.explain(pod.uid))
+    text = explained(world, pod, Server(404))
     reason = f"NodeDeclaredFeatures: the node does not declare {USERS}"
     assert text is not None and f"0 of 2 nodes: 2 {reason}." in text, text
     status = replace(world.nodes["n1"].status, declared_features=(USERS,))

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from k8s_world import World, gang
+from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.api.discovery import DeviceClasses
@@ -46,8 +46,7 @@ class Server:
 
 def told(resource: str, server: Server, *, offered: bool = False) -> str:
     """The reason of a pod that asks for one and finds no room."""
-    world = World()
-    world.add_node("n1", cpu="1")
+    world = cluster("1")
     if offered:
         status = world.nodes["n1"].status
         status = replace(status, allocatable={**status.allocatable, resource: "1"})
@@ -87,8 +86,7 @@ def test_k207_the_reason_names_the_device_class_and_the_default_scheduler(resour
 
 
 def test_k207_a_gang_without_placeholders_is_told_too() -> None:
-    world = World(values={"service.gangScaleUp": "false"})
-    world.add_node("n1")
+    world = cluster(values={"service.gangScaleUp": "false"})
     groups = [gang("w", 2, minResource={GPU: "1"})]
     pod = world.add_pod("a", "app", group="w", groups=groups, overhead={GPU: "1"})
     world.run(5)
@@ -125,7 +123,6 @@ def test_k207_device_classes_are_listed_once_a_minute() -> None:
     assert (serving(), len(server.asked)) == ("", 3)
 
 
-@pytest.mark.asyncio
 async def test_k207_the_condition_of_a_waiting_pod_says_it() -> None:
     pod = ours("one")
     pod["spec"]["containers"][0]["resources"]["requests"][GPU] = "1"

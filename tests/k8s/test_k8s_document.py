@@ -84,35 +84,6 @@ def test_k153_every_event_that_is_written_is_told_and_no_other(page: str) -> Non
     assert told <= {word for text in sources for word in re.findall(r'"(\w+)"', text)}
 
 
-def test_the_first_gang_is_one_that_the_shim_reads_without_complaint() -> None:
-    import yaml
-
-    from quadriga.k8s.conversion import identity, task_groups
-    from quadriga.k8s.conversion.settings import Settings
-    from quadriga.k8s.objects import Metadata, Pod, PodSpec
-
-    text = (REPOSITORY / "examples" / "kubernetes" / "first-gang.yaml").read_text(encoding="utf-8")
-    job = yaml.safe_load(text)
-    template = job["spec"]["template"]
-    pod = Pod(
-        metadata=Metadata(
-            namespace="default", name="first-gang-x", uid="u", **template["metadata"]
-        ),
-        spec=PodSpec(scheduler_name=template["spec"]["schedulerName"]),
-    )
-    settings = Settings()
-    assert identity.is_ours(pod, settings)
-    assert identity.application_id(pod, settings) == "first-gang"
-    read = task_groups.read(pod, settings)
-    assert read.problems == ()
-    (group,) = read.groups
-    assert group.name == identity.task_group_name(pod, settings)
-    assert group.min_member == job["spec"]["parallelism"] == job["spec"]["completions"]
-    (container,) = template["spec"]["containers"]
-    assert dict(group.min_resource) == container["resources"]["requests"]
-    assert read.policy.timeout_seconds == 600
-
-
 def test_q16_every_bound_is_told_with_its_default(page: str) -> None:
     (told,) = tables(page, "Bounds")
     assert {name.strip("`"): int(most) for name, most, _ in told} == BOUNDS

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.api.lease import LeaseTimes
 from quadriga.k8s.api.login import Login
 from quadriga.k8s.cluster.cache import ClusterCache
@@ -28,18 +29,16 @@ from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.health import health_of
-from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.inbox import Inbox, described
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
-from quadriga.k8s.objects import ConfigMap, Metadata, Pod, PodSpec
+from quadriga.k8s.objects import ConfigMap, Metadata, Node, Pod, PodSpec
 from quadriga.k8s.shim import inputs
 from quadriga.si.client import FORGOTTEN, RegisterAgain
 from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, status
 
 #: s: only a hang takes so long
 BOUND = 600.0
-
-pytestmark = pytest.mark.asyncio
 
 
 # -- the queue -----------------------------------------------------------------------------------
@@ -91,6 +90,38 @@ async def test_k15_sources_wait_while_too_much_is_in_the_queue() -> None:
     await asyncio.wait_for(waiting, BOUND)
 
 
+async def test_q16_the_inbox_measures_how_long_inputs_wait() -> None:
+    now = 0
+    inbox = Inbox(clock=lambda: now)
+    assert inbox.delay() == 0
+    inbox.put(inputs.Synced())
+    now = 2 * SECOND
+    inbox.put_from_thread(inputs.Synced())
+    now = 3 * SECOND
+    assert inbox.delay() == 3 * SECOND
+    assert len(inbox.take(1)) == 1
+    assert inbox.delay() == SECOND
+    inbox.take(5)
+    assert inbox.delay() == 0
+    assert (inbox.taken, inbox.waited) == (2, 4 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("heard", "text"),
+    [
+        (inputs.Changed("ADDED", Pod(Metadata("p", "team"))), "pod team/p (ADDED)"),
+        (inputs.Changed("DELETED", Node(Metadata("n1"))), "node n1 (DELETED)"),
+        (inputs.CoreAnswered(si.AllocationResponse()), "AllocationResponse of the core"),
+        (inputs.BindEnded("u", "bound"), "the end of the bind of pod u"),
+        (inputs.CreateEnded("app", "g", "tg-1", "created"), "placeholder tg-1 of application app"),
+        (inputs.Synced(), "Synced"),
+        ("timers", "timers"),
+    ],
+)
+def test_q16_the_watchdog_names_the_object(heard: inputs.Input, text: str) -> None:
+    assert described(heard) == text
+
+
 async def test_what_comes_after_the_end_is_not_heard() -> None:
     async def make() -> Inbox:
         return Inbox()
@@ -103,8 +134,6 @@ async def test_what_comes_after_the_end_is_not_heard() -> None:
 
 
 class FewNodes:
-    """A cache that knows what may be assumed."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
@@ -112,54 +141,35 @@ class FewNodes:
         self.calls.append(("assume", uid, node))
         return "no room" if uid == "bad" else None
 
-    def predicates(self, uid: str, node: str, allocate: bool) -> str | None:
-        self.calls.append(("predicates", uid, node, allocate))
-        return "no" if node == "bad" else None
-
     def preemption_predicates(self, uid: str, node: str, victims: Any, start: int) -> int | None:
         self.calls.append(("preempt", uid, node, victims, start))
         return None if node == "bad" else 1
 
 
-def callback(cache: Any) -> tuple[CoreCallback, list[inputs.CoreAnswered]]:
-    heard: list[inputs.CoreAnswered] = []
-    return CoreCallback(cache, heard.append, lambda: "{}"), heard
-
-
-async def test_k5_allocations_are_assumed_at_once_and_messages_keep_their_order() -> None:
-    cache = FewNodes()
-    made, heard = callback(cache)
+async def test_k5_k117_allocations_are_assumed_at_once_and_messages_keep_their_order() -> None:
+    cache, heard = FewNodes(), list[inputs.CoreAnswered]()
+    made = CoreCallback(cache, heard.append, lambda: "{}")  # type: ignore[arg-type]
     assert isinstance(made, si.ResourceManagerCallback)
     new = [si.Allocation(allocationKey=key, nodeID="n1") for key in ("a", "bad")]
     response = si.AllocationResponse(new=new)
     made.update_allocation(response)
-    assert cache.calls == [("assume", "a", "n1"), ("assume", "bad", "n1")]
     assert heard == [inputs.CoreAnswered(response, {"bad": "no room"})]
-    made, heard = callback(FewNodes())
     made.update_node(si.NodeResponse())
     made.update_application(si.ApplicationResponse())
     made.send_event([])
     made.update_container_scheduling_state(si.UpdateContainerSchedulingStateRequest())
-    kinds = [type(each.message).__name__ for each in heard]
+    kinds = [type(each.message).__name__ for each in heard[1:]]
     others = ["NodeResponse", "ApplicationResponse", "list"]
     assert kinds == [*others, "UpdateContainerSchedulingStateRequest"]
-
-
-async def test_k115_k117_predicates_are_answered_from_the_cache() -> None:
-    cache = FewNodes()
-    made, heard = callback(cache)
-    assert made.predicates(si.PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
-    assert made.predicates(si.PredicatesArgs(allocationKey="a", nodeID="bad")) == "no"
     args = si.PreemptionPredicatesArgs(
         allocationKey="a", nodeID="n", preemptAllocationKeys=["v"], startIndex=2
     )
     answer = made.preemption_predicates(args)
     assert (answer.success, answer.index) == (True, 1)
-    asked = [("predicates", "a", "n", True), ("predicates", "a", "bad", False)]
-    assert cache.calls == [*asked, ("preempt", "a", "n", ("v",), 2)]
     args.nodeID = "bad"
     assert not made.preemption_predicates(args).success
-    assert not heard
+    asked = [("assume", "a", "n1"), ("assume", "bad", "n1"), ("preempt", "a", "n", ("v",), 2)]
+    assert cache.calls[:3] == asked
 
 
 # -- to the core ---------------------------------------------------------------------------------
@@ -360,11 +370,14 @@ async def test_k47_k49_each_change_of_the_texts_is_heard_once() -> None:
         ({"unsynced": ("pods",)}, True, ("not listed yet: pods",)),
         ({"serves": False}, True, ("the core is being told what runs",)),
         ({"stopped": "lost"}, False, None),
+        ({"delay": 8 * SECOND}, True, ("a change or an answer has waited for 8.0 s",)),
+        ({"stuck": "it is at pod a/b"}, True, ("it is at pod a/b",)),
     ],
 )
-async def test_k16_alive_and_ready(change: Any, alive: bool, reasons: Any) -> None:
+async def test_k16_q16_alive_and_ready(change: Any, alive: bool, reasons: Any) -> None:
     now = {"now": 20_000_000_000, "turned_at": 10_000_000_000}
     good = {**now, "leads": True, "unsynced": (), "serves": True, "stopped": ""}
+    good |= {"stuck": "", "delay": 5 * SECOND, "longest": 5 * SECOND}
     health = health_of(**good | change)
     assert (health.alive, health.ready) == (alive, not change)
     assert reasons is None or health.reasons == reasons
@@ -499,7 +512,7 @@ def threads_as_in_the_command() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("threads_as_in_the_command")
-async def test_k11_k13_a_flood_of_changes_starves_neither_the_lease_nor_binds(
+async def test_k11_k13_a_flood_starves_neither_the_lease_nor_binds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("quadriga.k8s.driver.kubernetes.Inbox", Flooded)
@@ -540,7 +553,6 @@ async def test_k17_the_state_dump_is_json_of_everything() -> None:
 
 
 async def ended(found: AtWork) -> str:
-    """The reason for which the process ends, with 1."""
     assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
     return found.shim.reason
 
@@ -626,7 +638,7 @@ async def test_k12_a_shim_that_never_ran_can_be_stopped_and_its_clock_never_goes
     assert ClusterCache(time.monotonic_ns).dump()
 
 
-async def test_q16_others_have_their_turn_while_the_terms_of_a_pod_are_counted(
+async def test_q16_others_have_their_turn_while_terms_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turns: list[int] = []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,16 @@ from msgspec.structs import replace
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.requester import JSON, MERGE_PATCH
 from quadriga.k8s.shim.actions import Record
-from tests.k8s.virtual_time import ScriptedServer, clock, run, seconds, virtual, wall
+from tests.k8s.virtual_time import (
+    ScriptedServer,
+    at_work,
+    clock,
+    hearing,
+    run,
+    seconds,
+    virtual,
+    wall,
+)
 
 QUEUED = Record(
     kind="Pod",
@@ -28,8 +36,6 @@ QUEUED = Record(
 
 
 class Server(ScriptedServer):
-    """Writes events."""
-
     @property
     def methods(self) -> list[str]:
         return [each[1] for each in self.requests]
@@ -39,34 +45,16 @@ class Server(ScriptedServer):
         return [each["metadata"]["name"] for each in self.bodies]
 
 
-@asynccontextmanager
-async def writing(
-    server: Server, busy: Callable[[], bool] = lambda: False
-) -> AsyncIterator[EventWriter]:
-    """A writer at work."""
-    writer = EventWriter(
+def writer_of(server: Server, busy: Callable[[], bool] = lambda: False) -> EventWriter:
+    return EventWriter(
         server, controller="yunikorn", instance="quadriga-0", clock=clock, wall=wall, busy=busy
     )
-    task = asyncio.create_task(writer.run())
-    yield writer
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 def played(server: Server, *steps: Record | float, **more: Any) -> EventWriter:
     """A writer hears the records; a number is a pause (s)."""
-
-    async def play() -> EventWriter:
-        async with writing(server, **more) as writer:
-            for step in steps:
-                if isinstance(step, Record):
-                    writer.record(step)
-                else:
-                    await asyncio.sleep(step)
-        return writer
-
-    return run(play())
+    writer = writer_of(server, **more)
+    return run(hearing(writer, writer.record, steps))
 
 
 def noted(*notes: object, **more: Any) -> list[Record]:
@@ -83,6 +71,7 @@ def test_k153_an_event_of_a_pod() -> None:
     writer = played(server, QUEUED, 0.1)
     ((_, method, path, body, kind),) = server.requests
     assert (method, path, kind) == ("POST", "/apis/events.k8s.io/v1/namespaces/team/events", JSON)
+    regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "web-1"}
     assert body == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -90,17 +79,8 @@ def test_k153_an_event_of_a_pod() -> None:
         "eventTime": "2026-11-23T00:00:00.000000Z",
         "reportingController": "yunikorn",
         "reportingInstance": "quadriga-0",
-        "reason": "Scheduling",
-        "action": "Scheduling",
-        "type": "Normal",
-        "note": "team/web-1 is queued and waiting for allocation",
-        "regarding": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": "team",
-            "name": "web-1",
-            "uid": "uid-1",
-        },
+        "regarding": {**regarding, "uid": "uid-1"},
+        **{name: getattr(QUEUED, name) for name in ("reason", "action", "type", "note")},
     }
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 0}
 
@@ -181,7 +161,7 @@ def test_k153_occurrences_before_the_first_write_are_in_it_and_during_it_not_los
 
 @virtual
 async def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> None:
-    async with writing(server := Server()) as writer:
+    async with at_work(writer_of(server := Server())) as writer:
         for each in noted(*range(1200)):
             writer.record(each)
         assert writer.waiting == 1000
@@ -195,7 +175,7 @@ async def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> No
 
 @virtual
 async def test_k153_warnings_are_neither_held_back_nor_dropped_for_other_events() -> None:
-    async with writing(server := Server(), busy=lambda: True) as writer:
+    async with at_work(writer_of(server := Server(), busy=lambda: True)) as writer:
         for each in (*noted(*range(1200)), *noted(*range(1100), type="Warning")):
             writer.record(each)
         assert writer.waiting == 2000
@@ -221,7 +201,7 @@ def test_k153_at_most_a_hundred_are_written_a_second_and_a_tenth_while_binds_wai
 
 @virtual
 async def test_k153_a_slow_server_gets_eight_requests_at_a_time() -> None:
-    async with writing(server := Server(takes_s=1)) as writer:
+    async with at_work(writer_of(server := Server(takes_s=1))) as writer:
         for each in noted(*range(20)):
             writer.record(each)
         await asyncio.sleep(0.5)
@@ -273,9 +253,7 @@ def test_an_event_that_is_refused_is_given_up_and_counted(caplog: pytest.LogCapt
     assert line.startswith("event Scheduling about web-1 could not be written: 403")
 
 
-def test_an_event_in_a_namespace_that_is_being_deleted_is_no_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_event_in_a_namespace_that_goes_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([403])
     server.refusal = (
         b'{"message": "unable to create new content in namespace x because it is being terminated"}'
@@ -287,7 +265,7 @@ def test_an_event_in_a_namespace_that_is_being_deleted_is_no_warning(
 @virtual
 async def test_the_memory_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quadriga.k8s.api.event_writer._MAX_KNOWN", 1500)
-    async with writing(Server()) as writer:
+    async with at_work(writer_of(Server())) as writer:
         for number, each in enumerate(noted(*range(2500))):
             writer.record(each)
             if not number % 900:

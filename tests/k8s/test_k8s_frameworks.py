@@ -1,4 +1,4 @@
-"""The manifests of docs/frameworks.md: each gang starts whole, with the pods that its Jobs make."""
+"""The first gang, and the manifests of docs/frameworks.md: each starts whole, with the pods that its Jobs make."""
 
 from __future__ import annotations
 
@@ -41,14 +41,20 @@ def apply(world: World, jobs: list[dict[str, Any]]) -> list[str]:
     return names
 
 
+FIRST = PAGE.parents[1] / "examples" / "kubernetes" / "first-gang.yaml"
+
+
 def test_the_page_has_the_four_frameworks() -> None:
     assert list(MANIFESTS) == ["spark", "ray", "dask", "mpi"]
 
 
-@pytest.mark.parametrize("name", MANIFESTS)
+@pytest.mark.parametrize("name", [*MANIFESTS, "first gang"])
 def test_a_gang_of_a_framework_starts_whole(name: str) -> None:
-    jobs = yaml.safe_load(MANIFESTS[name])["items"]
-    world = cluster("2", nodes=2)
+    if name in MANIFESTS:
+        jobs, world = yaml.safe_load(MANIFESTS[name])["items"], cluster("2", nodes=2)
+    else:
+        jobs = [yaml.safe_load(FIRST.read_text(encoding="utf-8"))]
+        world = cluster("100m", nodes=2)
     members = apply(world, jobs)
     world.run(60)
     assert {world.pods[each].spec.node_name for each in members} == {""}
@@ -60,20 +66,3 @@ def test_a_gang_of_a_framework_starts_whole(name: str) -> None:
     assert world.placeholders == []
     assert [each for each in world.records if each.type == "Warning"] == []
     world.check()
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_placeholders_hold_the_room_of_workers_that_come_later(name: str) -> None:
-    """As those that an operator creates when the pod that leads runs."""
-    leader, workers = yaml.safe_load(MANIFESTS[name])["items"]
-    world = cluster("2", nodes=10)
-    (first,) = apply(world, [leader])
-    world.run(60)
-    assert world.pods[first].status.phase == "Running"
-    held = [each.spec.node_name for each in world.placeholders]
-    assert len(held) == workers["spec"]["completions"]
-    assert all(held)
-    later = apply(world, [workers])
-    world.run(60)
-    assert {world.pods[each].status.phase for each in later} == {"Running"}
-    assert world.placeholders == []

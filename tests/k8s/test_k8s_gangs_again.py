@@ -1,4 +1,5 @@
-"""A gang whose members come again: however soon, it starts whole or not at all (K200)."""
+"""A gang whose members come again: however soon, it starts whole or not at all (K200), and one whose placeholders are
+refused: a Hard one tries again until its timeout (K202)."""
 
 from __future__ import annotations
 
@@ -12,14 +13,13 @@ from msgspec.structs import replace
 
 from quadriga.k8s import objects
 from quadriga.k8s.shim.actions import Create
-from quadriga.k8s.shim.inputs import Changed
+from quadriga.k8s.shim.inputs import Changed, CreateEnded
 
 HARD = "gangSchedulingStyle=Hard"
 MEMBERS = 4
 
 
 def run_of(world: World, number: int) -> list[str]:
-    """The uids of the members of one run of the gang ``spark``."""
     groups = [gang("w", MEMBERS)]
     return [
         world.add_pod(f"run{number}-{n}", "spark", group="w", groups=groups, policy=HARD).uid
@@ -104,16 +104,6 @@ def test_k200_a_restart_between_the_runs_changes_nothing() -> None:
     world.check()
 
 
-def test_k200_a_member_that_replaces_one_of_several_runs_beside_the_others() -> None:
-    world, members = started()
-    world.delete_pod(members[0])
-    world.run(1)
-    world.add_pod("run1-again", "spark", group="w")
-    world.run(5)
-    assert placed(world, 1) == MEMBERS
-    world.check()
-
-
 STEPS = st.lists(
     st.sampled_from(["come", "end", "delete", "terminate", "wait", "other", "free", "restart"]),
     min_size=3,
@@ -152,12 +142,8 @@ def test_k200_no_part_of_a_run_starts_before_the_whole(steps: list[str], cores: 
     world.check()
 
 
-# -- like their placeholders -----------------------------------------------------------------------
-
-
-def test_k203_defaults_that_the_server_adds_to_both_are_no_difference() -> None:
+def test_k203_defaults_that_the_server_adds_to_both_are_no_difference(world: World) -> None:
     """A LimitRange gives memory to each container that asks for none."""
-    world = cluster()
     world.start()
 
     def with_default(create: Create) -> None:
@@ -175,9 +161,72 @@ def test_k203_defaults_that_the_server_adds_to_both_are_no_difference() -> None:
     assert "GangScheduling/TaskGroupsError" not in world.reasons(member.uid)
 
 
-def test_k203_a_pod_that_differs_from_its_placeholder_is_told_so() -> None:
-    world = cluster()
+def test_k203_a_pod_that_differs_from_its_placeholder_is_told_so(world: World) -> None:
     world.start()
     member = world.add_pod("driver", "spark", cpu="2", group="w", groups=[gang("w", 1)])
     world.run(5)
     assert "GangScheduling/TaskGroupsError" in world.reasons(member.uid)
+
+
+class Quota:
+    """Refuses each placeholder but the first ones."""
+
+    def __init__(self, allowed: int) -> None:
+        self.allowed, self.made, self.refused = allowed, 0, 0
+        self.world = cluster()
+        self.world.answer(Create, self.judge)
+
+    def judge(self, create: Create) -> CreateEnded | None:
+        if self.made < self.allowed:
+            self.made += 1
+            return None
+        self.refused += 1
+        name = create.manifest["metadata"]["name"]
+        return CreateEnded(create.application_id, "w", name, "refused", "exceeded quota: pods")
+
+
+def test_k202_a_hard_gang_waits_for_its_placeholders_and_says_why() -> None:
+    quota = Quota(2)
+    world = quota.world
+    driver = world.add_gang(4, 4, policy=f"{HARD} placeholderTimeoutInSeconds=600")
+    world.run(300)
+    assert not any(pod.spec.node_name for pod in [driver, *world.named("worker")])
+    assert world.phases("worker") == {"Pending": 3}
+    assert 4 <= quota.refused <= 12, "a few times a minute"
+    assert "GangScheduling/PlaceholderCreateFailed" in world.reasons(driver.uid)
+    (warning,) = [text for text in world.log_warnings if "could not be created" in text]
+    assert "exceeded quota: pods" in warning
+    quota.allowed = 4
+    world.run(70)
+    assert world.phases() == {"Running": 4}
+    world.check()
+
+
+def test_k202_it_fails_as_at_its_timeout() -> None:
+    world = Quota(0).world
+    world.add_gang(4, 4, policy=f"{HARD} placeholderTimeoutInSeconds=600")
+    world.run(590)
+    assert world.phases() == {"Pending": 4}
+    world.run(80)
+    assert world.phases() == {"Failed": 4}
+    world.check()
+
+
+def test_k202_without_a_timeout_it_goes_on_trying() -> None:
+    quota = Quota(1)
+    world = quota.world
+    world.add_gang(4, 4, policy="gangSchedulingStyle=Hard placeholderTimeoutInSeconds=-1")
+    world.run(5000)
+    quota.allowed = 4
+    world.run(70)
+    assert set(world.phases()) <= {"Running", "Failed"}
+
+
+def test_k202_a_soft_gang_goes_on_as_single_pods() -> None:
+    world = Quota(1).world
+    driver = world.add_gang(4, 4)
+    world.run(10)
+    assert world.phases() == {"Running": 4}
+    assert "GangScheduling/PlaceholderCreateFailed" in world.reasons(driver.uid)
+    assert any("could not be created" in text for text in world.log_warnings)
+    world.check()

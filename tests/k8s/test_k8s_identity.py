@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quadriga.k8s.conversion import identity
+from quadriga.k8s.conversion import identity, keys
 from quadriga.k8s.conversion.identity import User, application_id, queue_of, user_of
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Pod, PriorityClass
@@ -28,7 +28,6 @@ QUEUE_KEYS = ((True, QUEUE), (False, QUEUE), (True, "queue"))
 
 
 def with_keys(places: tuple[tuple[bool, str], ...], *values: str) -> Pod:
-    """A pod with a label or an annotation for each place."""
     given = list(zip(places, values, strict=True))
     labels = {key: value for (is_label, key), value in given if is_label}
     return pod(labels=labels, annotations={k: value for (label, k), value in given if not label})
@@ -92,8 +91,6 @@ def test_k56_the_losers_of_several_keys_are_named() -> None:
     assert queue_of(pod()) == "", "there is no default queue"
 
 
-# -- user ------------------------------------------------------------------------------------------
-
 USER_INFO = DOMAIN + "user.info"
 
 
@@ -141,8 +138,6 @@ def test_k57_k168_the_old_label_names_the_user_where_the_annotation_does_not() -
     labels = {DOMAIN + "username": "root", "app": "yunikorn"}
     assert user_of(pod(labels=labels)).user == User("nobody")
 
-
-# -- kinds of pods ---------------------------------------------------------------------------------
 
 FLAG = "internal.yunikorn.apache.org/placeholder"
 
@@ -193,8 +188,6 @@ def test_k66_k87_groups_and_preemption_are_what_pod_and_settings_say() -> None:
     assert not identity.may_preempt(pod(spec={"preemptionPolicy": "Never"}))
 
 
-# -- preemption ------------------------------------------------------------------------------------
-
 ALLOW = DOMAIN + "allow-preemption"
 
 
@@ -222,3 +215,30 @@ def test_k87_the_pod_says_whether_it_may_be_preempted_else_its_class(
     manifest = {"metadata": {"name": "c", "annotations": annotations}}
     found = None if of_class is None else decoded(PriorityClass, manifest)
     assert identity.may_be_preempted(one, found) is allowed
+
+
+#: the name here and the key, in the domain of YuniKorn
+OF_YUNIKORN = """
+    APP_ID app-id  QUEUE queue  TASK_GROUP_NAME task-group-name  TASK_GROUPS task-groups
+    POLICY_PARAMETERS schedulingPolicyParameters  USER_INFO user.info  ALLOW_PREEMPTION allow-preemption
+    OLD_PLACEHOLDER placeholder  PARENT_QUEUE parentqueue  NAMESPACE_QUOTA namespace.quota
+    NAMESPACE_GUARANTEED namespace.guaranteed  NAMESPACE_MAX_APPS namespace.maxApps
+    NAMESPACE_MAX_CPU namespace.max.cpu  NAMESPACE_MAX_MEMORY namespace.max.memory
+    NAMESPACE_ENABLE namespace.enableYuniKorn  NAMESPACE_GENERATE_APP_ID namespace.generateAppId
+""".split()
+#: and as a whole
+OTHERS = """
+    OLD_APP_ID applicationId  SPARK_APP_ID spark-app-selector  OLD_QUEUE queue
+    OLD_PLACEHOLDER_LABEL placeholder  PLACEHOLDER internal.yunikorn.apache.org/placeholder
+    GANG_RESUMED internal.yunikorn.apache.org/gang-resumed
+""".split()
+
+
+def test_k40_to_k42_the_keys_are_those_and_each_is_exported_once() -> None:
+    written = dict(zip(OTHERS[::2], OTHERS[1::2], strict=True))
+    for name, key in zip(OF_YUNIKORN[::2], OF_YUNIKORN[1::2], strict=True):
+        written[name] = f"yunikorn.apache.org/{key}"
+    found = {name: key for name, key in vars(keys).items() if name in written}
+    assert found == written
+    public = [name for name in vars(keys) if name.isupper() and not name.startswith("_")]
+    assert public == keys.__all__

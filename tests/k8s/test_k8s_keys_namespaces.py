@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from quadriga.core.placement.quota_tags import read_quota_tags
@@ -12,38 +10,23 @@ from quadriga.k8s.conversion.namespaces import flag, tags_of
 from tests.k8s.decoded import namespace
 
 
-def test_k42_quota_guaranteed_applications_and_parent() -> None:
+def test_k42_k43_the_core_reads_quota_guaranteed_applications_and_parent() -> None:
     found = tags_of(
         namespace(
-            namespace_quota='{"cpu": "64", "memory": "100G", "nvidia.com/gpu": "2"}',
-            namespace_guaranteed='{"cpu": "1500m"}',
-            namespace_maxApps="7",
+            namespace_quota='{"memory": "1Ki", "cpu": "1", "nvidia.com/gpu": "2"}',
+            namespace_guaranteed='{"cpu": 2}',
+            namespace_maxApps=" 3 ",
             parentqueue="root.teams",
         )
     )
-    assert found.problems == ()
-    assert found.tags["namespace.parentqueue"] == "root.teams"
-    quota = {"vcore": {"value": 64000}, "memory": {"value": 10**11}, "nvidia.com/gpu": {"value": 2}}
-    assert {key: json.loads(found.tags[key]) for key in found.tags if "queue" not in key} == {
-        "namespace.resourcequota": {"resources": quota},
-        "namespace.resourceguaranteed": {"resources": {"vcore": {"value": 1500}}},
-        "namespace.resourcemaxapps": 7,
-    }
-
-
-def test_k43_the_core_reads_the_tags() -> None:
-    found = tags_of(
-        namespace(
-            namespace_quota='{"memory": "1Ki", "cpu": "1"}',
-            namespace_guaranteed='{"cpu": 2}',
-            namespace_maxApps=" 3 ",
-        )
-    )
-    text = '{"resources":{"memory":{"value":1024},"vcore":{"value":1000}}}'
+    text = '{"resources":{"memory":{"value":1024},"nvidia.com/gpu":{"value":2},"vcore":{"value":1000}}}'
     assert found.tags["namespace.resourcequota"] == text, "always the same"
+    assert found.tags["namespace.parentqueue"] == "root.teams"
+    assert (found.problems, len(found.tags)) == ((), 4)
     read = read_quota_tags(found.tags)
-    assert (read.max, read.guaranteed) == ({"memory": 1024, "vcore": 1000}, {"vcore": 2000})
-    assert (read.max_applications, read.unreadable) == (3, ())
+    assert read.max == {"memory": 1024, "vcore": 1000, "nvidia.com/gpu": 2}
+    assert (read.guaranteed, read.max_applications) == ({"vcore": 2000}, 3)
+    assert read.unreadable == ()
 
 
 @pytest.mark.parametrize(

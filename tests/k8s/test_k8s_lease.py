@@ -19,8 +19,6 @@ PATH = "/apis/coordination.k8s.io/v1/namespaces/quadriga/leases"
 
 @dataclass
 class Server:
-    """Keeps one lease, as the API server does."""
-
     spec: dict[str, Any] | None = None
     version: int = 1
     down: bool = False
@@ -190,9 +188,7 @@ async def test_k11_a_conflict_while_taking_the_lease_is_no_success() -> None:
     ],
 )
 @virtual
-async def test_k11_after_ten_seconds_without_renewal_the_lease_is_lost(
-    trouble: str, why: str
-) -> None:
+async def test_k11_ten_seconds_without_renewal_and_it_is_lost(trouble: str, why: str) -> None:
     server, lease = await leading()
     setattr(server, trouble, True)
     reason = await lease.keep()
@@ -265,9 +261,7 @@ async def test_k11_giving_back_never_holds_up_a_stop(trouble: str) -> None:
 
 
 @virtual
-async def test_k18_a_missing_right_is_said_once_and_awaited(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_k18_a_missing_right_is_told_and_awaited(caplog: pytest.LogCaptureFixture) -> None:
     server = Server(refuses=403)
     acquiring = asyncio.create_task(candidate(server, "a").acquire())
     await asyncio.sleep(60)

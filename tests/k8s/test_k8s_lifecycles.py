@@ -4,8 +4,8 @@ K39)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -54,37 +54,18 @@ INFO: Mapping[str, Any] = {
 }
 
 
-@dataclass
-class Thing:
-    """An application, a task, or whatever else has a lifecycle here."""
+#: of an application, a task, or whatever else has a lifecycle here
+NOT_SO = """
+    is_gang hard timeout_over has_started groups_full has_placeholders has_followers core_waits places_whole
+    would_come_again is_placeholder is_foreign app_has_ended may_try_again has_version has_synced is_cordoned
+""".split()
+FACTS: dict[str, Any] = dict.fromkeys(NOT_SO, False) | dict.fromkeys(["group", "node", "uuid"], "")
+FACTS |= {"key": "thing", "delay": 0, "release_type": 0, "has_pods": True, "core_has_pods": True}
 
-    state: str
-    key: str = "thing"
-    is_gang: bool = False
-    hard: bool = False
-    timeout_over: bool = False
-    has_started: bool = False
-    groups_full: bool = False
-    has_placeholders: bool = False
-    has_pods: bool = True
-    has_followers: bool = False
-    core_waits: bool = False
-    core_has_pods: bool = True
-    places_whole: bool = False
-    would_come_again: bool = False
-    delay: int = 0
-    is_placeholder: bool = False
-    group: str = ""
-    node: str = ""
-    uuid: str = ""
-    release_type: int = 0
-    is_foreign: bool = False
-    app_has_ended: bool = False
-    may_try_again: bool = False
-    has_version: bool = False
-    has_synced: bool = False
-    is_cordoned: bool = False
-    history: dict[str, str] = field(default_factory=dict)
+
+class Thing(SimpleNamespace):
+    def __init__(self, state: str, **facts: Any) -> None:
+        super().__init__(state=state, **{**FACTS, **facts, "history": {}})
 
 
 #: facts and information with which the guard of this name agrees, and with which it does not
@@ -126,7 +107,6 @@ REFUSES: dict[str, dict[str, Any]] = {
 
 
 def prepared(lifecycle: Lifecycle, row: Row) -> tuple[Thing, dict[str, Any]]:
-    """A thing for which exactly this row is taken."""
     facts: dict[str, Any] = {}
     for other in lifecycle.rows_from(row.source, row.trigger):
         if other is row:
@@ -213,7 +193,6 @@ def says(**attributes: Any) -> like:
 def step(
     lifecycle: Lifecycle, thing: Thing, trigger: str, to: str, *effects: Any, id: str, **info: Any
 ) -> Any:
-    """The thing goes to the state ``to`` with these effects."""
     return pytest.param(lifecycle, thing, trigger, info, to, effects, id=id)
 
 
@@ -383,7 +362,7 @@ STEPS = [
 def test_a_step_has_its_effects(
     lifecycle: Lifecycle, thing: Thing, trigger: str, info: Any, to: str, effects: tuple[Any, ...]
 ) -> None:
-    thing = replace(thing, history={})
+    thing = Thing(**vars(thing))
     assert lifecycle.fire(thing, trigger, **info) == effects
     assert thing.state == to
 
@@ -424,16 +403,3 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     (due,) = timers.due(30 * SECOND)
     assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconsider(),)
     assert task.state == "New"
-
-
-def test_k142_a_recovery_without_progress_stops_the_process() -> None:
-    timers = Timers()
-    shim = Thing("Syncing")
-    timers.fire(SHIM, shim, "synced", 0)
-    timers.fire(SHIM, shim, "done", 10 * SECOND)
-    timers.fire(SHIM, shim, "progress", 30 * SECOND)
-    assert timers.next_deadline() == 90 * SECOND
-    (due,) = timers.due(90 * SECOND)
-    assert timers.fire(SHIM, shim, due.trigger, 90 * SECOND, reason="node n1 has no answer") == (
-        fx.StopProcess(1, "node n1 has no answer"),
-    )

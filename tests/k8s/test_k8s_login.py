@@ -18,7 +18,6 @@ from quadriga.k8s.api.requester import NoAnswer
 from tests.k8s.fake_api import FakeApi
 
 MINUTE = 60_000_000_000
-pytestmark = pytest.mark.asyncio
 
 
 class Now:
@@ -132,8 +131,6 @@ async def test_a_kubeconfig_that_is_not_there_or_has_an_auth_provider(tmp_path: 
         login(tmp_path, {"auth-provider": {"name": "gcp"}})
 
 
-# -- exec plugins --------------------------------------------------------------------------------
-
 _PLUGIN = """\
 import json, os, sys
 asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
@@ -193,9 +190,6 @@ async def test_an_exec_plugin_that_is_missing_or_unknown_is_refused(tmp_path: Pa
         await header(login(tmp_path, user))
     with pytest.raises(LoginError, match="v9"):
         login(tmp_path, plugin(tmp_path, "", "client.authentication.k8s.io/v9"))
-
-
-# -- the client ----------------------------------------------------------------------------------
 
 
 def limits() -> Limits:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from k8s_queues import WHOLE
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
-from quadriga.k8s.driver.core_books import nodes_in
 from quadriga.k8s.objects import NodeCondition, Taint
 
 HARD = "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard"
 
 
 def lose_touch(world: World, name: str) -> None:
-    """The controllers mark a node that they do not hear of."""
     node = world.nodes[name]
     taints = tuple(
         Taint("node.kubernetes.io/unreachable", effect=effect)
@@ -44,13 +43,10 @@ def places(world: World, prefix: str = "") -> dict[str, str]:
     return {each.metadata.name: each.spec.node_name for each in world.named(prefix)}
 
 
-def used(world: World, node: str) -> int:
-    found = world.core.read(lambda core: nodes_in(core, world.settings.cluster_id, [node]))
-    return sum(each.amounts.get("vcore", 0) for each in found[node].pods.values())
-
-
-def test_the_others_run_on_and_a_replacement_is_placed_by_itself() -> None:
-    world = running_gang(spare=True)
+@pytest.mark.parametrize("spare", [True, False])
+def test_the_others_run_on_and_a_replacement_is_placed_by_itself_or_waits(spare: bool) -> None:
+    """Not even a Hard gang fails then: its timeout is that of its start."""
+    world = running_gang(spare=spare)
     lost = places(world)["worker-1"]
     rest = places(world)
     world.remove_node(lost)
@@ -60,28 +56,15 @@ def test_the_others_run_on_and_a_replacement_is_placed_by_itself() -> None:
     (orphan,) = world.named("worker-1")
     world._remove_pod(orphan.uid)
     world.add_pod("worker-2", "spark", cpu="3", group="w")
+    if not spare:
+        world.run(3600)
+        assert world.phases() == {"Pending": 1, "Running": 2}
+        world.add_node("n9")
     world.run(10)
     assert world.placeholders == []
     found = places(world)
     assert found.pop("worker-2") not in ("", lost)
     assert found.items() < rest.items()
-    world.check()
-
-
-def test_a_replacement_without_room_waits_and_the_others_keep_their_nodes() -> None:
-    """Not even a Hard gang fails: its timeout is that of its start."""
-    world = running_gang(spare=False)
-    lost = places(world)["worker-1"]
-    world.remove_node(lost)
-    (orphan,) = world.named("worker-1")
-    world._remove_pod(orphan.uid)
-    waiting = world.add_pod("worker-2", "spark", cpu="3", group="w")
-    world.run(3600)
-    assert world.pods[waiting.uid].status.phase == "Pending"
-    assert sorted(world.phases().items()) == [("Pending", 1), ("Running", 2)]
-    world.add_node("n9")
-    world.run(10)
-    assert world.phases() == {"Running": 3}
     world.check()
 
 
@@ -93,7 +76,7 @@ def test_nothing_is_placed_on_a_node_that_is_not_ready_and_what_runs_there_count
     world.run(60)
     assert world.pods[small.uid].spec.node_name == ""
     assert world.phases("worker") == {"Running": 2}
-    assert used(world, lost) == 3000
+    assert world.used(lost) == 3000
     come_back(world, lost)
     tiny = world.add_pod("tiny", "other", cpu="1")
     world.run(10)
@@ -111,14 +94,14 @@ def test_a_pod_that_is_being_evicted_from_a_dead_node_counts_until_it_is_gone() 
     replacement = world.add_pod("worker-2", "spark", cpu="3", group="w")
     world.run(10)
     assert world.pods[replacement.uid].status.phase == "Running"
-    assert used(world, lost) == 3000
+    assert world.used(lost) == 3000
     world._remove_pod(evicted.uid)
     world.run(1)
-    assert used(world, lost) == 0
+    assert world.used(lost) == 0
     world.check()
 
 
-def test_a_gang_that_gathers_makes_the_placeholders_of_a_lost_node_again() -> None:
+def test_t7_a_gang_that_gathers_makes_the_placeholders_of_a_lost_node_again() -> None:
     world = cluster("4", nodes=2, queues=WHOLE)
     groups = [gang("w", 3, cpu="3")]
     for name in ("driver", "worker-0", "worker-1"):

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,10 @@ from quadriga.core.config import load
 from quadriga.k8s.admission.keeper import SECRET_NAME
 from quadriga.k8s.admission.registration import NAME as REGISTRATION
 from quadriga.k8s.admission.webhook import PORT
-from quadriga.k8s.api.requester import JSON
 from quadriga.k8s.api.rights import (
     DEVICE_CLASS_RIGHTS,
     POD_GROUP_RIGHTS,
     RIGHTS,
-    Missing,
     Right,
     RightsUnknown,
     missing,
@@ -61,9 +58,6 @@ def test_every_file_of_the_folder_is_applied(folder: Path) -> None:
     applied = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
     files = {each.name for each in folder.glob("*.yaml")} - {"Chart.yaml", "values.yaml"}
     assert files == {*applied["resources"], "kustomization.yaml"}
-
-
-# -- the chart of Helm, which is the same folder ---------------------------------------------------
 
 
 def rendered(namespace: str, **values: Any) -> list[Object]:
@@ -140,16 +134,16 @@ def test_everything_is_in_our_namespace_and_the_deployment_selects_its_own_pods(
         namespace = each["metadata"].get("namespace")
         assert namespace == (None if each["kind"] in everywhere else "quadriga"), each
     assert the("Namespace")["metadata"]["name"] == "quadriga"
-    spec = the("Deployment")["spec"]
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert the("Service")["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
-    assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
+    for folder in (FOLDER, ADMISSION):
+        spec = the("Deployment", folder)["spec"]
+        labels = spec["template"]["metadata"]["labels"]
+        assert spec["selector"]["matchLabels"].items() <= labels.items()
+        assert the("Service", folder)["spec"]["selector"].items() <= labels.items()
+        assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
+    assert the("Deployment")["spec"]["template"]["spec"]["schedulerName"] == "default-scheduler"
 
 
 def rules(kind: str) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of each rule of the role."""
     return {
         (group, resource, verb)
         for rule in the(kind)["rules"]
@@ -201,21 +195,16 @@ def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
     }
     assert {each["port"] for each in paths.values()} == {port["name"]}
     assert [each["path"] for each in paths.values()] == ["/healthz", "/healthz", "/readyz"]
+    strategy = the("Deployment")["spec"]["strategy"]
+    assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     (served,) = the("Service")["spec"]["ports"]
     assert served["targetPort"] == port["name"]
     annotations = the("Service")["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(served["port"])
 
 
-def test_k11_a_new_pod_stands_by_before_an_old_one_goes() -> None:
-    strategy = the("Deployment")["spec"]["strategy"]
-    assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
-
-
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
-def test_the_pods_have_room_before_others_on_nodes_of_their_own_and_go_one_by_one(
-    folder: Path,
-) -> None:
+def test_the_pods_have_room_first_on_nodes_of_their_own_and_go_one_by_one(folder: Path) -> None:
     spec = the("Deployment", folder)["spec"]
     labels = spec["selector"]["matchLabels"]
     pod = spec["template"]["spec"]
@@ -270,10 +259,6 @@ def test_k158_the_webhook_is_where_its_registration_says() -> None:
         "port": port["name"],
         "scheme": "HTTPS",
     }
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"].items() <= labels.items()
-    assert the("Service", ADMISSION)["spec"]["selector"].items() <= labels.items()
-    assert labels["app"] == "yunikorn", "YuniKorn's admission leaves it alone"
 
 
 def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
@@ -284,45 +269,6 @@ def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
         if set(rule["verbs"]) - {"get", "list", "watch", "create"}
     ]
     assert [rule["resourceNames"] for rule in written] == [[REGISTRATION], [SECRET_NAME]]
-
-
-# -- what an account lacks -------------------------------------------------------------------------
-
-
-class Reviews:
-    """Answers access reviews by a function from the attributes to yes or no."""
-
-    def __init__(self, allows: Callable[[dict[str, str]], bool]) -> None:
-        self._allows = allows
-        self.asked: list[dict[str, str]] = []
-
-    async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
-    ) -> tuple[int, bytes]:
-        assert (method, content_type) == ("POST", JSON)
-        assert path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        assert body is not None
-        attributes = json.loads(body)["spec"]["resourceAttributes"]
-        self.asked.append(attributes)
-        return 201, json.dumps({"status": {"allowed": self._allows(attributes)}}).encode()
-
-
-def test_k18_every_verb_is_asked_for_where_it_is_needed_and_what_is_missing_is_named() -> None:
-    reviews = Reviews(lambda attributes: True)
-    assert asyncio.run(missing(reviews, "quadriga")) == []
-    assert len(reviews.asked) == sum(len(right.verbs) for right in RIGHTS)
-    binding = {"group": "", "resource": "pods", "subresource": "binding", "verb": "create"}
-    lease = {"group": "coordination.k8s.io", "resource": "leases", "verb": "update"}
-    assert binding in reviews.asked
-    assert {**lease, "namespace": "quadriga"} in reviews.asked
-    named = {right.resource: right for right in RIGHTS}
-    reviews = Reviews(
-        lambda asked: asked["resource"] != "nodes" and asked.get("subresource") != "binding"
-    )
-    assert asyncio.run(missing(reviews, "quadriga")) == [
-        Missing(named["pods/binding"], ("create",)),
-        Missing(named["nodes"], ("get", "list", "watch")),
-    ]
 
 
 @pytest.mark.parametrize(

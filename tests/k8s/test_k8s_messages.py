@@ -1,4 +1,4 @@
-"""Messages to the core (K6, K8, K45, K46, K87, K91, K93, K94), and that the core takes them."""
+"""Messages to the core (K6, K8, K45, K46, K87, K91, K93, K94)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from quadriga import si
-from quadriga.core import Scheduler
 from quadriga.k8s.conversion import applications, messages
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
@@ -36,9 +35,6 @@ def amounts(resource: si.Resource) -> dict[str, int]:
     return {name: quantity.value for name, quantity in resource.resources.items()}
 
 
-# -- the resource manager --------------------------------------------------------------------------
-
-
 def test_k6_k8_k49_the_registration_and_the_configuration() -> None:
     blue = replace(SETTINGS, cluster_id="prod", policy_group="blue", queues="q", extra={"a": "b"})
     for request in (messages.register(blue, {"version": "1"}), messages.update_configuration(blue)):
@@ -46,9 +42,6 @@ def test_k6_k8_k49_the_registration_and_the_configuration() -> None:
         assert dict(request.extraConfig) == {"a": "b", "si.stateNames": "yunikorn"}
     request = messages.register(SETTINGS, {"version": "1"})
     assert (request.version, dict(request.buildInfo)) == ("1.5", {"version": "1"})
-
-
-# -- applications ----------------------------------------------------------------------------------
 
 
 def test_k45_an_application_without_a_gang() -> None:
@@ -118,15 +111,15 @@ def test_k67_the_timeout_stays_within_64_bits(seconds: int, milliseconds: int) -
     assert request.executionTimeoutMilliSeconds == milliseconds
 
 
+HALF_A_MINUTE = "placeholderTimeoutInSeconds=30"
+
+
 @pytest.mark.parametrize(
     ("policy", "tags"),
     [
-        ("placeholderTimeoutInSeconds=30", {"wait.limit": "30", "elastic": "true"}),
-        (
-            "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Soft",
-            {"wait.limit": "30", "elastic": "true"},
-        ),
-        ("placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard", {"wait.limit": "30"}),
+        (HALF_A_MINUTE, {"wait.limit": "30", "elastic": "true"}),
+        (f"{HALF_A_MINUTE} gangSchedulingStyle=Soft", {"wait.limit": "30", "elastic": "true"}),
+        (f"{HALF_A_MINUTE} gangSchedulingStyle=Hard", {"wait.limit": "30"}),
         ("gangSchedulingStyle=Soft", {}),
         ("placeholderTimeoutInSeconds=-1", {}),
         (f"placeholderTimeoutInSeconds={10**9}", {}),
@@ -149,28 +142,22 @@ def test_k58_k59_problems_come_with_the_application_that_real_pods_create() -> N
     assert applications.creator([]) is None
 
 
+OTHER_QUEUE = "queue 'root.b', the application has 'root.a'"
+OTHER_USER = "user 'bob', the application has 'ann'"
+
+
 @pytest.mark.parametrize(
     ("labels", "user", "note"),
     [
         ({}, None, None),
         ({DOMAIN + "queue": "root.a"}, '{"user": "ann"}', None),
-        ({"queue": "root.b"}, None, "queue 'root.b', the application has 'root.a'"),
-        ({}, '{"user": "bob"}', "user 'bob', the application has 'ann'"),
-        (
-            {},
-            '{"user": "ann", "groups": ["dev"]}',
-            "user 'ann' of dev, the application has 'ann'",
-        ),
-        (
-            {"queue": "root.b"},
-            '{"user": "bob"}',
-            "queue 'root.b', the application has 'root.a'; user 'bob', the application has 'ann'",
-        ),
+        ({"queue": "root.b"}, None, OTHER_QUEUE),
+        ({}, '{"user": "bob"}', OTHER_USER),
+        ({}, '{"user": "ann", "groups": ["dev"]}', OTHER_USER.replace("'bob'", "'ann' of dev")),
+        ({"queue": "root.b"}, '{"user": "bob"}', f"{OTHER_QUEUE}; {OTHER_USER}"),
     ],
 )
-def test_k58_a_later_pod_differs(
-    labels: dict[str, str], user: str | None, note: str | None
-) -> None:
+def test_k58_a_later_pod(labels: dict[str, str], user: str | None, note: str | None) -> None:
     info = DOMAIN + "user.info"
     queue = {APP_ID: "app-1", DOMAIN + "queue": "root.a"}
     first = application(pod(labels=queue, annotations={info: '{"user": "ann"}'}))
@@ -196,9 +183,6 @@ def test_k59_the_oldest_real_pod_creates_the_application() -> None:
     assert found is applications.creator(reversed(pods)) is pods[4]
     order = [each.metadata.name for each in sorted(pods, key=applications.creation_order)]
     assert order == ["placeholder", "ended", "a", "b", "a", "late"]
-
-
-# -- asks ------------------------------------------------------------------------------------------
 
 
 def test_k87_k66_an_ask() -> None:
@@ -293,9 +277,6 @@ def test_k46_the_creation_time(text: str, seconds: str | None) -> None:
     assert tags.get("creationTime") == seconds
 
 
-# -- allocations and releases ----------------------------------------------------------------------
-
-
 def test_k91_an_allocation_is_the_ask_with_its_node() -> None:
     one = pod(
         labels={"app": "x"},
@@ -345,9 +326,6 @@ def test_k93_a_release_names_its_pod_and_of_an_ask_its_application() -> None:
     assert not messages.allocations(SETTINGS).HasField("releases")
 
 
-# -- nodes -----------------------------------------------------------------------------------------
-
-
 def attributes(labels: dict[str, str], settings: Settings = SETTINGS, **more: Any) -> Any:
     return messages.node_created(node(labels=labels, **more), settings).attributes
 
@@ -390,86 +368,3 @@ def test_k94_k95_the_attributes_of_a_node() -> None:
         conditions = ({"type": "Ready", "status": status},)
         assert attributes({}, conditions=conditions)["ready"] == "false"
     assert attributes({}, conditions=())["ready"] == "false"
-
-
-# -- the core takes them ---------------------------------------------------------------------------
-
-
-class Core:
-    """The core itself, which hears one message after the other."""
-
-    def __init__(self) -> None:
-        self.core = Scheduler()
-        self.now = 0
-        self.hears(messages.register(SETTINGS, {}))
-
-    def hears(self, message: Any) -> list[Any]:
-        """What it says."""
-        self.now += 1
-        return [each for _, each in self.core.apply(message, self.now)]
-
-    def decides(self) -> si.AllocationResponse:
-        self.now += 1
-        said = [each for _, each in self.core.schedule(self.now)]
-        return next(each for each in said if isinstance(each, si.AllocationResponse))
-
-
-def parts(said: list[Any], of: str) -> list[Any]:
-    return [each for message in said for each in getattr(message, of, ())]
-
-
-def test_the_core_takes_every_message() -> None:
-    core = Core()
-    one = node(allocatable={"cpu": "2", "memory": "4Gi", "pods": "3"})
-    said = core.hears(messages.nodes(SETTINGS, [messages.node_created(one, SETTINGS)]))
-    assert [each.nodeID for each in parts(said, "accepted")] == ["n1"]
-
-    member = {DOMAIN + "task-group-name": "workers"}
-    groups = {DOMAIN + "task-groups": json.dumps([{**GROUP, "minMember": 1}])}
-    spec = {"containers": [container(cpu="500m", memory="1Gi")]}
-    real = pod(labels={APP_ID: "app-1"}, annotations=member | groups, spec=spec)
-    request = messages.add_application(application(real), force=False)
-    said = core.hears(messages.applications(SETTINGS, [request]))
-    assert [each.applicationID for each in parts(said, "accepted")] == ["app-1"]
-
-    foreign = pod("dns", spec={"nodeName": "n1", "containers": [container(cpu="1")]})
-    core.hears(messages.allocations(SETTINGS, existing=[messages.foreign_allocation(foreign)]))
-    core.hears(messages.nodes(SETTINGS, [messages.node_opened("n1")]))
-
-    placeholder = pod("ph", annotations=FLAG | member, spec=spec)
-    ask = messages.ask(placeholder, "app-1", SETTINGS)
-    core.hears(messages.allocations(SETTINGS, asks=[ask]))
-    (found,) = core.decides().new
-    assert (found.allocationKey, found.nodeID, found.placeholder) == ("uid-ph", "n1", True)
-
-    replaced = si.TerminationType.PLACEHOLDER_REPLACED
-    ask = messages.ask(real, "app-1", SETTINGS)
-    core.hears(messages.allocations(SETTINGS, asks=[ask]))
-    (gone,) = core.decides().released
-    assert (gone.allocationKey, gone.terminationType) == ("uid-ph", replaced)
-    confirmed = messages.release("uid-ph", "app-1", replaced)
-    said = core.hears(messages.allocations(SETTINGS, releases=[confirmed]))
-    (found,) = parts(said, "new")
-    assert (found.allocationKey, found.placeholder) == ("uid-web-1", False)
-
-    releases = [messages.release("uid-web-1", "app-1"), messages.release("uid-dns")]
-    said = core.hears(messages.allocations(SETTINGS, releases=releases))
-    assert {each.allocationKey for each in parts(said, "released")} == {"uid-web-1", "uid-dns"}
-    core.hears(messages.applications(SETTINGS, remove=[messages.remove_application("app-1")]))
-    core.hears(messages.nodes(SETTINGS, [messages.node_removed("n1")]))
-    core.hears(messages.update_configuration(SETTINGS))
-    assert core.core.notes == ()
-
-
-def test_the_core_takes_running_pods_back() -> None:
-    core = Core()
-    core.hears(messages.nodes(SETTINGS, [messages.node_created(node(), SETTINGS)]))
-    running = pod(
-        labels={APP_ID: "app-1", DOMAIN + "queue": "root.gone"},
-        spec={"nodeName": "n1", "containers": [container(cpu="1")]},
-    )
-    request = messages.add_application(application(running), force=True)
-    core.hears(messages.applications(SETTINGS, [request]))
-    existing = messages.allocation(running, "app-1", SETTINGS, originator=True)
-    (echo,) = parts(core.hears(messages.allocations(SETTINGS, existing=[existing])), "new")
-    assert (echo.allocationKey, echo.nodeID) == ("uid-web-1", "n1")

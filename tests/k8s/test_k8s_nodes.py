@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from k8s_world import OURS, World
+from k8s_world import OURS, World, cluster
 from msgspec.structs import replace
 
-from quadriga.k8s.objects import Container, NodeStatus, PodSpec, ResourceRequirements
-from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.actions import Action
+from quadriga.k8s.objects import NodeStatus
+from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import BindEnded
 from quadriga.si import NodeInfo, NodeRequest
-
-
-@pytest.fixture
-def world() -> World:
-    """With a node."""
-    made = World()
-    made.add_node("n1")
-    return made
 
 
 def node_actions(world: World) -> list[str]:
@@ -28,29 +18,6 @@ def node_actions(world: World) -> list[str]:
         if isinstance(request, NodeRequest)
         for node in request.nodes
     ]
-
-
-def hold_first_bind(world: World) -> None:
-    """It stays on its way."""
-    held: list[Action] = []
-
-    def fault(action: Action) -> BindEnded | None:
-        if isinstance(action, actions.Bind) and not held:
-            held.append(action)
-            return BindEnded("nobody", "failed")
-        return None
-
-    world.fault = fault
-
-
-def core_used(world: World, node: str) -> int:
-    def reader(scheduler: object) -> int:
-        (rm,) = scheduler.resource_managers()  # type: ignore[attr-defined]
-        found = rm.partitions["default"].nodes[node]
-        registry = rm.partitions["default"].registry
-        return int(registry.mapping(found.allocated).get("vcore", 0))
-
-    return world.core.read(reader)  # type: ignore[arg-type]
 
 
 def test_k94_a_node_is_created_closed_and_opened() -> None:
@@ -84,28 +51,8 @@ def test_k187_a_cordoned_node_stays_closed_over_a_restart(world: World) -> None:
     assert "DRAIN_TO_SCHEDULABLE" not in node_actions(world)
 
 
-def test_t13_a_node_that_is_deleted_and_comes_back_under_load(world: World) -> None:
-    world.add_node("n2")
-    for n in range(6):
-        world.add_pod(f"p-{n}", "app", duration=100)
-    world.run(2)
-    there = {uid for uid, node in world.books().items() if node == "n1"}
-    assert there
-    world.remove_node("n1")
-    world.run(2)
-    assert not there & set(world.books())
-    world.check()
-    world.add_node("n1")  # the pods are still there: orphans that the new node takes up
-    world.run(2)
-    assert there <= set(world.books())
-    world.check()
-    world.run(300)
-    assert world.phases() == {"Succeeded": 6}
-    assert world.books() == {}
-
-
 def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -> None:
-    hold_first_bind(world)
+    world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app", duration=20)
     world.run(1)
     world.remove_node("n1")
@@ -119,7 +66,7 @@ def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -
 
 
 def test_k97_a_bind_that_had_arrived_makes_an_orphan(world: World) -> None:
-    hold_first_bind(world)
+    world.answer(Bind, lambda bind: BindEnded("nobody", "failed"), times=1)
     pod = world.add_pod("a", "app")
     world.run(1)
     world._cancel = lambda cancel: world.inputs.append(BindEnded(pod.uid, "bound", "n1"))  # type: ignore[method-assign]
@@ -166,8 +113,7 @@ def test_k97_a_node_that_is_replaced_before_its_allocation_was_heard(world: Worl
 
 
 def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None:
-    world = World()
-    world.add_node("n1", cpu="1")
+    world = cluster("1")
     world.run(1)
     world.set_node(replace(world.nodes["n1"]))
     world.run(1)
@@ -178,21 +124,6 @@ def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None
     world.run(2)
     assert node_actions(world).count("UPDATE") == 1
     assert world.pods[pod.uid].spec.node_name == "n1"
-
-
-def test_k96_foreign_pods_take_room_until_they_end() -> None:
-    world = World()
-    world.add_node("n1", cpu="2")
-    world.run(1)
-    foreign = world.add_pod("other", scheduler="default-scheduler", node="n1", cpu="1500m")
-    pod = world.add_pod("a", "app", duration=30)
-    world.run(2)
-    assert world.pods[pod.uid].spec.node_name == ""
-    world.check()
-    world.end_pod(foreign.uid)
-    world.run(2)
-    assert world.pods[pod.uid].spec.node_name == "n1"
-    world.check()
 
 
 def test_k91_a_foreign_pod_is_told_when_its_node_comes_and_when_it_gets_one(world: World) -> None:
@@ -208,44 +139,33 @@ def test_k91_a_foreign_pod_is_told_when_its_node_comes_and_when_it_gets_one(worl
     world.check()
 
 
-def with_cpu(world: World, uid: str, cpu: str) -> None:
-    pod = world.pods[uid]
-    containers = (Container("main", ResourceRequirements({"cpu": cpu})),)
-    spec: PodSpec = replace(pod.spec, containers=containers)
-    world.set_pod(replace(pod, spec=spec))
-
-
 def test_k85_a_resized_pod_is_told_with_its_node_and_a_resized_ask_again() -> None:
-    world = World()
-    world.add_node("n1", cpu="4")
+    world = cluster()
     running = world.add_pod("running", "app", cpu="1")
     waiting = world.add_pod("waiting", "app", cpu="8")
     world.run(2)
-    with_cpu(world, running.uid, "2")
-    with_cpu(world, waiting.uid, "3")
+    world.resize(running.uid, "2")
+    world.resize(waiting.uid, "3")
     world.run(2)
-    assert core_used(world, "n1") == 2000
+    assert world.used("n1") == 2000
     assert world.pods[waiting.uid].spec.node_name == ""
-    with_cpu(world, waiting.uid, "2")
+    world.resize(waiting.uid, "2")
     world.run(2)
     assert world.pods[waiting.uid].spec.node_name == "n1"
-    assert core_used(world, "n1") == 4000
+    assert world.used("n1") == 4000
     world.check()
 
 
 def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes(world: World) -> None:
-    broken = replace(
-        world.nodes["n1"], status=NodeStatus(allocatable={"cpu": "-4", "memory": "1Gi"})
-    )
+    found = world.nodes["n1"]
+    broken = replace(found, status=NodeStatus(allocatable={"cpu": "-4", "memory": "1Gi"}))
     world.nodes.clear()
     world.inputs.clear()
     world.start()
     world.set_node(broken)
     world.run(1)
     assert "NodeRejected" in [each.reason for each in world.records]
-    world.set_node(
-        replace(broken, status=NodeStatus(allocatable={"cpu": "4", "memory": "64Gi", "pods": "9"}))
-    )
+    world.set_node(found)
     pod = world.add_pod("a", "app")
     world.run(2)
     assert world.pods[pod.uid].spec.node_name == "n1"

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from quadriga.k8s.conversion import applications, identity, placeholders, task_groups
 from quadriga.k8s.conversion.applications import ApplicationMetadata
@@ -44,7 +45,6 @@ def made(
     settings: Settings = SETTINGS,
     **changes: Any,
 ) -> dict[str, Any]:
-    """The manifest of a placeholder of the only group, as the API server gets it."""
     creator = originator([{**GROUP, **(group or {})}], **changes)
     application = applications.read(creator, None, settings)
     found = placeholders.manifest(
@@ -54,63 +54,42 @@ def made(
     return decoded
 
 
+WHOLE = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: tg-app-1-workers-a1b2c3d4e5
+  namespace: team
+  labels: {yunikorn.apache.org/app-id: app-1, yunikorn.apache.org/queue: root.a}
+  annotations:
+    internal.yunikorn.apache.org/placeholder: "true"
+    cluster-autoscaler.kubernetes.io/safe-to-evict: "true"
+    yunikorn.apache.org/task-group-name: workers
+    internal.yunikorn.apache.org/min-member: "2"
+    yunikorn.apache.org/schedulingPolicyParameters: gangSchedulingStyle=Hard
+  ownerReferences:
+  - {apiVersion: v1, kind: Pod, name: driver, uid: uid-driver, controller: false, blockOwnerDeletion: false}
+spec:
+  schedulerName: yunikorn
+  restartPolicy: Never
+  hostNetwork: false
+  terminationGracePeriodSeconds: 0
+  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: pause
+    image: registry.k8s.io/pause:3.7
+    imagePullPolicy: IfNotPresent
+    resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 500m, memory: 1Gi}}
+    securityContext: {privileged: false, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true,
+                      capabilities: {drop: [ALL]}}
+"""
+
+
 def test_k69_the_whole_placeholder() -> None:
-    assert made() == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": "tg-app-1-workers-a1b2c3d4e5",
-            "namespace": "team",
-            "labels": {DOMAIN + "app-id": "app-1", DOMAIN + "queue": "root.a"},
-            "annotations": {
-                "internal.yunikorn.apache.org/placeholder": "true",
-                "cluster-autoscaler.kubernetes.io/safe-to-evict": "true",
-                DOMAIN + "task-group-name": "workers",
-                "internal.yunikorn.apache.org/min-member": "2",
-                "internal.yunikorn.apache.org/task-groups-hash": task_groups.hash_of(
-                    json.dumps([GROUP])
-                ),
-                DOMAIN + "schedulingPolicyParameters": "gangSchedulingStyle=Hard",
-            },
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Pod",
-                    "name": "driver",
-                    "uid": "uid-driver",
-                    "controller": False,
-                    "blockOwnerDeletion": False,
-                }
-            ],
-        },
-        "spec": {
-            "schedulerName": "yunikorn",
-            "restartPolicy": "Never",
-            "hostNetwork": False,
-            "terminationGracePeriodSeconds": 0,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "pause",
-                    "image": "registry.k8s.io/pause:3.7",
-                    "imagePullPolicy": "IfNotPresent",
-                    "resources": {
-                        "requests": {"cpu": "500m", "memory": "1Gi"},
-                        "limits": {"cpu": "500m", "memory": "1Gi"},
-                    },
-                    "securityContext": {
-                        "privileged": False,
-                        "allowPrivilegeEscalation": False,
-                        "readOnlyRootFilesystem": True,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
-        },
-    }
+    found = made()
+    told = found["metadata"]["annotations"].pop("internal.yunikorn.apache.org/task-groups-hash")
+    assert told == task_groups.hash_of(json.dumps([GROUP]))
+    assert found == yaml.safe_load(WHOLE)
 
 
 def test_k69_what_the_group_and_the_originator_say() -> None:
@@ -122,19 +101,12 @@ def test_k69_what_the_group_and_the_originator_say() -> None:
         "affinity": {"podAntiAffinity": {}},
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}],
     }
-    found = made(
-        of_group,
-        spec={
-            "schedulerName": "yunikorn",
-            "priorityClassName": "high",
-            "imagePullSecrets": [{"name": "one"}, {"name": "two"}],
-        },
-    )
-    spec = found["spec"]
+    secrets = {"imagePullSecrets": [{"name": "one"}, {"name": "two"}]}
+    own = {"schedulerName": "yunikorn", "priorityClassName": "high", **secrets}
+    found = made(of_group, spec=own)
     for name in ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
-        assert spec[name] == of_group[name]
-    assert spec["priorityClassName"] == "high"
-    assert spec["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+        assert found["spec"][name] == of_group[name]
+    assert own.items() <= found["spec"].items()
     assert found["metadata"]["labels"]["app"] == "spark"
     assert found["metadata"]["annotations"]["a"] == "b"
 
@@ -184,8 +156,6 @@ def test_k69_a_policy_or_queue_that_is_not_given_is_not_copied() -> None:
     assert DOMAIN + "schedulingPolicyParameters" not in found["metadata"]["annotations"]
 
 
-# -- its name --------------------------------------------------------------------------------------
-
 DNS_LABEL = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -202,22 +172,13 @@ DNS_LABEL = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 def test_k69_the_name_is_a_dns_label(application: str, group: str, name: str) -> None:
     found = placeholders.name_of(application, group, SUFFIX)
     assert DNS_LABEL.fullmatch(found)
+    assert re.fullmatch("[a-z0-9]{36}", placeholders.SUFFIX_ALPHABET)
     assert found.startswith("tg-")
     assert found.endswith("-" + SUFFIX), "the random end is whole"
     assert found == name
 
 
-def test_k69_the_random_end() -> None:
-    assert len(SUFFIX) == placeholders.SUFFIX_LENGTH
-    assert set(SUFFIX) < set(placeholders.SUFFIX_ALPHABET)
-    assert re.fullmatch("[a-z0-9]{36}", placeholders.SUFFIX_ALPHABET)
-
-
-# -- what the shim reads of it again ---------------------------------------------------------------
-
-
 def seen(manifest: dict[str, Any]) -> Pod:
-    """The placeholder as the watch shows it."""
     manifest["metadata"] = {**manifest["metadata"], "uid": "uid-placeholder"}
     return msgspec.json.decode(msgspec.json.encode(manifest), type=Pod)
 

@@ -6,20 +6,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from k8s_world import World, cluster, failed
+from k8s_world import Killed, World, cluster, failed
 from k8s_world import gang as task_group
 from msgspec.structs import replace
 
 from quadriga import si
 from quadriga.k8s.objects import (
+    Container,
+    ContainerPort,
     GangPolicy,
     NamedReference,
     Pod,
+    ResourceRequirements,
     SchedulingConstraints,
     SchedulingGroup,
     SchedulingPolicy,
+    WorkloadReference,
 )
-from quadriga.k8s.shim import actions
+from quadriga.k8s.shim import actions, inputs
 
 
 def member(world: World, name: str, app: str = "", group: str = "workers", **more: Any) -> Pod:
@@ -33,7 +37,6 @@ def members(
 
 
 def said(world: World, pod: Pod) -> str:
-    """The message of the pod's condition."""
     return world.conditions.get(pod.uid, ("", ""))[1]
 
 
@@ -45,56 +48,47 @@ def apps(world: World) -> dict[str, str]:
     return {each["id"]: each["state"] for each in world.shim.dump()["applications"]}
 
 
+def gang_world(
+    least: int, pods: int, cpu: str = "4", seconds: float = 30, **more: Any
+) -> tuple[World, list[Pod]]:
+    """The group ``workers``, which wants at least so many pods together (0: a basic one), and its pods."""
+    world = cluster(cpu)
+    world.add_group("workers", least)
+    made = members(world, pods, **more)
+    world.run(seconds)
+    return world, made
+
+
+GONE = "The pod waits: PodGroup default/workers does not exist yet."
+
 # -- which pods are ordinary ---------------------------------------------------------------------
 
 
-def test_k204_a_pod_waits_until_its_pod_group_exists() -> None:
+def test_k204_pods_of_a_basic_group_are_ordinary_pods_and_wait_until_it_exists() -> None:
     world = cluster()
-    pod = member(world, "first")
+    (first, *_) = members(world, 3, "app", cpu="2")
     world.run(30)
-    assert running(world) == 0
-    assert said(world, pod) == "The pod waits: PodGroup default/workers does not exist yet."
+    assert (running(world), said(world, first)) == (0, GONE)
     world.add_group("workers")
-    world.run(30)
-    assert running(world) == 1
-    world.check()
-
-
-def test_k204_pods_of_a_basic_group_are_ordinary_pods() -> None:
-    world = cluster()
-    world.add_group("workers")
-    members(world, 3, "app", cpu="2")
     world.run(30)
     assert running(world) == 2
     assert apps(world) == {"app": "Running"}
     assert world.group_conditions[-1][:2] == ("workers", "Scheduled")
-
-
-def test_k204_a_pod_without_a_server_that_has_pod_groups_is_held() -> None:
-    world = World()
-    world.group_version = ""
-    world.start()
-    world.add_node("n1")
-    pod = member(world, "first")
-    world.run(30)
-    assert running(world) == 0
-    assert said(world, pod).endswith(
-        "the API server has no PodGroups, or the account may not read them."
-    )
+    world.check()
 
 
 def test_k204_a_server_may_have_pod_groups_later() -> None:
-    from quadriga.k8s.shim import inputs
-
     world = World()
     world.group_version = ""
     world.start()
     world.add_node("n1")
     pod = member(world, "first")
     world.run(5)
+    why = "the API server has no PodGroups, or the account may not read them."
+    assert (running(world), said(world, pod).endswith(why)) == (0, True)
     world.inputs.append(inputs.PodGroupsServed("v1alpha2"))
     world.run(5)
-    assert said(world, pod) == "The pod waits: PodGroup default/workers does not exist yet."
+    assert said(world, pod) == GONE
     world.add_group("workers")
     world.run(5)
     assert running(world) == 1
@@ -104,10 +98,7 @@ def test_k204_a_server_may_have_pod_groups_later() -> None:
 
 
 def test_k204_a_gang_waits_for_its_members_and_says_so() -> None:
-    world = cluster()
-    world.add_group("workers", 3)
-    pods = members(world, 2)
-    world.run(600)
+    world, pods = gang_world(3, 2, seconds=600)
     assert running(world) == 0
     text = "PodGroup default/workers wants 3 pods together, 2 exist"
     assert [said(world, pod) for pod in pods] == [text, text]
@@ -122,10 +113,7 @@ def test_k204_a_gang_waits_for_its_members_and_says_so() -> None:
 
 
 def test_k204_a_gang_is_placed_whole_or_not_at_all() -> None:
-    world = cluster("3")
-    world.add_group("workers", 4)
-    members(world, 4)
-    world.run(3600)
+    world, _ = gang_world(4, 4, "3", seconds=3600)
     assert running(world) == 0
     assert apps(world) == {"default:workers": "Placing"}
     assert all(cond[1] == "Unschedulable" for cond in world.group_conditions)
@@ -136,10 +124,7 @@ def test_k204_a_gang_is_placed_whole_or_not_at_all() -> None:
 
 
 def test_k204_what_is_beyond_the_minimum_is_placed_one_by_one() -> None:
-    world = cluster("4")
-    world.add_group("workers", 2)
-    pods = members(world, 6)
-    world.run(60)
+    world, pods = gang_world(2, 6)
     assert running(world) == 4
     world.delete_pod(pods[0].uid)
     world.run(60)
@@ -147,18 +132,8 @@ def test_k204_what_is_beyond_the_minimum_is_placed_one_by_one() -> None:
     world.check()
 
 
-def test_k204_the_members_come_before_their_pod_group() -> None:
-    world = cluster()
-    members(world, 3)
-    world.run(5)
-    world.add_group("workers", 3)
-    world.run(5)
-    assert running(world) == 3
-
-
 def test_k204_the_first_ones_by_priority_and_age_are_chosen() -> None:
-    world = cluster("2")
-    world.add_group("workers", 2)
+    world, _ = gang_world(2, 0, "2")
     member(world, "low", priority=1)
     world.run(5)
     member(world, "gated", priority=9, scheduling_gates=(NamedReference("wait"),))
@@ -168,35 +143,24 @@ def test_k204_the_first_ones_by_priority_and_age_are_chosen() -> None:
     assert [world.phases(each)["Running"] for each in ("high", "low", "other")] == [1, 1, 0]
 
 
-def test_k204_gated_pods_exist_and_cannot_be_placed() -> None:
-    world = cluster()
-    world.add_group("workers", 2)
-    pod = member(world, "first")
+def test_k204_gated_pods_and_those_of_others_are_no_members_that_can_be_placed() -> None:
+    world, (pod,) = gang_world(2, 1)
+    member(world, "other", scheduler="default-scheduler")
+    world.run(30)
+    text = "PodGroup default/workers wants 2 pods together, "
+    others = "; 1 more of scheduler default-scheduler do not count"
+    assert said(world, pod) == f"{text}1 exist{others}"
     gated = member(world, "gated", scheduling_gates=(NamedReference("wait"),))
     world.run(30)
-    text = (
-        "PodGroup default/workers wants 2 pods together, 2 exist, 1 of them with scheduling gates"
-    )
-    assert (running(world), said(world, pod)) == (0, text)
+    expected = f"{text}2 exist, 1 of them with scheduling gates{others}"
+    assert (running(world), said(world, pod)) == (0, expected)
     world.ungate(gated.uid)
     world.run(30)
     assert running(world) == 2
 
 
-def test_k204_pods_of_another_scheduler_do_not_count_and_are_named() -> None:
-    world = cluster()
-    world.add_group("workers", 2)
-    pod = member(world, "first")
-    member(world, "other", scheduler="default-scheduler")
-    world.run(30)
-    assert said(world, pod).endswith("1 exist; 1 more of scheduler default-scheduler do not count")
-
-
 def test_k204_ended_pods_do_not_count() -> None:
-    world = cluster()
-    world.add_group("workers", 2)
-    members(world, 2, duration=5)
-    world.run(120)
+    world, _ = gang_world(2, 2, seconds=120, duration=5)
     assert world.phases() == {"Succeeded": 2}
     member(world, "third")
     world.run(600)
@@ -219,28 +183,20 @@ def test_k204_groups_of_one_application_are_independent() -> None:
     assert set(apps(world)) == {f"default.jobset:{each}" for each in "abc"}
 
 
-def test_k204_pods_of_one_group_with_several_labels_are_one_gang() -> None:
-    world = cluster()
-    world.add_group("workers", 2)
+def test_k204_a_group_is_one_whatever_the_labels_and_its_namespace_counts() -> None:
+    world, _ = gang_world(2, 0)
     member(world, "first", "one")
+    other = member(world, "there", "one", namespace="team")
+    world.run(30)
+    assert running(world) == 0
+    assert said(world, other) == GONE.replace("default", "team")
     member(world, "second", "two")
     world.run(30)
     assert running(world) == 2
-    assert apps(world) == {"default.one:workers": "Running"}
+    assert apps(world)["default.one:workers"] == "Running"
 
 
-def test_k204_groups_of_one_name_in_two_namespaces_are_independent() -> None:
-    world = cluster()
-    world.add_group("workers", 2)
-    member(world, "here", "app")
-    other = member(world, "there", "app", namespace="team")
-    world.run(30)
-    assert running(world) == 0
-    assert said(world, other) == "The pod waits: PodGroup team/workers does not exist yet."
-
-
-def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator() -> None:
-    world = cluster()
+def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator(world: World) -> None:
     world.add_group("workers", 2, priority=7)
     members(world, 3, cpu="500m")
     world.run(30)
@@ -261,10 +217,7 @@ def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator() -> None:
 
 
 def test_k204_a_gang_that_loses_a_member_before_it_is_placed_waits_again() -> None:
-    world = cluster("2")
-    world.add_group("workers", 3)
-    pods = members(world, 3)
-    world.run(30)
+    world, pods = gang_world(3, 3, "2")
     assert apps(world) == {"default:workers": "Placing"}
     world.delete_pod(pods[1].uid)
     world.run(30)
@@ -280,10 +233,7 @@ def test_k204_a_gang_that_loses_a_member_before_it_is_placed_waits_again() -> No
 
 
 def test_k204_another_member_takes_the_place_of_a_lost_one() -> None:
-    world = cluster("2")
-    world.add_group("workers", 3)
-    pods = members(world, 4)
-    world.run(30)
+    world, pods = gang_world(3, 4, "2")
     assert said(world, pods[3]).startswith("The pod follows when 3 other pods")
     world.delete_pod(pods[0].uid)
     world.run(5)
@@ -293,56 +243,30 @@ def test_k204_another_member_takes_the_place_of_a_lost_one() -> None:
     world.check()
 
 
-def test_k204_the_minimum_may_change_before_the_gang_is_placed() -> None:
-    world = cluster("2")
-    group = world.add_group("workers", 3)
-    members(world, 3)
+@pytest.mark.parametrize("change", ["its minimum", "its deletion has begun", "it is gone"])
+def test_k204_the_group_may_change_before_the_gang_is_placed(change: str) -> None:
+    world, pods = gang_world(3, 3, "2")
+    group = world.groups["workers"]
+    if change == "its minimum":
+        spec = replace(group.spec, scheduling_policy=SchedulingPolicy(gang=GangPolicy(2)))
+        metadata = replace(group.metadata, resource_version="x")
+        world.set_group(replace(group, metadata=metadata, spec=spec))
+    elif change == "its deletion has begun":
+        metadata = replace(group.metadata, deletion_timestamp=world.stamp(), resource_version="x")
+        world.set_group(replace(group, metadata=metadata))
+        world.add_node("n2")
+    else:
+        world.remove_group("workers")
+        world.run(30)
+        assert (apps(world), said(world, pods[0])) == ({}, GONE)
+        world.add_group("workers")
     world.run(30)
-    assert running(world) == 0
-    policy = SchedulingPolicy(gang=GangPolicy(2))
-    metadata = replace(group.metadata, resource_version="x")
-    world.set_group(
-        replace(group, metadata=metadata, spec=replace(group.spec, scheduling_policy=policy))
-    )
-    world.run(30)
-    assert running(world) == 2
+    assert running(world) == (3 if change == "its deletion has begun" else 2)
     world.check()
 
 
-def test_k204_a_gang_whose_group_is_gone_waits_and_a_new_one_counts() -> None:
-    world = cluster("2")
-    world.add_group("workers", 3)
-    pods = members(world, 3)
-    world.run(30)
-    world.remove_group("workers")
-    world.run(30)
-    assert apps(world) == {}
-    assert said(world, pods[0]) == "The pod waits: PodGroup default/workers does not exist yet."
-    world.add_group("workers")
-    world.run(30)
-    assert running(world) == 2
-    world.check()
-
-
-def test_k204_a_group_that_is_created_again_with_another_policy_counts_anew() -> None:
-    world = cluster("2")
-    world.add_group("workers")
-    members(world, 4)
-    world.run(30)
-    assert running(world) == 2
-    for pod in world.named("workers"):
-        if pod.spec.node_name:
-            world.delete_pod(pod.uid)
-    world.add_group("workers", 3)
-    world.run(60)
-    assert apps(world).get("default:workers") == "Held" or running(world) == 2
-
-
-def test_k205_a_group_that_is_created_again_is_scheduled_by_its_own_pods() -> None:
-    world = cluster()
-    world.add_group("workers")
-    (pod,) = members(world, 1)
-    world.run(30)
+def test_k204_k205_a_group_that_is_created_again_counts_anew_by_its_own_pods() -> None:
+    world, (pod,) = gang_world(0, 1)
     world.delete_pod(pod.uid)
     world.add_group("workers", 2)
     world.run(5)
@@ -350,16 +274,7 @@ def test_k205_a_group_that_is_created_again_is_scheduled_by_its_own_pods() -> No
     member(world, "first")
     world.run(30)
     assert [each[1] for each in world.group_conditions[said_before:]] == ["Unschedulable"]
-
-
-def test_k204_a_group_that_is_being_deleted_is_valid() -> None:
-    world = cluster()
-    group = world.add_group("workers", 2)
-    metadata = replace(group.metadata, deletion_timestamp=world.stamp(), resource_version="x")
-    world.set_group(replace(group, metadata=metadata))
-    members(world, 2)
-    world.run(30)
-    assert running(world) == 2
+    assert apps(world) == {"default:workers": "Held"}
 
 
 def test_k204_no_member_is_bound_while_the_cluster_refuses_one() -> None:
@@ -384,8 +299,6 @@ def test_k204_no_member_is_bound_while_the_cluster_refuses_one() -> None:
 
 
 def test_k204_members_that_exclude_each_other_are_placed_together() -> None:
-    from quadriga.k8s.objects import Container, ContainerPort, ResourceRequirements
-
     world = cluster("4", 3)
     world.add_group("workers", 3)
     for pod in members(world, 3):
@@ -398,8 +311,7 @@ def test_k204_members_that_exclude_each_other_are_placed_together() -> None:
 
 
 def test_k204_a_bind_that_fails_is_tried_alone() -> None:
-    world = cluster("4")
-    world.add_group("workers", 3)
+    world, _ = gang_world(3, 0)
     world.answer(actions.Bind, failed, 1)
     members(world, 3)
     world.run(120)
@@ -411,30 +323,23 @@ def test_k204_a_bind_that_fails_is_tried_alone() -> None:
 
 
 def test_k204_a_gang_that_has_lost_all_its_members_starts_anew_as_a_gang() -> None:
-    world = cluster("3")
-    world.add_group("workers", 3)
-    members(world, 3)
-    world.run(10)
+    world, pods = gang_world(3, 3, "3")
     assert running(world) == 3
-    for pod in list(world.pods.values()):
+    for pod in pods:
         world.delete_pod(pod.uid)
-    world.add_pod("in-the-way", "other")
+    other = world.add_pod("in-the-way", "other")
     world.run(3)
     members(world, 3)
     world.run(120)
     assert world.phases("workers") == {"Pending": 3}
-    for pod in world.named("in-the-way"):
-        world.delete_pod(pod.uid)
+    world.delete_pod(other.uid)
     world.run(60)
     assert world.phases("workers") == {"Running": 3}
     world.check()
 
 
 def test_k204_after_a_restart_a_gang_that_has_begun_goes_on_alone() -> None:
-    world = cluster("4")
-    world.add_group("workers", 3)
-    pods = members(world, 3)
-    world.run(30)
+    world, pods = gang_world(3, 3)
     more = member(world, "more", cpu="3")
     world.run(5)
     world.delete_pod(pods[0].uid)
@@ -448,8 +353,6 @@ def test_k204_after_a_restart_a_gang_that_has_begun_goes_on_alone() -> None:
 @pytest.mark.parametrize("step", range(1, 16))
 @pytest.mark.parametrize("after", [False, True])
 def test_k204_a_kill_at_any_step_leaves_no_part_of_a_gang(step: int, after: bool) -> None:
-    from k8s_world import Killed
-
     world = World(kill_at=step, kill_after=after)
     world.add_node("n1", cpu="3")
     world.add_group("workers", 3)
@@ -464,10 +367,7 @@ def test_k204_a_kill_at_any_step_leaves_no_part_of_a_gang(step: int, after: bool
 
 
 def test_k204_a_waiting_gang_survives_a_restart_and_a_core_that_forgets() -> None:
-    world = cluster("2")
-    world.add_group("workers", 3)
-    members(world, 3)
-    world.run(30)
+    world, _ = gang_world(3, 3, "2")
     world.restart()
     world.run(30)
     assert apps(world) == {"default:workers": "Placing"}
@@ -481,8 +381,7 @@ def test_k204_a_waiting_gang_survives_a_restart_and_a_core_that_forgets() -> Non
 
 
 def test_k60_a_gang_that_the_core_rejects_is_tried_again_after_a_pause() -> None:
-    world = cluster()
-    world.add_group("workers", 2)
+    world, _ = gang_world(2, 0)
     world.refuse_applications = True
     members(world, 2, owned="set", restart_policy="Always")
     world.run(20)
@@ -498,11 +397,9 @@ def test_k60_a_gang_that_the_core_rejects_is_tried_again_after_a_pause() -> None
 # -- the condition -------------------------------------------------------------------------------
 
 
-def test_k205_true_is_written_once_and_never_taken_back() -> None:
-    world = cluster("4")
-    world.add_group("workers", 2)
-    pods = members(world, 2)
-    world.run(30)
+@pytest.mark.parametrize("node", ["", "n1"], ids=["its own", "of a process that died before it"])
+def test_k205_true_is_written_once_and_never_taken_back(node: str) -> None:
+    world, pods = gang_world(2, 2, node=node)
     world.delete_pod(pods[0].uid)
     world.run(5)
     member(world, "big", cpu="9")
@@ -510,14 +407,6 @@ def test_k205_true_is_written_once_and_never_taken_back() -> None:
     world.run(600)
     assert [each[1] for each in world.group_conditions].count("Scheduled") == 1
     assert world.group_conditions[-1][1] == "Scheduled"
-
-
-def test_k205_a_process_that_died_before_it_wrote_true_writes_it_later() -> None:
-    world = cluster("4")
-    world.add_group("workers", 2)
-    members(world, 2, node="n1")
-    world.run(30)
-    assert [each[1] for each in world.group_conditions] == ["Scheduled"]
 
 
 # -- what is not supported -----------------------------------------------------------------------
@@ -539,9 +428,7 @@ def test_k205_a_process_that_died_before_it_wrote_true_writes_it_later() -> None
         ({"resource_claims": (NamedReference("gpus"),)}, "resourceClaims of a PodGroup"),
     ],
 )
-def test_k206_what_is_not_supported_holds_the_pods_with_a_reason(
-    spec: dict[str, Any], why: str
-) -> None:
+def test_k206_what_is_not_supported_holds_the_pods(spec: dict[str, Any], why: str) -> None:
     world = cluster()
     world.add_group("workers", **spec)
     pod, _ = members(world, 2)
@@ -554,8 +441,7 @@ def test_k206_what_is_not_supported_holds_the_pods_with_a_reason(
 
 
 @pytest.mark.parametrize("mode", ["Pod", {"single": {}}, None])
-def test_k206_pods_that_go_one_by_one_are_supported(mode: Any) -> None:
-    world = cluster()
+def test_k206_pods_that_go_one_by_one_are_supported(world: World, mode: Any) -> None:
     world.add_group("workers", 2, disruption_mode=mode)
     members(world, 2)
     world.run(30)
@@ -581,3 +467,18 @@ def test_k206_a_task_group_that_the_application_does_not_have_counts_for_nothing
     world.set_pod(replace(pod, metadata=pod.metadata))
     world.run(60)
     assert world.phases("member") == {"Pending": 1}
+
+
+def test_k133_a_pod_that_names_a_group_of_a_workload_is_held_and_says_so_once() -> None:
+    made = cluster("8")
+    held = made.add_pod("member", "app", workload_ref=WorkloadReference("training", "workers"))
+    made.add_pod("other", "app")
+    made.run(30)
+    made.set_pod(held)
+    made.run(30)
+    assert made.phases("member") == {"Pending": 1}
+    assert made.phases("other") == {"Running": 1}
+    (event,) = (each for each in made.records if each.uid == held.uid)
+    assert (event.type, event.reason) == ("Warning", "FailedScheduling")
+    named = "spec.workloadRef (Workload 'training', group 'workers') is not supported"
+    assert event.note.startswith(named)

@@ -6,25 +6,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from k8s_world import World, cluster
+from k8s_world import World
 from msgspec.structs import replace
 
 from quadriga.k8s.objects import GangPolicy, NamedReference, Pod, SchedulingGroup, SchedulingPolicy
 
 NAMES = ("a", "b", "c")
 
+#: the least and the most that belongs to a step
+NUMBERS = {"group": (0, 4), "minimum": (1, 4), "pods": (1, 4), "gated": (1, 1), "ungate": (0, 0)}
+NUMBERS |= {"delete": (0, 9), "delete all": (0, 0), "single": (1, 2), "wait": (1, 40)}
+NUMBERS |= {"shim": (0, 0), "core": (0, 0)}
 STEPS = st.one_of(
-    st.tuples(st.just("group"), st.sampled_from(NAMES), st.integers(0, 4)),
-    st.tuples(st.just("minimum"), st.sampled_from(NAMES), st.integers(1, 4)),
-    st.tuples(st.just("pods"), st.sampled_from(NAMES), st.integers(1, 4)),
-    st.tuples(st.just("gated"), st.sampled_from(NAMES), st.just(1)),
-    st.tuples(st.just("ungate"), st.sampled_from(NAMES), st.just(0)),
-    st.tuples(st.just("delete"), st.sampled_from(NAMES), st.integers(0, 9)),
-    st.tuples(st.just("delete all"), st.sampled_from(NAMES), st.just(0)),
-    st.tuples(st.just("single"), st.sampled_from(NAMES), st.integers(1, 2)),
-    st.tuples(st.just("wait"), st.sampled_from(NAMES), st.integers(1, 40)),
-    st.tuples(st.just("shim"), st.sampled_from(NAMES), st.just(0)),
-    st.tuples(st.just("core"), st.sampled_from(NAMES), st.just(0)),
+    st.tuples(st.just(what), st.sampled_from(NAMES), st.integers(*numbers))
+    for what, numbers in NUMBERS.items()
 )
 
 
@@ -106,7 +101,7 @@ def play(world: World, witness: Witness, step: tuple[str, str, int]) -> None:
 
 
 @given(st.lists(STEPS, max_size=30), st.integers(1, 3))
-def test_k204_never_is_a_part_of_a_gang_bound(
+def test_k204_no_part_of_a_gang_is_ever_bound(
     steps: list[tuple[str, str, int]], nodes: int
 ) -> None:
     world = WitnessedWorld.__new__(WitnessedWorld)
@@ -130,8 +125,7 @@ def test_k204_never_is_a_part_of_a_gang_bound(
     assert world.audit().standing == ()
 
 
-def test_the_witness_sees_a_part_of_a_gang() -> None:
-    world = cluster()
+def test_the_witness_sees_a_part_of_a_gang(world: World) -> None:
     witness = Witness(world)
     world.add_group("a", 2)
     pod = world.add_pod("a-1", scheduling_group=SchedulingGroup("a"))

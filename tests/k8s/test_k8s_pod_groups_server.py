@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.driver import kubernetes as driver
 from quadriga.k8s.objects import PodGroup, PodGroupSpec, SchedulingGroup
 from quadriga.k8s.shim.actions import PodRef, SetGroupCondition
+from tests.k8s import virtual_time
 from tests.k8s.fake_api import FakeApi, Json, event
 from tests.k8s.test_k8s_driver import at_work, ours
 from tests.k8s.virtual_time import ScriptedServer, clock, virtual, wall
@@ -48,9 +47,6 @@ def resources(*names: str) -> Json:
     return {"resources": [{"name": name} for name in names]}
 
 
-# -- which version -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("answers", "version"),
     [
@@ -61,9 +57,7 @@ def resources(*names: str) -> Json:
         ({"v1beta1": resources("podgroups"), "v1alpha2": resources("podgroups")}, "v1beta1"),
     ],
 )
-def test_k204_the_resource_is_looked_for_and_not_the_version(
-    answers: dict[str, Any], version: str
-) -> None:
+def test_k204_the_resource_is_looked_for(answers: dict[str, Any], version: str) -> None:
     assert asyncio.run(pod_group_version(Server(**answers))) == version
 
 
@@ -85,9 +79,6 @@ def test_k204_a_server_that_does_not_answer_is_asked_again() -> None:
     assert len(slept) == 2
     with pytest.raises(NoAnswer, match="status 500"):
         asyncio.run(pod_group_version(Server(v1beta1=500)))
-
-
-# -- what is read --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -138,28 +129,15 @@ def test_q16_what_is_long_and_not_read_is_not_kept() -> None:
     assert [each.type for each in found.status.conditions] == ["PodGroupScheduled"]
 
 
-# -- what is written -----------------------------------------------------------------------------
-
-
 def says(reason: str = "Unschedulable", message: str = "no room", version: str = "v1alpha2") -> Any:
     ref = PodRef("ns", "workers", "uid-workers")
     return SetGroupCondition(ref, reason, message, version, 3)
 
 
-@asynccontextmanager
-async def writing(writer: GroupConditionWriter) -> AsyncIterator[None]:
-    task = asyncio.create_task(writer.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-
-
 @virtual
 async def test_k205_the_condition_is_written_as_the_api_wants_it(schemas: dict[str, Any]) -> None:
     server = ScriptedServer()
-    writer = GroupConditionWriter(server, clock=clock, wall=wall)
-    async with writing(writer):
+    async with virtual_time.at_work(GroupConditionWriter(server, clock=clock, wall=wall)) as writer:
         writer.set(says())
         await asyncio.sleep(1)
         writer.set(says(message="less room"))
@@ -188,17 +166,13 @@ async def test_k205_the_condition_is_written_as_the_api_wants_it(schemas: dict[s
 @virtual
 async def test_k205_the_condition_is_bounded_in_length_and_rate() -> None:
     server = ScriptedServer()
-    writer = GroupConditionWriter(server, clock=clock, wall=wall)
-    async with writing(writer):
+    async with virtual_time.at_work(GroupConditionWriter(server, clock=clock, wall=wall)) as writer:
         for number in range(600):
             writer.set(says(message=f"{number} " + "x" * 5000))
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
     assert len(server.requests) <= 3
     assert all(len(each["status"]["conditions"][0]["message"]) <= 1024 for each in server.bodies)
-
-
-# -- all of it -----------------------------------------------------------------------------------
 
 
 def member(name: str) -> Json:
@@ -213,11 +187,8 @@ def with_groups(api: FakeApi, version: str = "v1alpha2") -> None:
     api.others["podgroups"] = [group(basic={})]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
-async def test_k204_k205_a_pod_of_a_basic_group_is_bound_and_the_group_says_so(
-    version: str,
-) -> None:
+async def test_k204_k205_a_pod_of_a_basic_group_is_bound_and_it_says_so(version: str) -> None:
     async with at_work(member("one"), prepare=lambda api: with_groups(api, version)) as found:
         api = found.api
         await found.until(lambda: api.made("POST", "/one/binding"))
@@ -234,7 +205,6 @@ def tells(event: Json) -> bool:
     return event["regarding"]["name"] == "one" and "ns/workers" in event["note"]
 
 
-@pytest.mark.asyncio
 async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
     def prepare(api: FakeApi) -> None:
         with_groups(api)
@@ -251,10 +221,7 @@ async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
         await found.until(lambda: len(api.made("POST", "/binding")) == 2)
 
 
-@pytest.mark.asyncio
-async def test_k204_a_server_that_gets_pod_groups_by_an_upgrade_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_k204_a_server_that_is_upgraded_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "_LOOK_FOR_GROUPS", 0.01)
     async with at_work(member("one"), ours("two")) as found:
         api = found.api

@@ -1,11 +1,19 @@
-"""Predicates: what is asked in which order, and the filters of the node's name and labels (K115 to K122)."""
+"""Predicates: what is asked in which order, and the filters of names, labels, taints and ports (K115 to K126)."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
-from small_cluster import SmallCluster, apart, expression, node_affinity, spread, term
+from decoded import decoded
+from naive_predicates import NaiveCluster
+from small_cluster import SmallCluster, apart, expression, near, node_affinity, spread, term
+
+from quadriga.k8s.cluster import ClusterCache
+from quadriga.k8s.objects import Node, Pod
+
+Json = dict[str, Any]
 
 
 def test_k115_an_unknown_pod_or_node_is_refused_and_a_pod_that_has_ended_is_unknown() -> None:
@@ -61,70 +69,92 @@ def test_k120_k133_the_nodes_name_comes_before_the_taints_and_resource_claims_ar
     assert cluster.cache.predicates("p", "n1", False) is None
 
 
-def _with_port(port: int) -> dict[str, Any]:
+def _with_port(port: int) -> Json:
     return {"name": "main", "ports": [{"containerPort": port, "hostPort": port}]}
 
 
 LABELS = {"disk": "ssd", "cores": "16", "odd": "016", "name": "many"}
+CORDON = "node.kubernetes.io/unschedulable"
 
 
-@pytest.mark.parametrize(
-    ("selector", "allowed"),
-    [
-        ({}, True),
-        ({"disk": "ssd"}, True),
-        ({"disk": "hdd"}, False),
-        ({"disk": "ssd", "cores": "16"}, True),
-        ({"disk": "ssd", "rack": "1"}, False),
-        ({"rack": ""}, False),
-    ],
+def allows(node: Json, spec: Json, there: Json | None = None) -> bool:
+    """Whether the pod may go to the node; the cache and the naive cluster must say the same."""
+    cache, naive = ClusterCache(lambda: 0), NaiveCluster()
+    manifest = {"metadata": {"name": "n1", "labels": LABELS}, "spec": node}
+    cache.set_node(decoded(Node, manifest))
+    naive.nodes["n1"] = manifest
+    for name, of_pod in (("p", spec), ("other", {"nodeName": "n1", **(there or {})})):
+        metadata = {"name": name, "namespace": "team", "uid": name, "labels": {"app": "web"}}
+        pod = {"metadata": metadata, "spec": {"containers": [], **of_pod}}
+        cache.set_pod(decoded(Pod, pod))
+        naive.pods[name] = pod
+    found = list(dict.fromkeys(each.split(":")[0] for each in cache.refusals("p", "n1")))
+    assert found == naive.refusals("p", "n1"), (node, spec, there)
+    return not found
+
+
+def all_of(**values: tuple[Any, ...]) -> list[Json]:
+    """Objects with all combinations; None leaves a field out."""
+    return [
+        {name: value for name, value in zip(values, each, strict=True) if value is not None}
+        for each in product(*values.values())
+    ]
+
+
+TAINTS = [
+    *all_of(key=("gpu",), effect=("NoSchedule",), value=(None, "yes", "10", "-1", "9" * 20)),
+    *all_of(key=("gpu",), effect=("NoExecute", "PreferNoSchedule"), value=("yes",)),
+]
+TOLERATIONS = all_of(
+    key=(None, "gpu", "cpu", CORDON),
+    operator=(None, "Equal", "Exists", "Gt", "Lt", "Like"),
+    value=(None, "yes", "9", "10", "11", "0", "1_0"),
+    effect=(None, "NoSchedule", "NoExecute"),
 )
-def test_k122_each_pair_of_the_node_selector(selector: dict[str, str], allowed: bool) -> None:
-    cluster = SmallCluster(n1=LABELS)
-    cluster.pod("p", nodeSelector=selector)
-    assert (cluster.asks("p", "n1") is None) == allowed
+NODES = [*({"taints": [each]} for each in TAINTS), {"unschedulable": True}]
 
 
-@pytest.mark.parametrize(
-    ("requirement", "allowed"),
-    [
-        (expression("disk", "In", "hdd", "ssd"), True),
-        (expression("disk", "In", "hdd"), False),
-        (expression("rack", "In", "r1"), False),
-        (expression("disk", "NotIn", "hdd"), True),
-        (expression("disk", "NotIn", "ssd"), False),
-        (expression("rack", "NotIn", "r1"), True),
-        (expression("disk", "Exists"), True),
-        (expression("rack", "Exists"), False),
-        (expression("disk", "DoesNotExist"), False),
-        (expression("rack", "DoesNotExist"), True),
-        (expression("cores", "Gt", "15"), True),
-        (expression("cores", "Gt", "16"), False),
-        (expression("cores", "Lt", "17"), True),
-        (expression("cores", "Lt", "16"), False),
-        (expression("cores", "Gt", "9"), True),  # numbers, not texts
-        (expression("odd", "Gt", "15"), True),
-        (expression("name", "Gt", "1"), False),
-        (expression("rack", "Lt", "1"), False),
-        # invalid requirements: the term matches nothing
-        (expression("disk", "In"), False),
-        (expression("rack", "NotIn"), False),
-        (expression("disk", "Exists", "ssd"), False),
-        (expression("rack", "DoesNotExist", "x"), False),
-        (expression("cores", "Gt"), False),
-        (expression("cores", "Gt", "1", "2"), False),
-        (expression("cores", "Gt", "many"), False),
-        (expression("cores", "Gt", "-1"), False),
-        (expression("cores", "Lt", "99999999999999999999"), False),
-        (expression("disk", "NotIn", "not valid"), False),
-        (expression("not valid", "DoesNotExist"), False),
-        (expression("disk", "Like", "ssd"), False),
-    ],
+@pytest.mark.parametrize("node", NODES, ids=str)
+def test_k119_k121_a_taint_and_each_toleration(node: Json) -> None:
+    assert sum(allows(node, {"tolerations": [each]}) for each in TOLERATIONS) > 0
+    assert allows(node, {}) == ("PreferNoSchedule" in str(node))
+
+
+VALUES = "ssd|hdd,ssd|9|15|16|17|1,2|many|-1|not valid".split("|")
+REQUIREMENTS = all_of(
+    key=(*LABELS, "rack", "not valid"),
+    operator=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Like"),
+    values=([], ["9" * 20], *(each.split(",") for each in VALUES)),
 )
-def test_k122_requirements_on_labels(requirement: dict[str, Any], allowed: bool) -> None:
-    cluster = SmallCluster(n1=LABELS)
-    cluster.pod("p", affinity=node_affinity({"matchExpressions": [requirement]}))
-    assert (cluster.asks("p", "n1") is None) == allowed
+
+
+def test_k122_each_pair_of_the_node_selector_and_each_requirement_on_labels() -> None:
+    selectors = all_of(disk=(None, "ssd", "hdd"), cores=(None, "16"), rack=(None, "1", ""))
+    assert sum(allows({}, {"nodeSelector": each}) for each in selectors) == 4
+    terms = [node_affinity({"matchExpressions": [each]}) for each in REQUIREMENTS]
+    assert sum(allows({}, {"affinity": each}) for each in terms) > 50
+
+
+def test_k123_each_pair_of_ports() -> None:
+    ports = all_of(
+        containerPort=(80,),
+        hostPort=(None, 0, 80, 81),
+        hostIP=(None, "10.0.0.1", "10.0.0.2", "0.0.0.0"),
+        protocol=(None, "TCP", "UDP"),
+    )
+    taken = [[{"name": "main", "ports": [each]}] for each in ports]
+    taken.append([{"name": "main", "ports": ports[-2:]}])
+    found = [allows({}, {"containers": p}, {"containers": q}) for p, q in product(taken, taken)]
+    assert {*found} == {True, False}
+
+
+def test_k126_each_requirement_of_a_terms_selector() -> None:
+    for each in all_of(
+        key=("app", "tier"),
+        operator=("In", "NotIn", "Exists", "DoesNotExist", "Gt"),
+        values=([], ["web", "db"], ["db"], ["web"], ["1"]),
+    ):
+        allows({}, {"affinity": near(term("disk", {"matchExpressions": [each]}))})
 
 
 SSD = expression("disk", "In", "ssd")
@@ -154,7 +184,7 @@ N1 = expression("metadata.name", "In", "n1")
         ([{"matchExpressions": [HDD], "matchFields": [N1]}], False),
     ],
 )
-def test_k122_one_term_must_match(terms: list[dict[str, Any]], allowed: bool) -> None:
+def test_k122_one_term_must_match(terms: list[Json], allowed: bool) -> None:
     cluster = SmallCluster(n1=LABELS)
     cluster.pod("p", affinity=node_affinity(*terms))
     assert (cluster.asks("p", "n1") is None) == allowed
@@ -207,3 +237,166 @@ def test_k135_what_a_template_has_kept_is_dropped_with_the_nodes_change() -> Non
     assert cluster.cache.predicates("p0", "n0", True) is None
     cluster.node("n0", {"rack": "r2"})
     assert cluster.cache.predicates("p1", "n0", True) is not None
+
+
+GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+def test_k121_k135_each_taint_needs_a_toleration_and_a_changed_node_is_asked_anew() -> None:
+    cluster = SmallCluster()
+    other = {"key": "team", "effect": "NoExecute"}
+    cluster.node("n1", taints=[GPU, other])
+    cluster.pod("one", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    cluster.pod("both", tolerations=[{"key": key, "operator": "Exists"} for key in ("gpu", "team")])
+    expected = "TaintToleration: the pod does not tolerate the taint team:NoExecute"
+    assert cluster.asks("one", "n1") == expected
+    cluster.pod("none")
+    expected = "TaintToleration: the pod does not tolerate the taint gpu=yes:NoSchedule"
+    assert cluster.asks("none", "n1") == expected, "the first taint"
+    assert cluster.asks("both", "n1") is None
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("p")
+    cluster.pod("q", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    assert cluster.allows("p") == "n1 n2"
+    cluster.node("n1", taints=[GPU])
+    assert cluster.allows("p") == "n2"
+    assert cluster.allows("q") == "n1 n2"
+    cluster.node("n1")
+    assert cluster.allows("p") == "n1 n2"
+
+
+PORT = {"containerPort": 1, "hostPort": 80}
+
+
+def containers(*ports: Json, **more: Any) -> list[Json]:
+    return [{"name": "main", "ports": list(ports), **more}]
+
+
+@pytest.fixture
+def taken() -> SmallCluster:
+    """One node, and the pod ``p``, which asks for the port 80."""
+    found = SmallCluster(n1={})
+    found.pod("p", containers=PORT_80)
+    return found
+
+
+PORT_80 = containers(PORT)
+
+
+def test_k123_the_reason_names_the_port_also_on_the_hosts_network(taken: SmallCluster) -> None:
+    taken.pod("other", "n1", containers=PORT_80)
+    assert taken.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
+    taken.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
+    assert taken.allows("p") == ""
+
+
+def test_k123_sidecars_have_ports_and_other_init_containers_do_not(taken: SmallCluster) -> None:
+    sidecar = containers(PORT, restartPolicy="Always")
+    taken.pod("other", "n1", initContainers=sidecar + containers({**PORT, "hostPort": 81}))
+    taken.pod("q", containers=containers({**PORT, "hostPort": 81}))
+    assert (taken.allows("p"), taken.allows("q")) == ("", "n1")
+
+
+def test_k123_two_containers_of_one_pod_may_name_the_same_port(taken: SmallCluster) -> None:
+    both = [*PORT_80, {"name": "b", "ports": [PORT]}]
+    taken.pod("two", containers=both)
+    assert taken.allows("two") == "n1"
+    taken.pod("two", "n1", containers=both)
+    assert taken.allows("p") == ""
+    taken.cache.remove_pod("two")
+    assert taken.allows("p") == "n1"
+
+
+def test_k123_a_port_is_taken_by_assumed_pods_until_the_last_is_gone(taken: SmallCluster) -> None:
+    taken.pod("a", containers=PORT_80)
+    assert taken.cache.assume("a", "n1") is None
+    assert taken.allows("p") == ""
+    for phase, allowed in (("Running", ""), ("Succeeded", "n1")):
+        taken.pod("a", "n1", phase=phase, containers=PORT_80)
+        assert taken.allows("p") == allowed
+    for name in ("a", "b"):  # that others have put there, past all filters
+        taken.pod(name, "n1", containers=PORT_80)
+    for name, allowed in (("a", ""), ("b", "n1")):
+        taken.cache.remove_pod(name)
+        assert taken.allows("p") == allowed
+
+
+WEB, DB = {"app": "web"}, {"app": "db"}
+
+
+def test_k117_the_first_index_after_which_all_filters_pass() -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    for name, labels in (("v0", DB), ("v1", WEB), ("v2", DB)):
+        cluster.pod(name, "n1", labels=labels)
+    cluster.pod("p", affinity=apart(term()))
+    victims = ["v0", "v1", "v2"]
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "n1", victims, 0) == 1
+    assert ask("p", "n1", victims, 1) == 1
+    assert ask("p", "n1", victims, 2) == 2
+    assert ask("p", "n1", victims, 3) is None
+    assert ask("p", "n1", ["v0", "v2"], 0) is None
+    assert ask("p", "n1", [], 0) is None
+
+
+def test_k117_counters_of_the_domain_are_lowered_and_who_is_wanted_near_must_not_go() -> None:
+    cluster = SmallCluster(a1={"zone": "a"}, b1={"zone": "b"})
+    for name in ("v0", "v1"):
+        cluster.pod(name, "a1", labels=WEB)
+    cluster.pod("p", labels=WEB, topologySpreadConstraints=[spread()])
+    assert cluster.allows("p") == "b1"
+    assert cluster.cache.preemption_predicates("p", "a1", ["v0", "v1"], 0) == 1
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("w", "n1", labels=WEB)
+    cluster.pod("v", "n1", labels=DB)
+    cluster.pod("p", affinity=near(term()))
+    assert cluster.cache.preemption_predicates("p", "n1", ["v", "w"], 0) == 0
+    assert cluster.cache.preemption_predicates("p", "n1", ["w", "v"], 0) is None
+
+
+def test_k117_ports_and_the_anti_affinity_of_a_victim_go_with_it() -> None:
+    cluster = SmallCluster(n1={})
+    ports = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    cluster.pod("v", "n1", containers=ports)
+    cluster.pod("p", containers=ports)
+    assert cluster.cache.preemption_predicates("p", "n1", ["v"], 0) == 0
+    cluster = SmallCluster(n1={})
+    cluster.pod("v", "n1", affinity=apart(term()))
+    cluster.pod("p", labels=WEB)
+    assert cluster.allows("p") == ""
+    assert cluster.cache.preemption_predicates("p", "n1", ["v"], 0) == 0
+
+
+def test_k117_victims_that_are_unknown_or_elsewhere_are_passed_over() -> None:
+    cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"})
+    cluster.pod("far", "a2", labels=WEB)
+    cluster.pod("p", affinity=apart(term("zone")))
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "a1", ["x", "far"], 0) is None
+    cluster.pod("v", "a1", labels=DB)
+    cluster.pod("q", affinity=apart(term(selector={"matchLabels": DB})))
+    assert ask("q", "a1", ["x", "far", "v"], 0) == 2
+
+
+def test_k117_all_is_as_before_afterwards() -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("v", "n1", labels=WEB, affinity=apart(term()))
+    cluster.pod("p", labels=WEB, affinity=apart(term()))
+    cluster.pod("q", labels=WEB)
+    assert cluster.cache.assume("p", "n2") is None
+    before = cluster.cache.dump()
+    assert cluster.cache.preemption_predicates("p", "n1", ["v", "v"], 0) == 0
+    assert cluster.cache.dump() == before
+    assert cluster.allows("q") == ""
+
+
+def test_k117_what_no_eviction_can_change_is_refused() -> None:
+    cluster = SmallCluster()
+    cluster.node("n1", unschedulable=True)
+    cluster.pod("v", "n1")
+    cluster.pod("p")
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "n1", ["v"], 0) is None
+    assert ask("x", "n1", ["v"], 0) is None
+    assert ask("p", "n9", ["v"], 0) is None
+    assert ask("p", "n1", ["v"], -1) is None

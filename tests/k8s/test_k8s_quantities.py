@@ -59,12 +59,6 @@ UNREADABLE = (
 )
 
 
-def test_k86_the_table_has_200_values() -> None:
-    texts = [mantissa + suffix for mantissa in MANTISSAS for suffix in SUFFIXES]
-    others = {*COMPUTED, *(row[0] for row in BY_HAND)} - set(texts)
-    assert len(set(texts)) + len(others) + len(set(UNREADABLE)) >= 400
-
-
 def away_from_zero(value: Fraction) -> int:
     return ceil(value) if value > 0 else floor(value)
 

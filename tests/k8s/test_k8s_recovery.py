@@ -22,7 +22,6 @@ def job() -> World:
 
 
 def gang_of_two_groups() -> World:
-    """T2."""
     world = cluster(nodes=3)
     groups = [gang("driver", 1), gang("workers", 3, "2")]
     world.add_pod("driver", "spark", group="driver", groups=groups, duration=40)
@@ -32,7 +31,6 @@ def gang_of_two_groups() -> World:
 
 
 def soft_gang() -> World:
-    """T3."""
     world = cluster("2", queues=WHOLE)
     world.add_gang(3, policy=SOFT, duration=10)
     return world
@@ -54,7 +52,6 @@ STORIES: dict[str, tuple[Callable[[], World], int]] = {
 
 
 def length(story: Callable[[], World]) -> int:
-    """How many steps it has when nothing is killed."""
     world = story()
     run_to_the_end(world, 400)
     world.run(60)
@@ -91,11 +88,7 @@ def test_t9_k149_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after
         assert world.shim.dump()["applications"] == [], where
 
 
-# -- rules of a start --------------------------------------------------------------------------
-
-
 def kinds(world: World) -> list[str]:
-    """The messages of a start, in their order."""
     found = []
     for request in world.sent:
         name = type(request).__name__
@@ -181,8 +174,7 @@ def test_k145_missing_placeholders_are_created_after_a_restart() -> None:
     world.check()
 
 
-def test_k146_a_gang_with_a_placed_member_makes_no_placeholders() -> None:
-    world = cluster()
+def test_k146_a_gang_with_a_placed_member_makes_no_placeholders(world: World) -> None:
     world.add_gang()
     world.run(3)
     assert world.phases("driver") == {"Running": 1}
@@ -257,19 +249,6 @@ def test_k77_a_timeout_that_is_over_at_a_start(style: str) -> None:
         assert world.conditions[pod.uid][0] == "ResourceReservationTimeout"
     world.run(120)
     assert world.app_state("spark") == ("Running" if style == "Soft" else "")
-
-
-def test_k59_the_same_pod_creates_the_application_after_a_restart() -> None:
-    world = cluster("1")
-    first = world.add_pod("z-first", "app", queue="root.small")
-    world.run(2)
-    world.add_pod("a-second", "app", queue="root.default")
-    world.run(2)
-    world.restart()
-    world.run(2)
-    added = [new.queueName for each in world.sent for new in getattr(each, "new", ())]
-    assert added == ["root.small", "root.small"]
-    assert world.shim.dump()["applications"][0]["originator"] == first.metadata.name
 
 
 def test_k71_the_owner_of_the_placeholders_stays_the_originator() -> None:

@@ -27,8 +27,6 @@ from tests.k8s.fake_api import (
     pod,
 )
 
-pytestmark = pytest.mark.asyncio
-
 param = pytest.param
 
 PODS = "/api/v1/pods"
@@ -290,9 +288,7 @@ async def test_an_event_may_come_in_pieces_and_many_in_one() -> None:
         assert [name for _, name, _ in seen.changes] == [f"q{i}" for i in range(20)]
 
 
-async def test_an_unreadable_object_is_left_out_with_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_unreadable_object_is_left_out_and_told(caplog: pytest.LogCaptureFixture) -> None:
     bad = pod("bad") | {"spec": {"priority": "high"}}
     worse = event("ADDED", pod("worse", version=3) | {"spec": 7})
     watch = [worse, event("ADDED", pod("q", version=4)), HANG]

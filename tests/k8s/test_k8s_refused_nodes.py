@@ -1,5 +1,4 @@
-"""The cache answers the core (K99, K115). A core that knows the refused nodes decides as one that asks
-about each node (K137)."""
+"""A core that knows the refused nodes decides as one that asks the cache about each node (K99, K115, K137)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from decoded import decoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_pods import RandomPods
-from small_cluster import SmallCluster, apart, expression, near, node_affinity, spread, term
+from small_cluster import SmallCluster, apart, near, spread, term
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
@@ -39,8 +38,6 @@ Output = tuple[str, object]
 
 
 class Predicates:
-    """Those of a cache, as the shim's callback has them."""
-
     def __init__(self, cache: ClusterCache, *, revisions: bool) -> None:
         self.cache = cache
         self.revisions = revisions
@@ -67,7 +64,6 @@ def application() -> si.ApplicationRequest:
 
 
 def nodes_of(size: int, action: si.NodeInfo.ActionFromRM, *names: str) -> si.NodeRequest:
-    """So many cores each."""
     size_of = resource({"vcore": 1_000 * size})
     infos = [si.NodeInfo(nodeID=n, action=action, schedulableResource=size_of) for n in names]
     return si.NodeRequest(rmID=RM, nodes=infos)
@@ -82,8 +78,6 @@ def ask_of(uid: str, cores: int = 1) -> si.AllocationRequest:
 
 
 class World:
-    """A core with predicates, and all that it has said. Allocations are assumed when they are made."""
-
     def __init__(self, policy: str, *, knows: bool, revisions: bool = False) -> None:
         self.cluster = SmallCluster()
         self.cache = self.cluster.cache
@@ -214,48 +208,15 @@ def test_q16_an_ask_that_is_not_tried_again_would_have_been_refused(seed: int, p
 
 
 SPECS: dict[str, dict[str, Any]] = {
-    "plain": {},
     "selector": {"nodeSelector": {"rack": "r1"}},
-    "affinity to nodes": {
-        "affinity": node_affinity({"matchExpressions": [expression("rack", "NotIn", "r1")]})
-    },
     "together": {"affinity": near(term("zone"))},
     "apart": {"affinity": apart(term())},
     "spread": {"topologySpreadConstraints": [spread()]},
     "ports": {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]},
-    "nowhere": {"nodeSelector": {"rack": "none"}},
 }
 
 
 @pytest.mark.parametrize("kind", SPECS)
-def test_k115_the_core_places_pods_where_predicates_allow(kind: str) -> None:
-    """Eight nodes in two zones and four racks, one of them cordoned, and ten pods in one batch."""
-    world = World("fair", knows=False)
-    for number in range(8):
-        labels = {"zone": f"z{number % 2}", "rack": f"r{number % 4}"}
-        world.add_node(f"n{number}", labels, unschedulable=number == 5)
-    for number in range(10):
-        world.add_pod(f"p{number}", **SPECS[kind])
-    world.decide(0)
-    numbers = {"apart": 7, "ports": 7, "nowhere": 0}
-    assert len(world.running) == numbers.get(kind, 10)
-    assert world.said.count("None") == len(world.running), "each is assumed"
-    nodes = [int(str(world.cache.assumed(uid))[1]) for uid in world.running]
-    assert 5 not in nodes
-    match kind:
-        case "selector":
-            assert {node % 4 for node in nodes} == {1}
-        case "affinity to nodes":
-            assert {node % 4 for node in nodes} == {0, 2, 3}
-        case "together":
-            assert len({node % 2 for node in nodes}) == 1
-        case "apart" | "ports":
-            assert len(set(nodes)) == len(nodes)
-        case "spread":
-            assert sum(node % 2 for node in nodes) == 5
-
-
-@pytest.mark.parametrize("kind", ["selector", "together", "apart", "spread", "ports"])
 def test_k137_refused_nodes_are_never_tried(kind: str) -> None:
     """On packed nodes, where the first node in order is mostly refused."""
     asked = {}

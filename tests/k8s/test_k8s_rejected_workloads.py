@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from k8s_queues import STRICT
 from k8s_world import World, cluster
 
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
-from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.inputs import ConfigurationChanged
 from quadriga.si import ApplicationRequest
 
@@ -19,40 +16,20 @@ MINUTE = 60
 class Replicas:
     """A ReplicaSet: whatever of it fails is there again at once."""
 
-    def __init__(
-        self, world: World, name: str, replicas: int, queue: str, policy: str = "Always"
-    ) -> None:
-        self.world, self.name, self.replicas, self.queue, self.policy = (
-            world,
-            name,
-            replicas,
-            queue,
-            policy,
-        )
+    def __init__(self, world: World, name: str, replicas: int, queue: str, policy: str = "Always"):
+        self.world, self.name, self.replicas = world, name, replicas
+        self.more = {"queue": queue, "owned": name, "restart_policy": policy}
         self.made: list[str] = []
 
-    def reconcile(self) -> None:
-        live = [
-            uid for uid in self.made if uid in self.world.pods and not self.world.pods[uid].ended
-        ]
-        for _ in range(self.replicas - len(live)):
-            self.made.append(self.add().uid)
-
-    def add(self) -> Pod:
-        world = self.world
-        pod = world.add_pod(
-            f"{self.name}-{len(self.made)}",
-            "app",
-            queue=self.queue,
-            restart_policy=self.policy,
-            owned=self.name,
-        )
-        return pod
-
     def run(self, seconds: int) -> None:
-        for _ in range(seconds):
-            self.reconcile()
-            self.world.run(1)
+        world = self.world
+        for _ in range(max(seconds, 1)):
+            live = [uid for uid in self.made if uid in world.pods and not world.pods[uid].ended]
+            for _ in range(self.replicas - len(live)):
+                pod = world.add_pod(f"{self.name}-{len(self.made)}", "app", **self.more)
+                self.made.append(pod.uid)
+            if seconds:
+                world.run(1)
 
     def phases(self) -> dict[str, int]:
         return dict(self.world.phases(f"{self.name}-"))
@@ -95,8 +72,7 @@ def test_k60_a_mended_template_runs_though_the_pods_of_the_old_one_are_still_the
     old = Replicas(world, "old", 2, "root.nowhere")
     old.run(MINUTE)
     new = Replicas(world, "new", 1, "root.open")
-    new.reconcile()
-    world.run(1)
+    new.run(1)
     assert new.phases() == {"Running": 1}
     assert world.app_state("app") == "Running"
     for uid in old.made:
@@ -120,10 +96,9 @@ def test_k60_a_template_that_is_wrong_in_another_way_waits_as_well() -> None:
 def test_k34_a_pod_that_is_to_end_fails_beside_one_that_is_replaced() -> None:
     world = cluster(queues=STRICT)
     workload = Replicas(world, "web", 1, "root.nowhere")
-    workload.reconcile()
+    workload.run(0)
     job = Replicas(world, "job", 1, "root.nowhere", policy="Never")
-    job.reconcile()
-    world.run(1)
+    job.run(1)
     assert workload.phases() == {"Pending": 1}
     assert job.phases() == {"Failed": 1}
     world.run(MINUTE)
@@ -145,13 +120,11 @@ def test_k60_a_rejected_workload_is_held_again_after_a_restart() -> None:
     world.check()
 
 
-def test_k143_with_a_running_pod_the_others_fail_as_before() -> None:
-    world = cluster()
+def test_k143_with_a_running_pod_the_others_fail_as_before(world: World) -> None:
     world.refuse_applications = True
     world.add_pod("runs", "app", node="n1")
     workload = Replicas(world, "web", 1, "")
-    workload.reconcile()
-    world.run(1)
+    workload.run(1)
     assert world.app_state("app") == "Rejected"
     assert workload.phases() == {"Failed": 1}
 
@@ -162,13 +135,17 @@ def test_k88_the_first_pod_with_a_claim_is_not_warned_while_claims_are_being_lis
     world.obstacle = lambda pod: says[""]
     pod = world.add_pod("a", "app")
     world.run(1)
+    world.set_pod(pod)
+    world.run(1)
     (event,) = [each for each in world.records if each.uid == pod.uid]
     assert (event.reason, event.type, event.note) == ("Scheduling", "Normal", CLAIMS_UNREAD)
     says[""] = "the claim data does not exist"
-    world.set_pod(pod)
-    world.run(1)
-    warned: list[Any] = [each for each in world.records if each.type == "Warning"]
+    for _ in range(2):
+        world.set_pod(pod)
+        world.run(1)
+    warned = [each for each in world.records if each.type == "Warning"]
     assert [each.note for each in warned] == ["the claim data does not exist"]
+    assert warned[0].reason == "FailedScheduling"
     says[""] = ""
     world.set_pod(pod)
     world.run(1)

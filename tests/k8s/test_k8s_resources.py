@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from quadriga.k8s.conversion.quantities import INT64_MAX
 from quadriga.k8s.conversion.resources import converted, of_node, of_pod, problem_of
 from tests.k8s.decoded import container, node, pod
@@ -45,46 +43,6 @@ def test_k82_k83_containers_are_added_without_limits_and_number_of_pods() -> Non
     assert needs() == {"pods": 1}
 
 
-#: init containers (name, sidecar?, cpu, Mi) beside a container of cpu 1 and 100 Mi, and the result
-SEQUENCES: tuple[tuple[str, list[tuple[bool, str, str]], tuple[int, int]], ...] = (
-    ("smaller init containers cost nothing", [(False, "1", "50Mi")], (1000, 100)),
-    ("a larger one counts per resource", [(False, "3", "50Mi")], (3000, 100)),
-    ("init containers are not added", [(False, "3", "0"), (False, "2", "300Mi")], (3000, 300)),
-    ("sidecars run beside the containers", [(True, "1", "10Mi")], (2000, 110)),
-    (
-        "sidecars declared before an init container run beside it",
-        [(True, "1", "10Mi"), (False, "3", "20Mi")],
-        (4000, 110),
-    ),
-    (
-        "those declared after it do not",
-        [(False, "3", "20Mi"), (True, "1", "10Mi")],
-        (3000, 110),
-    ),
-    (
-        "two sidecars around an init container",
-        [(True, "500m", "200Mi"), (False, "4", "50Mi"), (True, "500m", "1Mi")],
-        (4500, 301),
-    ),
-)
-
-
-@pytest.mark.parametrize(
-    ("inits", "expected"), [row[1:] for row in SEQUENCES], ids=[row[0] for row in SEQUENCES]
-)
-def test_k83_the_most_of_running_and_starting(
-    inits: list[tuple[bool, str, str]], expected: tuple[int, int]
-) -> None:
-    found = needs(
-        containers=[container(cpu="1", memory="100Mi")],
-        initContainers=[
-            container(f"i{index}", "Always" if sidecar else "", cpu=cpu, memory=memory)
-            for index, (sidecar, cpu, memory) in enumerate(inits)
-        ],
-    )
-    assert found == {"vcore": expected[0], "memory": expected[1] * MI, "pods": 1}
-
-
 def test_k83_a_resource_that_only_an_init_container_asks_for_counts_within_int64() -> None:
     found = needs(
         containers=[container(cpu="1")],
@@ -109,7 +67,6 @@ def test_k84_the_pods_own_requests_replace_the_sum_and_the_overhead_is_added() -
 
 
 def resized(wanted: str, allocated: str | None, actual: str | None, **status: Any) -> int:
-    """The vcore of a pod with one container."""
     of_container: dict[str, Any] = {"name": "main"}
     if allocated is not None:
         of_container["allocatedResources"] = {"cpu": allocated}

@@ -23,9 +23,7 @@ VERSIONS = [(1, minor) for minor in range(20, 38)]
         ("v2.0.1", (2, 0)),
     ],
 )
-def test_k211_the_version_is_read_from_what_the_program_says(
-    text: str, version: by.Version
-) -> None:
+def test_k211_the_version_is_read_from_its_text(text: str, version: by.Version) -> None:
     assert by.parse(text) == version
 
 
@@ -98,7 +96,5 @@ def test_k211_each_choice_changes_with_the_version_that_changed_it(
         ),
     ],
 )
-def test_k211_the_schedulers_messages_are_read_in_every_version(
-    message: str, found: dict[str, int]
-) -> None:
+def test_k211_messages_of_every_version_are_read(message: str, found: dict[str, int]) -> None:
     assert refusals(message) == found

@@ -36,9 +36,6 @@ def settings_of(**values: str) -> Settings:
     return read({f"service.{key}": value for key, value in values.items()}).settings
 
 
-# -- two ConfigMaps --------------------------------------------------------------------------------
-
-
 def test_k47_k48_the_second_map_replaces_the_first_key_by_key() -> None:
     assert (DEFAULTS_NAME, CONFIGS_NAME) == ("yunikorn-defaults", "yunikorn-configs")
     merged = merge(config_map({"a": "1", "b": "1"}), config_map({"b": "2", "c": "2"}))
@@ -77,9 +74,6 @@ def test_k47_a_bad_archive_is_an_error_and_the_old_settings_stay(key: str) -> No
     assert reading.warnings == ("service.x: there is no such setting",)
 
 
-# -- keys ------------------------------------------------------------------------------------------
-
-
 def test_k48_the_policy_groups_yaml_is_for_the_core_and_others_are_dropped() -> None:
     extra = {"service.policyGroup": "blue", "log.level": "DEBUG", "anything": "else"}
     found = read({**extra, "blue.yaml": "partitions: []", "queues.yaml": "others"}).settings
@@ -90,28 +84,21 @@ def test_k48_the_policy_groups_yaml_is_for_the_core_and_others_are_dropped() -> 
 
 def test_k50_k51_the_defaults() -> None:
     found = Settings()
-    assert found.cluster_id == "mycluster"
-    assert found.policy_group == "queues"
+    assert (found.cluster_id, found.policy_group) == ("mycluster", "queues")
     assert found.volume_bind_timeout == 600 * SECOND
-    assert found.disable_gang_scheduling is False
-    assert found.hot_refresh is True
+    assert (found.disable_gang_scheduling, found.hot_refresh) == (False, True)
     assert found.placeholder_image.endswith("/pause:3.7")
     assert found.placeholder_run_as_user is None
     assert found.instance_type_label == "node.kubernetes.io/instance-type"
-    assert (found.qps, found.burst) == (1000, 1000)
-    assert found.admission_service_name == "yunikorn-admission-controller-service"
-    assert found.scheduler_service_address == "yunikorn-service:9080"
+    assert (found.qps, found.burst, found.inflight, found.gang_retries) == (1000, 1000, 32, 3)
     assert found.process_namespaces == found.label_namespaces == found.no_label_namespaces == ()
     assert found.bypass_namespaces == ("^kube-system$",)
-    assert found.generate_unique_app_id is False
-    assert (found.bypass_auth, found.trust_controllers) == (False, True)
+    assert (found.generate_unique_app_id, found.bypass_auth) == (False, False)
+    assert found.trust_controllers and found.leader_election
     assert found.system_users == ("^system:serviceaccount:kube-system:",)
     assert found.external_users == found.external_groups == ()
-    # our own
     assert found.scheduler_names == ("yunikorn",)
-    assert (found.inflight, found.gang_retries) == (32, 3)
     assert found.bind_timeout == 121 * SECOND
-    assert found.leader_election is True
 
 
 def test_every_key_has_its_attribute_and_the_same_texts_make_equal_settings() -> None:
@@ -205,9 +192,6 @@ def test_k50_lists_are_expressions_that_match_anywhere() -> None:
     matched = [patterns.any_matches(names, each) for each in ("spark-j", "a-team", "team-spark-x")]
     assert matched == [True, True, False]
     assert not patterns.any_matches((), "team")
-
-
-# -- changes ---------------------------------------------------------------------------------------
 
 
 def test_k49_a_change_without_restart_applies_with_the_queues_of_the_old_policy_group() -> None:

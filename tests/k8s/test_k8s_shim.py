@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from k8s_queues import DEFAULT, SMALL, queues
 from k8s_world import Killed, cluster, gang
-from msgspec.structs import replace
 
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
@@ -146,14 +145,8 @@ class History:
 
     def resize(self, uid: str) -> None:
         pod = self.world.pods[uid]
-        if pod.metadata.name.startswith("tg-") or pod.spec.scheduler_name == "other":
-            return
-        (container,) = pod.spec.containers
-        assert container.resources is not None
-        smaller = replace(
-            container, resources=replace(container.resources, requests={"cpu": "250m"})
-        )
-        self.world.set_pod(replace(pod, spec=replace(pod.spec, containers=(smaller,))))
+        if not pod.metadata.name.startswith("tg-") and pod.spec.scheduler_name != "other":
+            self.world.resize(uid, "250m")
 
     def kill(self, after: int) -> None:
         world = self.world
@@ -166,7 +159,6 @@ class History:
             world.restart()
 
     def heal(self) -> None:
-        """No more faults, and room for all."""
         world = self.world
         self.faults = False
         for name in sorted(world.nodes):

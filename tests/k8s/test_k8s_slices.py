@@ -92,7 +92,6 @@ def asking(terms: list[dict[str, Any]], name: str = "q") -> Pod:
 
 
 def slices_of(cluster: SmallCluster, found: Pod, work: Work) -> Iterator[int]:
-    """The work of each."""
     work.take()
     for _ in cluster.cache.preparing(found):
         yield work.take()
@@ -111,16 +110,11 @@ def test_q16_terms_that_no_pod_had_are_counted_in_slices(
     assert work.take() < SLICE, "nothing is left for the one step that has no slices"
     assert cluster.allows("q").split() == sorted(f"n{number}" for number in range(NODES))
     assert list(slices_of(cluster, asking(terms, "twin"), work)) == [0], "it is known by now"
-
-
-def test_q16_pods_without_such_terms_cost_nothing(cluster: SmallCluster, work: Work) -> None:
     plain = decoded(Pod, {"metadata": {"name": "plain", "uid": "plain", "namespace": "team"}})
     assert list(slices_of(cluster, plain, work)) == [0]
 
 
-def test_q16_what_was_counted_for_a_pod_that_does_not_come_is_dropped(
-    cluster: SmallCluster, work: Work
-) -> None:
+def test_q16_what_was_counted_for_nothing_is_dropped(cluster: SmallCluster, work: Work) -> None:
     before = len(cluster.cache._selections._selections)
     list(slices_of(cluster, asking(TERMS["eight about its own"]), work))
     assert len(cluster.cache._selections._selections) > before
@@ -128,10 +122,6 @@ def test_q16_what_was_counted_for_a_pod_that_does_not_come_is_dropped(
     assert len(cluster.cache._selections._selections) == before
 
 
-# -- lists -------------------------------------------------------------------------------------
-
-
-@pytest.mark.asyncio
 async def test_q16_a_list_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, seen_at = 0, []
 
@@ -153,7 +143,6 @@ async def test_q16_a_list_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch) 
     assert max(map(seen_at.count, seen_at)) == 2, "the loop had other work after every two of them"
 
 
-@pytest.mark.asyncio
 async def test_q16_large_objects_are_listed_in_smaller_pages() -> None:
     class Small(Watching):
         page, page_bytes = 8, 2_000
@@ -167,7 +156,6 @@ async def test_q16_large_objects_are_listed_in_smaller_pages() -> None:
         assert seen.reflector.known == 12
 
 
-@pytest.mark.asyncio
 async def test_q16_an_empty_list_says_nothing_about_sizes() -> None:
     async with reflector(watching=Watching()) as seen:
         await seen.until(seen.watches)

@@ -17,7 +17,6 @@ SMALL = "root.small"
 
 
 def world(nodes: int = 2) -> World:
-    """Nodes of 4 cores each."""
     made = cluster(
         nodes=nodes, queues=queues(DEFAULT, "{name: small, resources: {max: {vcore: 2}}}")
     )
@@ -26,7 +25,6 @@ def world(nodes: int = 2) -> World:
 
 
 def fill(made: World, *cores: str, queue: str = "root.default") -> list[Pod]:
-    """Pods that run, in applications of their own."""
     number = len(made.pods)
     pods = [
         made.add_pod(f"there-{number + at}", f"there-{number + at}", each, queue=queue)
@@ -126,14 +124,3 @@ def test_k155_a_quota_comes_between_and_goes() -> None:
     made.delete_pod(urgent.uid)
     made.run(5)
     assert condition(made, pod) == LACKS_NODES
-
-
-def test_k155_an_autoscaler_that_adds_the_node() -> None:
-    made = world()
-    fill(made, "4", "4")
-    pod = waits(made)
-    assert condition(made, pod) == LACKS_NODES
-    made.add_node("more")
-    made.run(1)
-    assert made.pods[pod.uid].spec.node_name == "more"
-    assert pod.uid not in made.conditions

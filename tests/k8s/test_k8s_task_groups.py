@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from quadriga.k8s.conversion import task_groups
 from quadriga.k8s.conversion.settings import Settings
@@ -34,7 +35,6 @@ def group(name: str = "workers", members: Any = 3, **fields: Any) -> dict[str, A
 
 
 def refusal(definition: Any) -> str:
-    """Why a definition means no gang."""
     found = declared(definition)
     assert found.groups == ()
     (problem,) = found.problems
@@ -47,63 +47,35 @@ def refusal(definition: Any) -> str:
     return problem.note.removeprefix(prefix)
 
 
-# -- the definition --------------------------------------------------------------------------------
+EVERY_FIELD = """
+labels: {app: spark}
+annotations: {a: b}
+nodeSelector: {disk: ssd}
+tolerations: [{key: gpu, operator: Exists, effect: NoSchedule, tolerationSeconds: 60}]
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: k, operator: In, values: [v]}]
+        matchFields: [{key: metadata.name, operator: In, values: [n1]}]
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - {weight: 5, preference: {matchExpressions: [{key: z}]}}
+  podAntiAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+    - {topologyKey: zone, labelSelector: {matchLabels: {app: spark}}, namespaces: [team], namespaceSelector: {}}
+  podAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: rack}}]
+topologySpreadConstraints:
+- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, minDomains: 2, matchLabelKeys: [version],
+   labelSelector: {matchExpressions: [{key: app, operator: Exists}]}, nodeAffinityPolicy: Honor,
+   nodeTaintsPolicy: Ignore}
+"""
 
 
 def test_k61_a_definition_with_every_field() -> None:
-    fields: dict[str, Any] = {
-        "labels": {"app": "spark"},
-        "annotations": {"a": "b"},
-        "nodeSelector": {"disk": "ssd"},
-        "tolerations": [
-            {"key": "gpu", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 60}
-        ],
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {
-                            "matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}],
-                            "matchFields": [
-                                {"key": "metadata.name", "operator": "In", "values": ["n1"]}
-                            ],
-                        }
-                    ]
-                },
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 5, "preference": {"matchExpressions": [{"key": "z"}]}}
-                ],
-            },
-            "podAntiAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {
-                        "topologyKey": "zone",
-                        "labelSelector": {"matchLabels": {"app": "spark"}},
-                        "namespaces": ["team"],
-                        "namespaceSelector": {},
-                    }
-                ]
-            },
-            "podAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 1, "podAffinityTerm": {"topologyKey": "rack"}}
-                ]
-            },
-        },
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "zone",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
-                "minDomains": 2,
-                "matchLabelKeys": ["version"],
-                "nodeAffinityPolicy": "Honor",
-                "nodeTaintsPolicy": "Ignore",
-            }
-        ],
-    }
-    found = declared([group(**fields), group("driver", 1, minResource={"cpu": 1})])
+    fields = yaml.safe_load(EVERY_FIELD)
+    empty = {"nodeSelector": {}, "tolerations": [], "affinity": {}, "topologySpreadConstraints": []}
+    found = declared([group(**fields), group("driver", 1, minResource={"cpu": 1}, **empty)])
     assert found.problems == ()
     workers, driver = found.groups
     assert (workers.name, workers.min_member) == ("workers", 3)
@@ -116,7 +88,7 @@ def test_k61_a_definition_with_every_field() -> None:
     assert workers.affinity == fields["affinity"]
     assert list(workers.topology_spread_constraints) == fields["topologySpreadConstraints"]
     assert (driver.resources, driver.min_resource) == ({"vcore": 1000}, {"cpu": "1"})
-    assert driver.affinity is None
+    assert (driver.affinity, driver.tolerations) == ({}, ())
     assert found.group("driver") is driver
     assert found.group("Driver") is None
 
@@ -154,6 +126,7 @@ def test_k61_the_last_of_several_spellings_counts_and_null_is_absent() -> None:
     assert one.min_resource == {"cpu": "0", "memory": "1"}
     assert one.labels == {}
     assert one.node_selector == {"a": ""}
+    assert one.affinity is None
 
 
 def test_k61_unknown_fields_are_ignored_with_a_warning() -> None:
@@ -166,9 +139,15 @@ def test_k61_unknown_fields_are_ignored_with_a_warning() -> None:
     assert list(found.groups[0].tolerations) == [{"operator": "Exists"}]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null"])
-def test_k61_without_groups_there_is_no_gang(text: str) -> None:
-    assert declared(text) == TaskGroups()
+def test_k61_k66_without_groups_or_gang_scheduling_there_is_no_gang() -> None:
+    for text in ("", "[]", "null"):
+        assert declared(text) == TaskGroups()
+    assert task_groups.read(pod(), SETTINGS) == TaskGroups()
+    assert declared([group()], disable_gang_scheduling=True) == TaskGroups()
+    assert declared("nonsense", "nonsense", disable_gang_scheduling=True) == TaskGroups()
+
+
+MIN_RESOURCE = "minResource of group 'workers': "
 
 
 @pytest.mark.parametrize(
@@ -193,35 +172,20 @@ def test_k61_without_groups_there_is_no_gang(text: str) -> None:
         ([group(members=True)], "item 0.minMember is not a whole number of 32 bits"),
         ([group(members=2**31)], "item 0.minMember is not a whole number of 32 bits"),
         ([group(minResource=["cpu"])], "item 0.minResource is not an object"),
-        (
-            [group(minResource={"cpu": "one"})],
-            "minResource of group 'workers': 'cpu': 'one' is not",
-        ),
-        ([group(minResource={"cpu": ""})], "minResource of group 'workers': 'cpu': '' is not"),
+        ([group(minResource={"cpu": "one"})], f"{MIN_RESOURCE}'cpu': 'one' is not"),
+        ([group(minResource={"cpu": ""})], f"{MIN_RESOURCE}'cpu': '' is not"),
         ([group(minResource={"cpu": True})], "item 0.minResource.cpu is not a quantity"),
         ([group(minResource={"cpu": ["1"]})], "item 0.minResource.cpu is not a quantity"),
-        (
-            [group(minResource={"memory": "-1"})],
-            "minResource of group 'workers': 'memory' is negative",
-        ),
+        ([group(minResource={"memory": "-1"})], f"{MIN_RESOURCE}'memory' is negative"),
         (
             [group(minResource={"cpu": "1", "vcore": "1"})],
-            "minResource of group 'workers': cpu and vcore are the same",
+            f"{MIN_RESOURCE}cpu and vcore are the same",
         ),
-        ([group(minResource={"pods": "1"})], "minResource of group 'workers': pods is counted"),
+        ([group(minResource={"pods": "1"})], f"{MIN_RESOURCE}pods is counted"),
+        ([group(minResource={"cpu": "9E"})], f"{MIN_RESOURCE}'cpu' is more than a 64 bit number"),
+        ([group(minResource={"memory": "4E"})], "all members together need more memory than a 64"),
         (
-            [group(minResource={"cpu": "9E"})],
-            "minResource of group 'workers': 'cpu' is more than a 64 bit number holds",
-        ),
-        (
-            [group(minResource={"memory": "4E"})],
-            "all members together need more memory than a 64 bit number holds",
-        ),
-        (
-            [
-                group("a", 1, minResource={"memory": "8E"}),
-                group("b", 1, minResource={"memory": "8E"}),
-            ],
+            [group(name, 1, minResource={"memory": "8E"}) for name in "ab"],
             "all members together need more memory than a 64 bit number holds",
         ),
         ([group("a"), group("b"), group("a")], "two groups have the name 'a'"),
@@ -264,45 +228,11 @@ def test_k64_the_placeholders_ask_for_all_members_of_all_groups() -> None:
     }
 
 
-def test_k66_without_gang_scheduling_groups_are_not_read() -> None:
-    assert declared([group()], disable_gang_scheduling=True) == TaskGroups()
-    assert declared("nonsense", "nonsense", disable_gang_scheduling=True) == TaskGroups()
-
-
-def test_a_pod_without_annotations_has_no_gang() -> None:
-    assert task_groups.read(pod(), SETTINGS) == TaskGroups()
-
-
 def test_the_same_definition_is_read_once() -> None:
     assert declared([group()]) is declared([group()])
 
 
-def test_a_definition_as_manifests_have_it() -> None:
-    found = declared(
-        """
-        [{
-            "name": "sleepers",
-            "minMember": 5,
-            "minResource": {
-                "cpu": "100m",
-                "memory": "50M"
-            },
-            "nodeSelector": {},
-            "tolerations": [],
-            "affinity": {},
-            "topologySpreadConstraints": []
-        }]
-        """,
-        "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard",
-    )
-    assert found.problems == ()
-    (one,) = found.groups
-    assert one.resources == {"vcore": 100, "memory": 50_000_000}
-    assert (one.affinity, one.tolerations) == ({}, ())
-    assert found.policy == Policy("Hard", 60)
-
-
-# -- the policy ------------------------------------------------------------------------------------
+TIMEOUT, HARD = "placeholderTimeoutInSeconds=", "gangSchedulingStyle=Hard"
 
 
 @pytest.mark.parametrize(
@@ -326,25 +256,15 @@ def test_k67_timeout_and_style(parameters: str, policy: Policy) -> None:
     ("parameters", "policy", "why"),
     [
         ("gangSchedulingStyle=hard", Policy(), "'hard' is neither Hard nor Soft, Soft is used"),
-        (
-            "placeholderTimeoutInSeconds=5m gangSchedulingStyle=Hard",
-            Policy("Hard"),
-            "'5m' is not a whole number, the default is used",
-        ),
-        (f"placeholderTimeoutInSeconds={2**63}", Policy(), "is not a whole number"),
-        ("placeholderTimeoutInSeconds=" + "9" * 5000, Policy(), "is not a whole number"),
+        (f"{TIMEOUT}5m {HARD}", Policy("Hard"), "'5m' is not a whole number, the default is used"),
+        (f"{TIMEOUT}{2**63}", Policy(), "is not a whole number"),
+        (TIMEOUT + "9" * 5000, Policy(), "is not a whole number"),
         ("gangSchedulingStyle Hard", Policy(), "'gangSchedulingStyle' is not key=value"),
-        ("placeholderTimeoutInSeconds=3=4", Policy(), "'placeholderTimeoutInSeconds=3=4' is not"),
-        (
-            "placeholderTimeoutInSeconds=3  gangSchedulingStyle=Hard",
-            Policy("Hard", 3),
-            "'' is not key=value",
-        ),
+        (f"{TIMEOUT}3=4", Policy(), "'placeholderTimeoutInSeconds=3=4' is not"),
+        (f"{TIMEOUT}3  {HARD}", Policy("Hard", 3), "'' is not key=value"),
     ],
 )
-def test_k67_anything_else_is_skipped_with_a_warning(
-    parameters: str, policy: Policy, why: str
-) -> None:
+def test_k67_anything_else_is_skipped_and_told(parameters: str, policy: Policy, why: str) -> None:
     found = declared([group()], parameters)
     assert found.policy == policy
     assert [each.name for each in found.groups] == ["workers"], "the gang stays"
@@ -353,9 +273,6 @@ def test_k67_anything_else_is_skipped_with_a_warning(
         each.startswith(f"annotation {DOMAIN}schedulingPolicyParameters: ") for each in notes
     )
     assert any(why in each for each in notes)
-
-
-# -- real pods -------------------------------------------------------------------------------------
 
 
 def test_k65_a_pod_of_an_unknown_group() -> None:
@@ -403,35 +320,38 @@ def test_k70_a_pod_like_its_group() -> None:
     assert difference({"minResource": {"cpu": "500m", "memory": "1Gi", "gpu": "0"}}) is None
 
 
-def test_k70_other_resources() -> None:
-    more = [container(cpu="1", memory="1Gi", **{"nvidia.com/gpu": "1"})]
-    assert difference({}, containers=more) == (
-        "nvidia.com/gpu is 1, that of the placeholder 0; vcore is 1000, that of the placeholder 500"
-    )
-    assert difference({}, overhead={"memory": "1Mi"}) == (
-        f"memory is {(1 << 30) + (1 << 20)}, that of the placeholder {1 << 30}"
-    )
+LARGE = [container(cpu="1", memory="1Gi")]
+TOLERATIONS = "the tolerations differ from those of the group"
 
 
-def test_k70_another_selector() -> None:
-    assert difference({"nodeSelector": {"b": "1", "a": "1"}}) == (
-        'the nodeSelector is {}, the group has {"a":"1","b":"1"}'
-    )
-
-
-def test_k70_other_tolerations() -> None:
-    text = "the tolerations differ from those of the group"
-    assert difference({}, tolerations=[GPU, *GIVEN]) == text
-    assert difference({"tolerations": [GPU]}, tolerations=GIVEN) == text
-    assert difference({"tolerations": [GPU]}, tolerations=[{**GPU, "operator": "Exists"}]) == text
-
-
-def test_k70_several_differences_are_one_warning() -> None:
-    found = difference(
-        {},
-        containers=[container(cpu="1", memory="1Gi")],
-        nodeSelector={"a": "b"},
-        tolerations=[GPU],
-    )
-    assert found is not None
-    assert found.count(";") == 2
+@pytest.mark.parametrize(
+    ("fields", "spec", "found"),
+    [
+        (
+            {},
+            {"containers": [container(cpu="1", memory="1Gi", **{"nvidia.com/gpu": "1"})]},
+            "nvidia.com/gpu is 1, that of the placeholder 0; vcore is 1000, that of the placeholder 500",
+        ),
+        (
+            {},
+            {"overhead": {"memory": "1Mi"}},
+            f"memory is {(1 << 30) + (1 << 20)}, that of the placeholder {1 << 30}",
+        ),
+        (
+            {"nodeSelector": {"b": "1", "a": "1"}},
+            {},
+            'the nodeSelector is {}, the group has {"a":"1","b":"1"}',
+        ),
+        ({}, {"tolerations": [GPU, *GIVEN]}, TOLERATIONS),
+        ({"tolerations": [GPU]}, {"tolerations": GIVEN}, TOLERATIONS),
+        ({"tolerations": [GPU]}, {"tolerations": [{**GPU, "operator": "Exists"}]}, TOLERATIONS),
+        (
+            {},
+            {"containers": LARGE, "nodeSelector": {"a": "b"}, "tolerations": [GPU]},
+            "vcore is 1000, that of the placeholder 500; "
+            f'the nodeSelector is {{"a":"b"}}, the group has {{}}; {TOLERATIONS}',
+        ),
+    ],
+)
+def test_k70_what_differs_is_one_warning(fields: Any, spec: Any, found: str) -> None:
+    assert difference(fields, **spec) == found

@@ -33,7 +33,6 @@ def cluster(**values: str) -> World:
 
 
 def added(world: World) -> dict[str, str]:
-    """Users of the applications that the core was told of, by ID."""
     requests = [each for each in world.sent if isinstance(each, ApplicationRequest)]
     return {new.applicationID: new.ugi.user for each in requests for new in each.new}
 
@@ -129,9 +128,6 @@ def test_k58_a_second_gang_of_another_namespace_is_told_that_it_gets_no_placehol
     for guest in guests:
         (note,) = shared(world, guest.uid)
         assert "'team-a', and its gang gets no placeholders of its own; service." in note
-
-
-# -- a webhook that does not answer ----------------------------------------------------------------
 
 
 def mutating(version: tuple[int, int], **more: Any) -> list[dict[str, Any]]:

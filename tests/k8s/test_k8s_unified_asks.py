@@ -10,11 +10,14 @@ from k8s_queues import HARD, SOFT, WHOLE
 from k8s_world import World, cluster, failed
 
 from quadriga import si
+from quadriga.k8s.conversion import messages
+from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import CoreAnswered
 
+SETTINGS = Settings()
 ASK = si.AllocationAsk(
     allocationKey="uid-1",
     applicationID="app",
@@ -30,38 +33,12 @@ ASK = si.AllocationAsk(
 )
 
 
-def release(key: str, uuid: str = "", kind: int = si.TerminationType.STOPPED_BY_RM) -> Any:
-    return si.AllocationRelease(
-        partitionName="default",
-        applicationID="app",
-        allocationKey=key,
-        UUID=uuid,
-        terminationType=kind,  # type: ignore[arg-type]
-        message="because",
-    )
-
-
-def request(
-    asks: tuple[si.AllocationAsk, ...] = (),
-    allocations: tuple[si.Allocation, ...] = (),
-    releases: tuple[si.AllocationRelease, ...] = (),
-    ask_releases: tuple[si.AllocationAskRelease, ...] = (),
-) -> si.AllocationRequest:
-    return si.AllocationRequest(
-        rmID="mycluster",
-        asks=asks,
-        allocations=allocations,
-        releases=si.AllocationReleasesRequest(
-            allocationsToRelease=releases, allocationAsksToRelease=ask_releases
-        ),
-    )
-
-
-# -- the messages ------------------------------------------------------------------------------
+def release(key: str, uuid: str = "", kind: Any = si.TerminationType.STOPPED_BY_RM) -> Any:
+    return messages.release(key, "app", kind, uuid, "because")
 
 
 def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
-    (made,) = unified(request(asks=(ASK,)))
+    (made,) = unified(messages.allocations(SETTINGS, asks=(ASK,)))
     same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
     allocation = si.Allocation(
         **{name: getattr(ASK, name) for name in same.split()},
@@ -75,15 +52,14 @@ def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
 
 def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
     report = si.Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
-    (made,) = unified(request(asks=(ASK,), allocations=(report,)))
+    (made,) = unified(messages.allocations(SETTINGS, asks=(ASK,), existing=(report,)))
     found = [(each.allocationKey, each.nodeID) for each in made.allocations]
     assert found == [("uid-2", "n1"), ("uid-1", "")]
     assert list(unified(si.AllocationRequest(rmID="rm"))) == [si.AllocationRequest(rmID="rm")]
-    names = {"partitionName": "default", "applicationID": "app", "allocationKey": "uid-3"}
-    stopped = si.TerminationType.STOPPED_BY_RM
-    of_ask = si.AllocationAskRelease(**names, terminationType=stopped, message="because")
+    of_ask = messages.release_ask("uid-3", "app", message="because")
     kind = si.TerminationType.PLACEHOLDER_REPLACED
-    (made,) = unified(request(releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)))
+    both = {"releases": [release("uid-2", "u-2", kind)], "ask_releases": [of_ask]}
+    (made,) = unified(messages.allocations(SETTINGS, **both))
     released = list(made.releases.allocationsToRelease)
     assert released == [release("uid-2", kind=kind), release("uid-3")]
     assert not made.releases.allocationAsksToRelease
@@ -92,21 +68,13 @@ def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
 def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
     """The other way round the ask would be a new size of the allocation."""
     resized = si.Allocation(allocationKey="uid-1", applicationID="app", nodeID="n1")
-    first, second = unified(
-        request(
-            asks=(ASK,),
-            allocations=(resized,),
-            releases=(release("uid-1", "u-1"), release("uid-2", "u-2")),
-        )
-    )
+    releases = [release("uid-1", "u-1"), release("uid-2", "u-2")]
+    first, second = unified(messages.allocations(SETTINGS, [ASK], [resized], releases))
     assert list(first.releases.allocationsToRelease) == [release("uid-1")]
     assert not first.allocations
     assert [(each.allocationKey, each.nodeID) for each in second.allocations] == [("uid-1", "")]
     assert list(second.releases.allocationsToRelease) == [release("uid-2")]
     assert first.rmID == second.rmID == "mycluster"
-
-
-# -- with the core -----------------------------------------------------------------------------
 
 
 def job(world: World) -> None:
@@ -135,24 +103,6 @@ def failing_node(world: World) -> None:
     assert tried
 
 
-def elsewhere(world: World) -> None:
-    world.add_node("n1", cpu="1")
-    world.add_node("n2", cpu="1")
-    world.run(1)
-    world.add_pod("a", "app", duration=30)
-    world.run(1)
-    waiting = world.add_pod("b", "app", cpu="9", duration=10)
-    world.run(1)
-    gone = world.add_pod("c", "app", cpu="9")
-    world.run(1)
-    world.add_node("n3", cpu="20")
-    world.cordon("n3")
-    world.settle()
-    world.place(waiting.uid, "n3")
-    world.delete_pod(gone.uid)
-    world.run(60)
-
-
 def restarts(world: World) -> None:
     job(world)
     world.add_pod("late", "late", duration=50)
@@ -170,7 +120,6 @@ SCENARIOS: dict[str, Callable[[World], None]] = {
     "soft gang without room": a_gang("2", 3, policy=SOFT, duration=5),
     "hard gang without room": a_gang("2", policy=HARD),
     "K108 K110 failing node": failing_node,
-    "elsewhere": elsewhere,
     "restarts": restarts,
 }
 
@@ -222,12 +171,7 @@ def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
     assert (sent.allocationKey, sent.terminationType) == (pod.uid, preempted.terminationType)
 
 
-# -- the option --------------------------------------------------------------------------------
-
-
 class Core:
-    """Takes requests, and is away once."""
-
     def __init__(self) -> None:
         self.heard: list[si.AllocationRequest] = []
 
@@ -242,7 +186,7 @@ class Core:
 def test_k8_the_sender_chooses_the_form(form: bool) -> None:
     core = Core()
     sender = CoreSender(core, si.NullCallback(), lambda heard: None, unify=form)  # type: ignore[arg-type]
-    sent = request(asks=(ASK,), releases=(release("uid-1", "u-1"),))
+    sent = messages.allocations(SETTINGS, asks=(ASK,), releases=(release("uid-1", "u-1"),))
     sender._hand_over(sent)
     assert core.heard == (list(unified(sent)) if form else [sent])
     assert len(core.heard) == 1 + form

@@ -1,4 +1,4 @@
-"""Claims are bound before their pod (K102, K103, K150): the binding side, with a scripted provisioner."""
+"""Claims are bound before their pod (K102, K103, K150), by a scripted provisioner or to a volume that is there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quadriga.k8s.api.volume_binding import VolumeBinding
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-pytestmark = pytest.mark.asyncio
+Object = dict[str, Any]
 
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -35,96 +35,108 @@ def pod(*claims: str, ephemeral: str = "") -> Pod:
 
 
 class Storage:
-    """Claims as the API server has them. What is written reaches the watch when the test says so, or at
-    once."""
+    """Claims and volumes as the API server has them. What is written reaches the watch at once, unless it is
+    ``held``."""
 
     def __init__(self) -> None:
-        self.claims: dict[str, dict[str, Any]] = {}
+        self.found: dict[str, Object] = {}
         self.version = 0
-        self.patches: list[tuple[str, str]] = []
+        self.patches: list[tuple[str, Object]] = []
         self.objects = Claims(lambda key: self.changed(key))
         self.objects.synced = True
         self.changed: Callable[[tuple[str, str]], None] = lambda key: None
         self.answers: list[int | str] = []
         self.held = False
         self.misplaced: dict[tuple[str, str], str] = {}
-        #: done after each selection
+        self.chosen: dict[tuple[str, str], str] = {}
+        #: done before the next write arrives, and after each
+        self.meanwhile: Callable[[], None] = lambda: None
         self.provision: Callable[[str], None] = lambda name: None
         self.add_class("wait", "WaitForFirstConsumer", "example.com/disk")
         self.add_class("now", "Immediate", "example.com/disk")
         self.add_class("local", "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
 
     def add_class(self, name: str, mode: str, provisioner: str) -> None:
-        found = {
-            "metadata": {"name": name},
-            "volumeBindingMode": mode,
-            "provisioner": provisioner,
-        }
+        found = {"metadata": {"name": name}, "volumeBindingMode": mode, "provisioner": provisioner}
         self.objects.announce("ADDED", msgspec.convert(found, StorageClass))
 
     def add(self, name: str, storage_class: str = "wait", **annotations: str) -> None:
         metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}"}
-        self.claims[name] = {
-            "metadata": {**metadata, "annotations": annotations},
-            "spec": {"storageClassName": storage_class},
-        }
+        metadata = {**metadata, "annotations": annotations}
+        self.found[name] = {"metadata": metadata, "spec": {"storageClassName": storage_class}}
+        self.show(name)
+
+    def volume(self, name: str, **spec: Any) -> None:
+        self.found[name] = {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": spec}
         self.show(name)
 
     def show(self, name: str) -> None:
         """A new version, which the watch shows."""
         self.version += 1
-        self.claims[name]["metadata"]["resourceVersion"] = str(self.version)
+        self.found[name]["metadata"]["resourceVersion"] = str(self.version)
         if not self.held:
-            self.announce(name)
+            self.announce("MODIFIED", name)
 
-    def announce(self, name: str) -> None:
-        found = msgspec.convert(self.claims[name], PersistentVolumeClaim)
-        self.objects.announce("MODIFIED", found)
+    def announce(self, change: Any, name: str) -> None:
+        found = self.found[name]
+        kind = PersistentVolumeClaim if "namespace" in found["metadata"] else PersistentVolume
+        self.objects.announce(change, msgspec.convert(found, kind))
 
-    def bind(self, name: str) -> None:
-        self.claims[name]["spec"]["volumeName"] = f"volume-{name}"
+    def bind(self, name: str, volume: str = "") -> None:
+        volume = volume or f"volume-{name}"
+        self.found[name]["spec"]["volumeName"] = volume
         self.show(name)
-        self.add_volume(f"volume-{name}")
-        self.claims[name]["metadata"]["annotations"][COMPLETED] = "yes"
+        if volume not in self.found:
+            self.volume(volume)
+        self.found[name]["metadata"]["annotations"][COMPLETED] = "yes"
         self.show(name)
-
-    def add_volume(self, name: str) -> None:
-        found = msgspec.convert({"metadata": {"name": name}}, PersistentVolume)
-        self.objects.announce("ADDED", found)
 
     def give_up(self, name: str) -> None:
-        del self.claims[name]["metadata"]["annotations"][SELECTED]
+        del self.found[name]["metadata"]["annotations"][SELECTED]
         self.show(name)
 
     def remove(self, name: str) -> None:
-        found = msgspec.convert(self.claims.pop(name), PersistentVolumeClaim)
-        self.objects.announce("DELETED", found)
+        self.announce("DELETED", name)
+        del self.found[name]
+
+    @property
+    def selected(self) -> list[tuple[str, str]]:
+        return [
+            (name, change["metadata"]["annotations"][SELECTED]) for name, change in self.patches
+        ]
 
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> tuple[int, bytes]:
         assert (method, content_type) == ("PATCH", MERGE_PATCH)
-        name = path.rpartition("/")[2]
-        assert path == f"/api/v1/namespaces/ns/persistentvolumeclaims/{name}"
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
+        kind, name = path.removeprefix("/api/v1/").split("/")[-2:]
+        in_namespace = "namespaces/ns/" * (kind == "persistentvolumeclaims")
+        assert path == f"/api/v1/{in_namespace}{kind}/{name}"
         answer = self.answers.pop(0) if self.answers else 200
         if isinstance(answer, str):
             raise NoAnswer(answer)
         if answer != 200:
             return answer, b'{"message":"no","reason":"No"}'
-        change = json.loads(body or b"")["metadata"]
-        if change["uid"] != self.claims[name]["metadata"]["uid"]:
+        found, change = self.found.get(name), json.loads(body or b"")
+        if found is None:
+            return 404, b"{}"
+        same = "uid" if in_namespace else "resourceVersion"
+        if change["metadata"][same] != found["metadata"][same]:
             return 409, b"{}"
-        self.claims[name]["metadata"]["annotations"].update(change["annotations"])
-        self.patches.append((name, change["annotations"][SELECTED]))
+        self.patches.append((name, change))
+        annotations = change["metadata"].get("annotations", {})
+        found["metadata"].setdefault("annotations", {}).update(annotations)
+        found["spec"].setdefault("claimRef", {}).update(change.get("spec", {}).get("claimRef", {}))
         self.show(name)
-        written = json.dumps(self.claims[name]).encode()
+        written = json.dumps(found).encode()
         self.provision(name)
         return 200, written
 
 
 @pytest.fixture
 def storage() -> Storage:
-    """With a claim that waits for its first consumer."""
     made = Storage()
     made.add("a")
     return made
@@ -139,6 +151,7 @@ class Binder:
             storage,
             storage.objects,
             misplaced=lambda uid, node: storage.misplaced.get((uid, node)),
+            chosen=lambda uid: storage.chosen if uid == "pod-1" else {},
             timeout=600_000_000_000,
             write_timeout=121_000_000_000,
             sleep=self._sleep,
@@ -183,12 +196,6 @@ async def bind(storage: Storage, pod: Pod, node: str = "node-1") -> str | None:
 # -- what binds ------------------------------------------------------------------------------------
 
 
-async def test_k102_a_pod_without_claims_is_bound_at_once() -> None:
-    storage = Storage()
-    storage.objects.synced = False
-    assert await bind(storage, pod()) is None
-
-
 async def test_k102_bound_claims_need_nothing() -> None:
     storage = Storage()
     for name, storage_class in (("a", "wait"), ("b", "now"), ("c", "local"), ("d", "unknown")):
@@ -196,14 +203,14 @@ async def test_k102_bound_claims_need_nothing() -> None:
         storage.bind(name)
     assert await bind(storage, pod("a", "b", "c", "d")) is None
     assert storage.patches == []
+    storage.objects.synced = False
+    assert await bind(storage, pod()) is None, "it has no claims"
 
 
-async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_for(
-    storage: Storage,
-) -> None:
+async def test_k102_the_provisioner_is_told_and_all_claims_are_waited_for(storage: Storage) -> None:
     storage.add("b")
     async with binding(storage, pod("a", "b")) as (_, task):
-        assert storage.patches == [("a", "node-1"), ("b", "node-1")]
+        assert storage.selected == [("a", "node-1"), ("b", "node-1")]
         storage.bind("b")
         await turns()
         assert not task.done()
@@ -214,7 +221,7 @@ async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_f
 async def test_k102_a_claim_that_is_half_bound_is_waited_for() -> None:
     storage = Storage()
     storage.add("a", "now")
-    storage.claims["a"]["spec"]["volumeName"] = "v"
+    storage.found["a"]["spec"]["volumeName"] = "v"
     storage.show("a")
     async with binding(storage, pod("a")) as (_, task):
         assert not task.done()
@@ -230,7 +237,7 @@ async def test_k102_the_claim_of_an_ephemeral_volume() -> None:
     assert list(claims_of(pod("a", ephemeral="data"))) == ["a", "one-data"]
     assert (has_claims(pod(ephemeral="data")), has_claims(pod())) == (True, False)
     assert await bind(storage, pod(ephemeral="data")) is None
-    assert storage.patches == [("one-data", "node-1")]
+    assert storage.selected == [("one-data", "node-1")]
 
 
 @pytest.mark.parametrize(("before", "patches"), [("node-1", []), ("node-0", [("a", "node-1")])])
@@ -242,7 +249,7 @@ async def test_k150_an_annotation_with_the_same_node_is_kept_and_another_is_rewr
     async with binding(storage, pod("a")) as (_, task):
         storage.bind("a")
         assert await task is None
-    assert storage.patches == patches
+    assert storage.selected == patches
 
 
 async def test_k102_an_old_version_from_the_watch_does_not_count(storage: Storage) -> None:
@@ -253,7 +260,7 @@ async def test_k102_an_old_version_from_the_watch_does_not_count(storage: Storag
         await turns()
         assert not task.done()
         storage.held = False
-        storage.announce("a")
+        storage.announce("MODIFIED", "a")
         await turns()
         assert not task.done()
         storage.bind("a")
@@ -263,12 +270,12 @@ async def test_k102_an_old_version_from_the_watch_does_not_count(storage: Storag
 async def test_k102_the_volume_itself_is_waited_for(storage: Storage) -> None:
     """Claims and volumes are watched apart: one may be seen before the other."""
     async with binding(storage, pod("a")) as (_, task):
-        storage.claims["a"]["spec"]["volumeName"] = "v"
-        storage.claims["a"]["metadata"]["annotations"][COMPLETED] = "yes"
+        storage.found["a"]["spec"]["volumeName"] = "v"
+        storage.found["a"]["metadata"]["annotations"][COMPLETED] = "yes"
         storage.show("a")
         await turns()
         assert not task.done()
-        storage.add_volume("v")
+        storage.volume("v")
         assert await task is None
 
 
@@ -281,9 +288,7 @@ async def test_k102_a_volume_that_was_made_for_another_node_does_not_do(storage:
 # -- what does not ---------------------------------------------------------------------------------
 
 
-async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_works(
-    storage: Storage,
-) -> None:
+async def test_k102_the_provisioner_gives_up_and_the_next_node_works(storage: Storage) -> None:
     storage.provision = storage.give_up
     reason = await bind(storage, pod("a"))
     assert reason == (
@@ -291,20 +296,20 @@ async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_
     )
     storage.provision = storage.bind
     assert await bind(storage, pod("a"), "node-2") is None
-    assert storage.patches == [("a", "node-1"), ("a", "node-2")]
+    assert storage.selected == [("a", "node-1"), ("a", "node-2")]
 
 
 async def test_k102_a_list_may_skip_the_version_that_was_written(storage: Storage) -> None:
     storage.held = True
     async with binding(storage, pod("a")) as (_, task):
         storage.give_up("a")
-        storage.announce("a")
+        storage.announce("MODIFIED", "a")
         assert "cannot make a volume" in (await task or "")
 
 
 async def test_k102_another_pod_takes_the_claim_to_its_node(storage: Storage) -> None:
     async with binding(storage, pod("a")) as (_, task):
-        storage.claims["a"]["metadata"]["annotations"][SELECTED] = "node-2"
+        storage.found["a"]["metadata"]["annotations"][SELECTED] = "node-2"
         storage.show("a")
         assert await task == "persistentvolumeclaim a waits for node node-2 now"
 
@@ -315,10 +320,10 @@ async def test_k102_the_claim_goes(storage: Storage, happens: str) -> None:
         if happens == "deleted":
             storage.remove("a")
         elif happens == "deleting":
-            storage.claims["a"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            storage.found["a"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             storage.show("a")
         else:
-            storage.claims["a"]["metadata"]["uid"] = "uid-other"
+            storage.found["a"]["metadata"]["uid"] = "uid-other"
             storage.show("a")
         assert (await task or "").startswith("persistentvolumeclaim a ")
 
@@ -332,9 +337,7 @@ async def test_k102_the_claim_goes(storage: Storage, happens: str) -> None:
         ("", "has no storage class"),
     ],
 )
-async def test_k103_what_nobody_binds_is_refused_before_anything_is_written(
-    storage_class: str, reason: str
-) -> None:
+async def test_k103_what_nobody_binds_is_refused_unwritten(storage_class: str, reason: str) -> None:
     storage = Storage()
     storage.add("good")
     storage.add("a", storage_class)
@@ -398,4 +401,98 @@ async def test_k102_it_can_be_cancelled_and_goes_on_from_there(storage: Storage)
     async with binding(storage, pod("a")) as (_, task):
         storage.bind("a")
         assert await task is None
-    assert storage.patches == [("a", "node-1")]
+    assert storage.selected == [("a", "node-1")]
+
+
+# -- volumes that are there already ----------------------------------------------------------------
+
+OURS = {"namespace": "ns", "name": "a", "uid": "uid-a"}
+
+
+@pytest.fixture
+def made() -> Storage:
+    """With a claim ``a`` for which the volume ``v`` was chosen, and a controller that binds it then."""
+    storage = Storage()
+    storage.add("a", "local")
+    storage.volume("v")
+    storage.chosen["ns", "a"] = "v"
+    storage.provision = lambda volume: storage.bind("a", volume)
+    return storage
+
+
+async def test_k102_the_volume_is_told_its_claim(made: Storage) -> None:
+    assert await bind(made, pod("a")) is None
+    ((name, change),) = made.patches
+    assert name == "v"
+    assert change["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
+    assert change["spec"]["claimRef"] == {
+        **OURS,
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "resourceVersion": "1",
+    }
+
+
+async def test_k102_the_pod_waits_for_the_controller(made: Storage) -> None:
+    made.provision = lambda name: None
+    async with binding(made, pod("a")) as (_, task):
+        assert len(made.patches) == 1
+        assert not task.done()
+        made.bind("a", "v")
+        assert await task is None
+
+
+async def test_k102_a_volume_that_a_user_has_set_aside_stays_marked_so(made: Storage) -> None:
+    made.volume("v", claimRef={"namespace": "ns", "name": "a"})
+    assert await bind(made, pod("a")) is None
+    ((_, change),) = made.patches
+    assert "annotations" not in change["metadata"]
+    assert change["spec"]["claimRef"]["uid"] == "uid-a"
+
+
+async def test_k102_what_was_written_before_is_not_written_again(made: Storage) -> None:
+    made.volume("v", claimRef=OURS)
+    async with binding(made, pod("a")) as (_, task):
+        made.bind("a", "v")
+        assert await task is None
+    assert made.patches == []
+
+
+async def test_k102_a_volume_that_has_changed_is_looked_at_again(made: Storage) -> None:
+    """It had become Available, say, and the watch was behind."""
+    made.meanwhile = lambda: made.volume("v")
+    assert await bind(made, pod("a")) is None
+    assert len(made.patches) == 1
+
+
+async def test_k103_a_volume_that_somebody_else_was_faster_to_get(made: Storage) -> None:
+    other = {"namespace": "else", "name": "b", "uid": "uid-b"}
+    made.meanwhile = lambda: made.volume("v", claimRef=other)
+    assert await bind(made, pod("a")) == (
+        "persistentvolume v belongs to the claim b of namespace else now"
+    )
+    assert made.patches == []
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile", "after", "soon"])
+async def test_k103_a_volume_that_goes(made: Storage, when: str) -> None:
+    made.provision = lambda name: None
+    if when == "before":
+        made.remove("v")
+    elif when == "meanwhile":
+        made.meanwhile = lambda: made.remove("v")
+    elif when == "soon":
+        made.found["v"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        made.show("v")
+    async with binding(made, pod("a")) as (_, task):
+        if when == "after":
+            made.remove("v")
+        why = "is being deleted" if when == "soon" else "not found"
+        assert await task == f"persistentvolume v {why}"
+
+
+async def test_k103_the_volume_of_one_claim_is_missing_and_none_is_written(made: Storage) -> None:
+    made.add("b", "local")
+    made.chosen["ns", "b"] = "gone"
+    assert await bind(made, pod("a", "b")) == "persistentvolume gone not found"
+    assert made.patches == []

@@ -22,12 +22,7 @@ from tests.k8s.admission_server import MemoryServer
 from tests.k8s.fake_api import FakeTime
 from tests.k8s.test_k8s_writes import BIND, BOUND, P, pod, writer
 
-pytestmark = pytest.mark.asyncio
-
 STORAGE = "/apis/storage.k8s.io/v1"
-
-
-# -- the bind --------------------------------------------------------------------------------------
 
 
 async def test_k102_the_pod_is_bound_after_its_claims() -> None:
@@ -87,9 +82,6 @@ async def test_k102_a_pod_to_be_deleted_does_not_wait_for_its_claims(cancelled: 
         assert w.heard[0] == no_volumes(reason)
         assert ended == ["given up"]
         assert not any("binding" in path for _, path, _ in w.api.requests)
-
-
-# -- watching --------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from k8s_queues import HARD, QUEUES, SOFT, WHOLE
-from k8s_world import cluster, gang
+from k8s_world import World, cluster, gang
 
 
 def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:
@@ -18,21 +18,6 @@ def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:
     world.check_over("job")
     assert world.core_app("job") in ("", "Completed")
     assert {len(world.bound[pod.uid]) for pod in pods} == {1}
-
-
-def test_t2_a_gang_of_two_groups_starts_together() -> None:
-    world = cluster(nodes=3)
-    groups = [gang("driver", 1), gang("workers", 3, "2")]
-    world.add_pod("driver", "spark", group="driver", groups=groups, duration=60)
-    for n in range(3):
-        world.add_pod(f"worker-{n}", "spark", "2", group="workers", duration=50)
-    world.run(5)
-    assert world.phases("driver") == {"Running": 1}
-    assert world.phases("worker") == {"Running": 3}
-    assert world.placeholders == []
-    world.check()
-    world.run(200)
-    world.check_over("spark")
 
 
 def test_t2_no_real_pod_is_bound_before_the_last_placeholder() -> None:
@@ -103,8 +88,7 @@ def test_k60_an_id_that_failed_starts_anew_when_its_pods_have_ended() -> None:
     world.check()
 
 
-def test_t5_two_gangs_that_fit_only_alone() -> None:
-    world = cluster()
+def test_t5_two_gangs_that_fit_only_alone(world: World) -> None:
     for app in ("first", "second"):
         for n in range(3):
             world.add_pod(f"{app}-{n}", app, group="w", groups=[gang("w", 3)], duration=20)
@@ -138,20 +122,7 @@ def test_t6_the_originator_is_deleted_while_the_gang_reserves_or_ends_before_it(
     assert world.app_state("spark") == ""
 
 
-def test_t7_a_placeholder_that_is_deleted_by_hand_is_made_again() -> None:
-    world = cluster("2", queues=WHOLE)
-    world.add_gang()
-    world.run(1)
-    world.delete_pod(world.placeholders[0].uid)
-    world.run(1)
-    assert len(world.placeholders) == 3
-    world.add_node("n2", cpu="2")
-    world.run(5)
-    assert world.phases("driver") == {"Running": 1}
-    world.check()
-
-
-def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
+def test_k80_placeholders_deleted_by_hand_are_made_again_three_times_a_minute() -> None:
     world = cluster("1", queues=WHOLE)
     world.add_gang(members=2)
     world.run(1)
@@ -164,10 +135,13 @@ def test_k80_lost_placeholders_are_made_again_three_times_in_a_minute() -> None:
     assert len(world.placeholders) == 1
     world.run(30)
     assert len(world.placeholders) == 2
+    world.add_node("n2", cpu="2")
+    world.run(5)
+    assert world.phases("driver") == {"Running": 1}
+    world.check()
 
 
-def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run() -> None:
-    world = cluster()
+def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run(world: World) -> None:
     pod = world.add_gang(members=0)
     world.run(1)
     assert "GangScheduling/TaskGroupsError" in world.reasons(pod.uid)

@@ -6,9 +6,12 @@ import asyncio
 import functools
 import json
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import pytest
 
 from quadriga.k8s.api.requester import JSON, NoAnswer
 
@@ -45,14 +48,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on a virtual loop to its end."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 
 
 def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """The test runs on a virtual loop."""
-
     @functools.wraps(test)
     def on_virtual_time(*given: Any, **named: Any) -> None:
         run(test(*given, **named))
@@ -79,6 +79,26 @@ def freeze(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     loop.freeze(seconds)
+
+
+@asynccontextmanager
+async def at_work(writer: T) -> AsyncIterator[T]:
+    task = asyncio.create_task(writer.run())  # type: ignore[attr-defined]
+    yield writer
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def hearing(writer: T, hear: Callable[[Any], None], steps: Iterable[Any]) -> T:
+    """The writer hears these; a number is a pause (s)."""
+    async with at_work(writer):
+        for step in steps:
+            if isinstance(step, int | float):
+                await asyncio.sleep(step)
+            else:
+                hear(step)
+    return writer
 
 
 @dataclass
