@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -93,34 +92,6 @@ LAMP = Lifecycle(
     rows=(row("press", "Off", "On", emit=lit), row("press", "On", "Off", emit=lit)),
 )
 # fmt: on
-
-
-@pytest.mark.parametrize("options", [{"queued": "model"}, {}])
-def test_no_effect_is_lost_where_triggers_wait_for_each_other(options: dict[str, Any]) -> None:
-    dice = random.Random(3)
-    heard: list[Effect] = []
-
-    def deliver(model: Any, effects: Any) -> Any:
-        heard.extend(effects)
-        return asyncio.sleep(0) if dice.random() < 0.5 else None
-
-    async def scene() -> None:
-        lamp: Any = Server()
-        LAMP.make_machine(lamp, AsyncMachine, deliver=deliver, **options)
-
-        async def press() -> None:
-            for _ in range(20):
-                for _ in range(dice.randrange(5)):
-                    await asyncio.sleep(0)
-                async with AsyncExitStack() as stack:
-                    if not options:
-                        await stack.enter_async_context(lamp.lock)
-                    assert await lamp.press()
-
-        await asyncio.gather(*(press() for _ in range(4)))
-
-    asyncio.run(scene())
-    assert heard == 40 * [Lit("On"), Lit("Off")]
 
 
 # -- async guards and emitters -----------------------------------------------------------------------

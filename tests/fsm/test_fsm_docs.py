@@ -1,61 +1,91 @@
-"""docs/fsm.md says what is so: its samples run, in the order in which they are read."""
+"""docs/fsm.md and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
+
+from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-FENCE = re.compile(r"^```(\w*)$")
+from quadriga import fsm
+
+#: each page of the tutorial, and the name of the program that its blocks are
+PAGES = {
+    "first-lifecycle": "shop",
+    "timeouts": "timeouts",
+    "persistence": "persistence",
+    "async": "door",
+    "testing": "test_shop",
+}
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [code for found, code in BLOCK.findall(page) if found == language]
 
 
 @pytest.fixture(scope="module")
-def page(repository: Path) -> str:
-    path = repository / "docs" / "fsm.md"
-    if not path.is_file():
+def pages(repository: Path) -> dict[str, str]:
+    if not (repository / "docs" / "tutorial").is_dir():
         pytest.skip("docs/ is part of a checkout only")
-    return path.read_text(encoding="utf-8")
+    paths = [*(repository / "docs" / "tutorial").glob("*.md"), repository / "docs" / "fsm.md"]
+    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
 
 
-def samples(page: str) -> tuple[str, set[str]]:
-    """The Python of a page on the lines where it stands, and all languages of its samples."""
-    lines: list[str] = []
-    languages: set[str] = set()
-    inside: str | None = None
-    for line in page.splitlines():
-        fence = FENCE.match(line)
-        lines.append(line if inside == "python" and not fence else "")
-        if fence:
-            inside = None if inside is not None else fence[1]
-            languages.add(inside or "")
-    assert inside is None, "a sample does not end"
-    return "\n".join(lines) + "\n", languages - {""}
+@pytest.fixture(scope="module")
+def programs(pages: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program of each page."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    for page, name in {**PAGES, "fsm": "fsm"}.items():
+        code = "\n\n".join(blocks(pages[page], "python"))
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+    return folder
 
 
-def test_every_sample_runs(page: str, tmp_path: Path) -> None:
-    code, languages = samples(page)
-    assert languages <= {"python", "console", "ini", "json"}
-    # in a process of its own: the page tracks a lifecycle, which must not count here
-    script = tmp_path / "fsm.md.py"
-    script.write_text(code, encoding="utf-8")
-    result = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_every_public_name_is_explained(page: str) -> None:
-    from quadriga import fsm
+@pytest.mark.parametrize("name", [*(n for n in PAGES.values() if not n.startswith("test_")), "fsm"])
+def test_every_program_runs(programs: Path, name: str) -> None:
+    done = run(programs, sys.executable, "-W", "error", f"{name}.py")
+    assert done.returncode == 0, done.stderr
 
-    missing = [name for name in fsm.__all__ if not re.search(rf"\b{name}\b", page)]
-    assert not missing
+
+def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
+    programs: Path, pages: dict[str, str]
+) -> None:
+    commands = "\n".join(blocks(pages["testing"], "console")).splitlines()
+    (tests,) = (command for command in commands if command.startswith("pytest"))
+    done = run(programs, sys.executable, "-m", *tests.split(), "--fsm-coverage-report=fsm.json")
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+    (shown,) = blocks(pages["testing"], "text")
+    assert shown in done.stdout
+    for command in commands:
+        if command.startswith("quadriga "):
+            done = run(programs, sys.executable, "-m", "quadriga.cli", *command.split()[1:])
+            assert done.returncode == 0, done.stderr
+    for picture in ("order.md", "tested.dot"):
+        assert "deliver" in (programs / picture).read_text(encoding="utf-8")
 
 
-def test_a_broken_sample_would_be_noticed() -> None:
-    code, _ = samples("text\n```python\nassert False\n```\n")
-    assert code == "\n\nassert False\n\n"
+def test_the_first_block_has_ten_lines_and_each_page_leads_on(pages: dict[str, str]) -> None:
+    first = blocks(pages["first-lifecycle"], "python")[0]
+    assert len(first.splitlines()) <= 10
+    order = [*PAGES, "first-gang"]
+    assert sorted(pages) == sorted([*order, "fsm"])
+    for page, following in pairwise(order):
+        assert re.search(rf"^Next: \[.*\]\({following}\.md\)", pages[page], re.MULTILINE), page
+
+
+def test_every_public_name_is_explained_and_every_sample_is_of_a_kind_that_is_known(
+    pages: dict[str, str],
+) -> None:
+    assert [name for name in fsm.__all__ if not re.search(rf"\b{name}\b", pages["fsm"])] == []
+    fences = re.findall(r"^```(\w*)$", pages["fsm"], re.MULTILINE)
+    assert set(fences[::2]) <= {"python", "console", "ini", "json", ""}
+    assert set(fences[1::2]) == {""}

@@ -119,39 +119,6 @@ def test_an_error_leaves_the_lock_open() -> None:
     assert model.state == "A"
 
 
-def test_a_second_thread_waits_for_the_first() -> None:
-    log: list[str] = []
-    asked = threading.Event()
-
-    class Lock:
-        def __init__(self) -> None:
-            self.lock = threading.Lock()
-
-        def __enter__(self) -> None:
-            if self.lock.locked():
-                asked.set()
-            self.lock.acquire()
-
-        def __exit__(self, *error: object) -> None:
-            self.lock.release()
-
-    model: Any = Model()
-    second = threading.Thread(target=lambda: model.go())
-
-    def work() -> None:
-        log.append("begin")
-        if len(log) == 1:
-            second.start()
-            assert asked.wait(600), "the second thread did not ask for the lock"
-        log.append("end")
-
-    make(model, machine_context=[Lock()], after_state_change=[work])
-    assert model.go()
-    second.join(600)
-    assert log == ["begin", "end", "begin", "end"]
-    assert model.state == "A"
-
-
 def test_the_lock_of_the_machine_is_held_during_a_trigger() -> None:
     held: list[tuple[bool, bool]] = []
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from transitions import MachineError
 
 from quadriga.fsm import FastMachine
 
@@ -190,19 +189,6 @@ def test_copies_have_methods_and_a_machine_of_their_own(make: Any, again: Any) -
     alone = again(models[1]) if models[1:] and len(owner.models) > 1 else again(models[0])
     assert alone.go() is True
     assert (alone.state, models[-1].state) == ("B", "A" if len(owner.models) > 1 else "")
-
-
-def test_what_is_wrong_is_an_error_as_in_the_library() -> None:
-    owner, models = machine(auto_transitions=False), [Plain("a"), Plain("b")]
-    owner.add_model(models)
-    owner.remove_transition("go", "B")
-    models[0].go()  # type: ignore[attr-defined]
-    with pytest.raises(MachineError, match="Can't trigger event go from state B!"):
-        models[0].go()  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="Do not know event named 'nothing'"):
-        models[0].trigger("nothing")  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="not a registered state"):
-        owner.add_model([Plain("c"), Plain("d")], initial="nowhere")
 
 
 def test_an_event_that_replaces_trigger_is_called_itself() -> None:

@@ -73,15 +73,6 @@ def test_a_trigger_calls_little(options: dict[str, Any], most: int) -> None:
         assert got <= most < 110 < stock, name
 
 
-def test_it_goes_through_nested_states_as_the_library_does() -> None:
-    heater, _ = made()
-    seen = [heater.state]
-    for name in ("work", "rest", "work", "rest", "cool", "work"):
-        getattr(heater, name)()
-        seen.append(heater.state)
-    assert seen == "idle_cold busy idle_warm_up busy idle_warm_up idle_cold busy".split()
-
-
 def test_copies_and_pickles_go_on_by_themselves() -> None:
     heater, machine = made()
     heater.work(), heater.rest()

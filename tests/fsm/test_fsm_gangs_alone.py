@@ -16,7 +16,6 @@ import pytest
 from quadriga.fsm import APPLICATION, InvalidTransition
 from quadriga.fsm import application as application_fsm
 
-LIVING = ("New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing")
 TIMEOUT = application_fsm.PLACEHOLDER_TIMEOUT
 ENDED = ("Completed", "Killed", "Rejected", "Expired")
 
@@ -36,17 +35,6 @@ FORBIDDEN = (
     ("it is Killed after its asks are gone",          "Killing",                   "has_asks",         "killed"),
     ("it is Killed after its allocations are gone",   "Killing",                   "has_allocations",  "killed"),
     ("a Soft gang goes on without placeholders",      "Resuming",                  "has_placeholders", "resumed"),
-)
-REFUSED = (
-    # the design says                            in these states             is an error
-    ("an application without an ask is New",      "New",                      f"run wait complete {TIMEOUT} resumed"),
-    ("an accepted application is not rejected",   " ".join(LIVING[1:]),       "reject"),
-    ("only a waiting application completes",      "Accepted Running Killing", "complete"),
-    ("one that gives its pods back runs later",   "Resuming",                 "run wait complete"),
-    ("one that is killed takes nothing",          "Killing",                  "ask run wait"),
-    ("one that was not killed is not Killed",     " ".join(LIVING[:-1]),      "killed"),
-    ("one that lives does not expire",            " ".join(LIVING),           "expire"),
-    ("one that has ended takes nothing",          " ".join(ENDED),            f"ask run wait complete kill {TIMEOUT}"),
 )
 # fmt: on
 
@@ -75,17 +63,6 @@ def test_x47_the_same_trigger_works_when_nothing_forbids_it(born: Any, rule: Any
         it = born(state, has_allocations=trigger == "run")
         APPLICATION.fire(it, trigger)
         assert it.state != state
-
-
-@pytest.mark.parametrize("rule", REFUSED, ids=lambda rule: rule[0].replace(" ", "-"))
-def test_x47_what_makes_no_sense_in_a_state_is_an_error(born: Any, rule: Any) -> None:
-    _, sources, triggers = rule
-    for state in sources.split():
-        for trigger in triggers.split():
-            it = born(state, has_allocations=True, gang_complete=True)
-            with pytest.raises(InvalidTransition):
-                APPLICATION.fire(it, trigger)
-            assert it.state == state
 
 
 # -- a program of its own --------------------------------------------------------------------------

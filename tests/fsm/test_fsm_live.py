@@ -14,7 +14,9 @@ from fsm_entities import switch
 from transitions import MachineError, State
 
 from quadriga.fsm import (
+    ALLOCATION,
     APPLICATION,
+    ASK,
     LIFECYCLES,
     NODE,
     STAYS,
@@ -29,7 +31,10 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.effects import CloseNode, OpenNode
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm.effects import CloseNode, OpenNode, RequestRelease
 from quadriga.fsm.fast_tracking import FastState
 
 Twin = Callable[..., Lifecycle]
@@ -118,34 +123,6 @@ def test_a_condition_added_to_a_row(stock: bool) -> None:
     assert changed.label == "schedule [is_repaired]"
 
 
-@ENGINES
-def test_all_callbacks_of_the_library_are_called_in_its_order(stock: bool) -> None:
-    life = NODE.copy(stock=stock)
-    heard: list[str] = []
-
-    def hear(name: str) -> Callable[[Any], None]:
-        return lambda data: heard.append(f"{name} in {data.model.state}")
-
-    machine = life.machine
-    for name in LISTS:
-        getattr(machine, name).append(hear(name))
-    (transition,) = machine.get_transitions("drain", "Schedulable")
-    for name in ("prepare", "before", "after"):
-        transition.add_callback(name, hear(name))
-    machine.get_state("Schedulable").add_callback("exit", hear("on_exit"))
-    machine.on_enter_Draining(hear("on_enter"))
-    assert life.fire(node(), "drain") == (CloseNode(),)
-    before = "prepare_event prepare before_state_change before on_exit".split()
-    after = "on_enter after after_state_change finalize_event".split()
-    assert heard == [
-        *(f"{name} in Schedulable" for name in before),
-        *(f"{name} in Draining" for name in after),
-    ]
-    heard.clear()
-    assert NODE.fire(node(), "drain") == (CloseNode(),)
-    assert heard == []
-
-
 def test_lists_and_states_of_the_callers_own_are_read_live() -> None:
     life, mine, told = NODE.copy(), list[Any](), list[str]()
     life.machine.after_state_change = mine
@@ -171,20 +148,6 @@ def test_lists_and_states_of_the_callers_own_are_read_live() -> None:
         made.on_enter.append(lambda data, asleep=asleep: asleep.append(data.model.state))
         life.fire(node(), "doze")
         assert asleep == ["Asleep"]
-
-
-@ENGINES
-def test_a_callback_that_fails_before_the_change_leaves_the_state(stock: bool) -> None:
-    life = NODE.copy(stock=stock)
-
-    def fail(data: Any) -> None:
-        raise KeyError("no")
-
-    life.machine.before_state_change.append(fail)
-    server = node()
-    with pytest.raises(KeyError):
-        life.fire(server, "drain")
-    assert server.state == "Schedulable"
 
 
 @ENGINES
@@ -425,14 +388,6 @@ def test_fire_refuses_what_it_cannot_await(stock: bool) -> None:
     assert order.state == "Open"
 
 
-def test_a_machine_that_is_not_asynchronous_refuses_them_too() -> None:
-    order: Any = SimpleNamespace()
-    SHOP.make_machine(order)
-    with pytest.raises(DefinitionError, match="only an asynchronous machine awaits it"):
-        order.pay(paid=True)
-    assert order.state == "Open"
-
-
 # -- models ------------------------------------------------------------------------------------------
 
 
@@ -600,3 +555,27 @@ def test_the_shared_lifecycles_are_all_compiled() -> None:
     for each in (*LIFECYCLES.values(), APPLICATION):
         for cells in each._compiled.values():
             assert all(cells.values())
+
+
+# -- steps -------------------------------------------------------------------------------------------
+
+
+def test_all_that_go_a_way_share_one_step_which_names_it(born: Any, twin: Any) -> None:
+    """A journal of a million records of one row has one edge."""
+    table, ask = twin(ASK), born(ask_fsm.INITIAL)
+    step = table.take(ask, ask_fsm.SUBMIT, {})
+    assert step.edge == ("ask", ask_fsm.INITIAL, ask_fsm.SUBMIT, ask_fsm.PENDING)
+    assert (step.entered, step.quiet, step.effects) == (True, True, ())
+    assert ask.state == step.target == ask_fsm.PENDING
+    assert table.take(born(ask_fsm.INITIAL), ask_fsm.SUBMIT, {}) is step
+
+
+def test_a_step_that_stays_has_effects_or_enters_a_limit(born: Any, twin: Any) -> None:
+    app = born(application_fsm.RUNNING)
+    step = twin(APPLICATION).take(app, application_fsm.ASK, {})
+    assert (step.entered, step.quiet) == (False, True)
+    assert step.edge.source == step.edge.target == app.state == application_fsm.RUNNING
+    step = twin(ALLOCATION).take(born(allocation_fsm.ALLOCATED), allocation_fsm.RELEASE, {})
+    assert step.effects == (RequestRelease(),) and not step.quiet
+    parked = twin(ASK).take(born(ask_fsm.PENDING), ask_fsm.PARK, {})
+    assert parked.effects == () and not parked.quiet

@@ -352,23 +352,6 @@ def test_a_state_inside_may_be_given_a_limit_outside() -> None:
 # -- the library's nested states ---------------------------------------------------------------------
 
 
-def test_hierarchical_machines_have_real_nested_states() -> None:
-    model: Any = Model()
-    machine = OVEN.make_machine(model, HierarchicalMachine)
-    crossed: list[str] = []
-    machine.get_state("On").add_callback("enter", lambda data: crossed.append("into On"))
-    machine.get_state("On").add_callback("exit", lambda data: crossed.append("out of On"))
-    assert model.state == "Off"
-    model.start()
-    model.heat()
-    assert model.state == "On_Hot_Low"
-    assert model.is_On(allow_substates=True)
-    model.reset()
-    model.stop()
-    assert model.heard == (Note("stop: On_Idle to Off"),)
-    assert crossed == ["into On", "out of On", "into On", "out of On"]
-
-
 def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
     dipped = lamp(
         row("dip", "On_Dim", "On_Bright", when=hot),
@@ -392,16 +375,7 @@ def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
     ]
 
 
-def test_asynchronous_hierarchical_machines_run_and_others_that_join_names_are_refused() -> None:
-    async def live() -> str:
-        model: Any = Model()
-        OVEN.make_machine(model, HierarchicalAsyncMachine)
-        for trigger in ("start", "heat", "more", "hold", "resume"):
-            await getattr(model, trigger)()
-        return str(model.state)
-
-    assert asyncio.run(live()) == "On_Hot_High"
-
+def test_a_machine_that_joins_names_in_another_way_is_refused() -> None:
     class Dotted(HierarchicalMachine):
         class state_cls(HierarchicalMachine.state_cls):
             separator = "."

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from quadriga.fsm import InvalidTransition
 from quadriga.fsm.table import HOUR
 
 Start = Callable[..., Any]
@@ -121,16 +120,6 @@ def test_a_time_limit_that_could_not_be_stored_is_due_again(start: Start, monkey
     assert service.load("A-1").state == "Open"
     service.advance(50 * HOUR)
     assert service.load("A-1").state == "Cancelled"
-
-
-def test_a_refused_trigger_changes_nothing(start: Start) -> None:
-    service = start(Post())
-    service.open("A-1", 0)
-    with pytest.raises(InvalidTransition):
-        service.fire("A-1", "deliver", 1)
-    with pytest.raises(KeyError, match="there is no order A-2"):
-        service.fire("A-2", "pay", 1)
-    assert service.timers.next_deadline() == 48 * HOUR
 
 
 def test_the_next_program_goes_on_with_states_of_an_older_one(start: Start) -> None:

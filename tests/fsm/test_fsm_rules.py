@@ -111,11 +111,17 @@ def test_g55_v8_an_ended_application_is_forgotten_and_never_comes_back(born: Any
     ("hard", "state", "follows", "end"),
     [(True, "Killing", "killed", "Killed"), (False, "Resuming", "resumed", "Accepted")],
 )
-def test_i21_x2_a_soft_timeout_resumes_and_a_hard_one_kills(
+def test_i21_x2_x47_a_soft_timeout_resumes_and_a_hard_one_kills(
     born: Any, hard: bool, state: str, follows: str, end: str
 ) -> None:
-    it, caused = fired(born, "Accepted", "placeholder_timeout", has_placeholders=True, hard=hard)
+    """Only a gang that lacks placeholders can time out."""
+    it, caused = fired(born, "Accepted", "placeholder_timeout", hard=hard, gathers=False)
+    assert (it.state, caused) == ("Accepted", ())
+    it.gathers = it.has_placeholders = True
+    caused = APPLICATION.fire(it, "placeholder_timeout", reason="ResourceReservationTimeout")
     assert (it.state, caused[-1]) == (state, Fire(follows))
+    assert of_kind(caused, Update) == [Update(state, "ResourceReservationTimeout")]
+    assert APPLICATION.fire(it, "placeholder_timeout") == ()
     assert APPLICATION.fire(it, follows) == ()
     assert it.state == state
     it.has_placeholders = False
@@ -207,19 +213,6 @@ def test_x47_run_does_nothing_before_there_is_what_it_needs(
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_x47_the_style_decides_what_a_placeholder_timeout_does(born: Any, hard: bool) -> None:
-    """The caller has one trigger; only a gang that lacks placeholders can time out."""
-    it = born("Accepted", hard=hard, gathers=False)
-    assert APPLICATION.fire(it, "placeholder_timeout") == ()
-    assert it.state == "Accepted"
-    it.gathers = True
-    caused = APPLICATION.fire(it, "placeholder_timeout", reason="ResourceReservationTimeout")
-    assert it.state == ("Killing" if hard else "Resuming")
-    assert of_kind(caused, Update) == [Update(it.state, "ResourceReservationTimeout")]
-    assert APPLICATION.fire(it, "placeholder_timeout") == ()
-
-
-@pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("state", ["Starting", "Running", "Waiting"])
 def test_x38_x47_an_application_that_runs_gives_unclaimed_placeholders_back(
     born: Any, state: str, hard: bool
@@ -241,26 +234,6 @@ def test_v5_running_is_counted_up_once_and_down_once(born: Any, steer: Any) -> N
 
 
 # -- asks ----------------------------------------------------------------------------------------
-
-
-# fmt: off
-SENSELESS = [
-    pytest.param(ASK,        "Allocated",   "update",   id="i17-an-allocated-ask-is-not-updated"),
-    pytest.param(ASK,        "Parked",      "park",     id="g29-a-parked-ask-is-not-parked-again"),
-    pytest.param(ALLOCATION, "Expired",     "confirm",  id="r4-a-confirmation-is-taken-once"),
-    pytest.param(ALLOCATION, "Allocated",   "confirm",  id="r4-and-only-of-a-release-that-was-asked-for"),
-    pytest.param(NODE,       "Schedulable", "schedule", id="i31-only-a-node-that-drains-is-scheduled-again"),
-    pytest.param(QUEUE,      "Active",      "removed",  id="an-active-queue-is-never-removed-at-once"),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("lifecycle_", "state", "trigger"), SENSELESS)
-def test_what_makes_no_sense_is_an_error(
-    born: Any, lifecycle_: Lifecycle, state: str, trigger: str
-) -> None:
-    with pytest.raises(InvalidTransition):
-        lifecycle_.fire(born(state), trigger)
 
 
 def test_x20_a_rejected_node_takes_nothing_and_drained_queues_go_or_return(born: Any) -> None:

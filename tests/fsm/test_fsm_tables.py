@@ -6,13 +6,15 @@ import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import get_args
 
 import pytest
 
-from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, Lifecycle
+from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, QUEUE, DefinitionError, Lifecycle
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import node as node_fsm
+from quadriga.sim import lifecycles as simulated
 from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
 EVERY = (*LIFECYCLES.values(), *SIMULATED.values())
@@ -104,3 +106,37 @@ def test_the_states_of_allocations_and_nodes_are_divided() -> None:
     assert sorted(state for each in sets for state in each) == sorted(
         set(node_fsm.NODE.states) - {node_fsm.NODE.initial}
     )
+
+
+# -- names -------------------------------------------------------------------------------------------
+
+
+TYPES = {
+    **{
+        table: (module.State, module.Trigger)
+        for name, table in LIFECYCLES.items()
+        for module in [import_module(f"quadriga.fsm.{name}")]
+    },
+    simulated.SHIM_APPLICATION: (simulated.ApplicationState, simulated.ApplicationTrigger),
+    simulated.SHIM_TASK: (simulated.TaskState, simulated.TaskTrigger),
+}
+
+
+@pytest.mark.parametrize("table", TYPES, ids=lambda each: each.name)
+def test_the_types_name_every_state_and_trigger_of_the_table(table: Lifecycle) -> None:
+    states, triggers = TYPES[table]
+    assert sorted(get_args(states)) == sorted(table.states)
+    assert sorted(get_args(triggers)) == sorted(table.triggers())
+
+
+def test_a_table_with_every_state_is_total_and_any_other_names_what_is_wrong() -> None:
+    colours = {"Removed": 4, "Active": 1, "Draining": 2, "Stopped": 3}
+    found = QUEUE.total("colours", colours)
+    assert found == colours
+    assert list(found) == list(colours)
+    assert found is not colours
+    with pytest.raises(DefinitionError, match=r"^queue: colours lacks Draining, Removed$"):
+        QUEUE.total("colours", {"Active": 1, "Stopped": 3})
+    colours = dict.fromkeys([*QUEUE.states, "Parked"], 1)
+    with pytest.raises(DefinitionError, match=r"^queue: colours has unknown Parked$"):
+        QUEUE.total("colours", colours)  # type: ignore[arg-type]

@@ -97,20 +97,6 @@ def test_a_state_that_was_left_in_time_and_a_deleted_entity_have_no_timer(timers
     assert call.state == "On"
 
 
-def test_the_timer_of_an_earlier_stay_in_the_same_state_is_dead(timers: Timers) -> None:
-    call = ringing(timers, "a", now=0)
-    for trigger in ("answer", "lose", "dial"):
-        timers.fire(CALL, call, trigger, 6)
-    assert due(timers, 15) == []
-    assert due(timers, 16) == [("a", "give_up", 16)]
-
-
-def test_the_order_is_by_instant_and_then_by_start(timers: Timers) -> None:
-    for key, now in (("c", 3), ("z", 1), ("b", 3), ("a", 1), ("y", 2)):
-        ringing(timers, key, now)
-    assert [key for key, *_ in due(timers, 13)] == ["z", "a", "y", "c", "b"]
-
-
 def test_a_trigger_that_changes_nothing_is_fired_ever_later_to_a_bound(timers: Timers) -> None:
     call = Call("a", "On")
     timers.fire(CALL, call, "hold", 0)
