@@ -71,44 +71,30 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     ]
 
 
-def test_both_set_ups_begin_alike() -> None:
-    for name in ("the main job", "the tests"):
-        packages, venv, install, _ = steps(name)
-        assert packages == [".ci/packages"]
-        assert (REPOSITORY / packages[0]).stat().st_mode & 0o111
-        assert venv == ["python3", "-m", "venv", ".venv"]
-        assert install[:2] == [".venv/bin/pip", "install"]
-
-
-def test_main_job_installs_everything_and_simulates() -> None:
-    *_, install, job = steps("the main job")
-    assert install[2:] == [".[all]"]
-    assert job == [".venv/bin/quadriga", "simulate"]
-
-
-def test_test_command_installs_and_runs_tox() -> None:
-    *_, install, job = steps("the tests")
-    assert install[2:] == ["tox"]
-    assert job == [".venv/bin/tox", "run"]
-
-
-def test_the_workflow_runs_the_commands_of_the_readme() -> None:
+@pytest.mark.parametrize(
+    ("name", "installed", "job"),
+    [
+        ("the main job", ".[all]", [".venv/bin/quadriga", "simulate"]),
+        ("the tests", "tox", [".venv/bin/tox", "run"]),
+    ],
+)
+def test_a_set_up_installs_and_runs_and_the_workflow_does_the_same(
+    name: str, installed: str, job: list[str]
+) -> None:
+    packages, *words = steps(name)
+    assert packages == [".ci/packages"]
+    assert (REPOSITORY / packages[0]).stat().st_mode & 0o111
+    install = [".venv/bin/pip", "install", installed]
+    assert words == [["python3", "-m", "venv", ".venv"], install, job]
     workflow = (REPOSITORY / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
-    for name in ("the main job", "the tests"):
-        assert f"run: {blocks('sh')[name].strip()}\n" in workflow
+    assert f"run: {blocks('sh')[name].strip()}\n" in workflow
 
 
-def test_the_simulation_of_the_main_job_runs() -> None:
-    done = quadriga(["simulate", "--days", "1"])
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
-@pytest.mark.parametrize("name", ["a log", "a table"])
-def test_the_first_command_of_a_door_runs(name: str) -> None:
-    ((program, *words),) = steps(name)
+@pytest.mark.parametrize("name", ["the main job", "a log", "a table"])
+def test_the_command_of_a_block_runs(name: str) -> None:
+    program, *words = steps(name)[-1]
     assert program == ".venv/bin/quadriga"
-    done = quadriga(words)
+    done = quadriga([*words, "--days", "1"] if name == "the main job" else words)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
@@ -116,7 +102,6 @@ def test_the_first_command_of_a_door_runs(name: str) -> None:
 def test_the_check_of_rights_asks_for_a_kubeconfig(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it says where there is one is tested in tests/k8s/test_k8s_command.py."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ((program, *words),) = steps("rights")
     assert program == ".venv/bin/quadriga"
