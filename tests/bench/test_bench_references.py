@@ -111,8 +111,7 @@ def job(name: str, submit: int, run: int, *groups: tuple[int, int], **more: Any)
     ],
 )
 def test_who_passes_a_job_that_does_not_fit(name: str, first: int, small: int) -> None:
-    """`wide` needs a whole node; one core is free on each. Under (e) the core that the first small job
-    leaves is reserved. Under (c) that job leaves the other node to `wide`."""
+    """`wide` needs a whole node; one core is free on each."""
     jobs = [
         *BUSY,
         job("wide", 10, 50, (1, 3)),

@@ -1,7 +1,4 @@
-"""Entities for the seven tables, and the facts that make each guard agree.
-
-A test that asks for ``lifecycle`` runs once for each.
-"""
+"""Entities for the seven tables, and the facts that make each guard agree."""
 
 from __future__ import annotations
 

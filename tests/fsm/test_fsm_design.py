@@ -1,8 +1,4 @@
-"""The seven tables as the design states them, written down a second time.
-
-The matrix is read from the tables, so it cannot notice that a table is wrong. This can: each line is
-``state trigger next``, and ``next`` names every state that may follow (its own: it may stay).
-"""
+"""The seven tables as the design states them, written down a second time."""
 
 import pytest
 

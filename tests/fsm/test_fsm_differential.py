@@ -1,7 +1,4 @@
-"""The lean engine against the library's own machine: the same rows, the same random triggers.
-
-At every step both must agree on the state, the effects, and the exception where there is one.
-"""
+"""The lean engine against the library's own machine: the same rows, the same random triggers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""FastLockedMachine: the contexts of machines and models, around fast triggers. The library's own tests of
-LockedMachine run on it in ``tox -e transitions``."""
+"""FastLockedMachine: the contexts of machines and models, around fast triggers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""A stock hierarchical machine and a fast one side by side: the same calls, and whatever happens has to be the same.
-
-The calls change the machines while they run: nested states, transitions of machines and of states, callbacks in
-lists, models, the separator of names. Callbacks write down what they were called with and in which scope; some
-raise, some change the machine, set the state or trigger something themselves.
+"""A stock hierarchical machine and a fast one side by side: the same calls, and whatever happens has to be
+the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""APPLICATION alone keeps the rules of the gang scheduling design (X47).
-
-The first half is a table of what the design forbids. The second half is a program that reuses the
-lifecycle, ``examples/own_rm.py``: any trigger may be fired at any time, and no rule is broken.
-"""
+"""APPLICATION alone keeps the rules of the gang scheduling design (X47)."""
 
 from __future__ import annotations
 

@@ -81,10 +81,7 @@ class Verdict:
 def judge(
     scenario: Scenario, version: str | None = None, *, compared: Compare | None = None
 ) -> Verdict:
-    """The verdict that counts: against v1.5.2, or with the settings that give the Go core's
-    behaviour. Where the difference is one that a rule of v1.8.0 makes, all of the scenario may
-    agree with v1.8.0 instead. ``version`` asks for one of them. ``compared`` compares in another
-    way than ``compare``."""
+    """The verdict that counts: against v1.5.2, or with the settings that give the Go core's behaviour."""
     compared = compared or compare
     verdicts = []
     for settings in ((), *possible_settings(scenario)):
@@ -106,10 +103,7 @@ def judge(
 
 
 def _newer(verdict: Verdict) -> list[str] | None:
-    """The rules by which v1.8.0 is the reference after this verdict on v1.5.2; ``None`` if it is
-    none. The difference must be one that such a rule makes, and not before the step at which the
-    versions part by the index. If a rule for single lines ended the comparison too early, v1.8.0 may
-    agree as a whole too."""
+    """The rules by which v1.8.0 is the reference after this verdict on v1.5.2; ``None`` if it is none."""
     versions, found = verdict.scenario.versions, verdict.difference
     if found is None:
         return [] if verdict.too_little and verdict.stopped is not None else None

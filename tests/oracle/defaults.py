@@ -1,9 +1,4 @@
-"""The second comparison: our core with the defaults of the product.
-
-The first one plays Go's side of every option and property that has one, so that all other differences
-can be seen. This one plays our defaults and names each rule that then makes a difference: without it (on
-Go's side) the scenario agrees as before, and with it the scenario does not.
-"""
+"""The second comparison: our core with the defaults of the product."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from tests.oracle.view import View
 
 
 def gang_without_announcement(view: View) -> None:
-    """X35: placeholder asks make a gang of an application that announced none. Here its real asks are
-    held until all of them are placed, and the last one makes it run; there a real allocation does."""
+    """X35: placeholder asks make a gang of an application that announced none."""
     for said, line in view.lines("state", missing=False):
         for app in apps(view, line[1]):
             if (

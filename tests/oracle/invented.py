@@ -1,8 +1,4 @@
-"""Invented scenarios, in the manner of the random ones of the shared folder.
-
-``invent(seed)`` is a list of steps within what ``model`` knows: queues with and without quotas,
-priorities and shares, nodes that come, change, drain and go, asks that wait long enough to reserve.
-"""
+"""Invented scenarios, in the manner of the random ones of the shared folder."""
 
 from __future__ import annotations
 

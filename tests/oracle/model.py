@@ -1,11 +1,4 @@
-"""A slow model of the Go core's decisions, for scenarios that nobody played on the Go core.
-
-It knows rules 5.1 to 5.9, the gangs of 5.10, limits (2.5) and the life of applications (2.1), without
-placement and required nodes: it sorts everything anew for every cycle, and looks at every application,
-ask and node in turn. That it is right is seen on the shared scenarios; then ours can be compared with
-it on any other. Where our rules differ on purpose it has ours (G40, S2, S5, X25, X28, X29,
-X31, I32, X36, X37, X39).
-"""
+"""A slow model of the Go core's decisions, for scenarios that nobody played on the Go core."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Altered references: every message of a scenario, changed in every way that must not go unnoticed.
-
-Our core says the same whatever the reference says, so a scenario is played once for many references:
-a comparison of its own branches off at the step that is altered (``Course.copy``), and goes on beside
-the others until it differs, or until nothing is left in which it could.
-"""
+"""Altered references: every message of a scenario, changed in every way that must not go unnoticed."""
 
 from __future__ import annotations
 

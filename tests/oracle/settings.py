@@ -22,8 +22,7 @@ ADMISSION = Setting("X16", "gang.admission", "incremental")
 
 
 def with_properties(config: str, settings: tuple[Setting, ...]) -> str:
-    """The configuration with these properties on every queue. One that cannot be read stays as it
-    is."""
+    """The configuration with these properties on every queue."""
     if not settings or not config.strip():
         return config
     try:

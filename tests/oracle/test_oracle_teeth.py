@@ -1,8 +1,4 @@
-"""The runner can bite: a changed reference differs, and a rule explains what it is about and no more.
-
-The reference is what our own core says, changed by hand into what the Go core is known to say there
-(5.15), or into what nobody says.
-"""
+"""The runner can bite: a changed reference differs, and a rule explains what it is about and no more."""
 
 from __future__ import annotations
 
@@ -47,11 +43,7 @@ def _played(name: str, settings: tuple[Setting, ...], version: str) -> list[Answ
 
 
 class Reference:
-    """What ours says to one of the scenarios of this folder, to be changed by hand.
-
-    ``reference["schedule", 1]`` is the answer to the second such step, ``reference["schedule"]`` that to
-    the first one.
-    """
+    """What ours says to one of the scenarios of this folder, to be changed by hand."""
 
     def __init__(self, name: str, *settings: Setting, version: str = V15) -> None:
         (self.scenario,) = scenarios([FOLDER / name])

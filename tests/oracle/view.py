@@ -133,8 +133,7 @@ class Memory:
 
 
 class View:
-    """One step whose lines differ. ``missing`` are lines of theirs that ours lacks, ``extra`` the
-    other way round; a rule allows those that it explains."""
+    """One step whose lines differ."""
 
     def __init__(
         self,
@@ -184,8 +183,7 @@ class View:
         self._use(rule)
 
     def stop(self, rule: str, why: str, parting: Said | None = None) -> None:
-        """From here on the histories are different ones. With the line by which they part, what
-        comes after it in the same step is of another history already."""
+        """From here on the histories are different ones."""
         if self.stopped is None:
             self.stopped = rule, why
             self._parting = parting
@@ -219,8 +217,7 @@ class View:
         )
 
     def first_apart(self) -> tuple[Line | None, Line | None]:
-        """The first lines that differ and that no rule explains: (theirs, ours). Where one side
-        has no more to say it is ``None``."""
+        """The first lines that differ and that no rule explains: (theirs, ours)."""
         theirs = _without(self.theirs, self._allowed_theirs)
         ours = _without(self.ours, self._allowed_ours)
         for one, other in itertools.zip_longest(theirs, ours):

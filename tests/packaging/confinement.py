@@ -1,10 +1,4 @@
-"""What the unit forbids its process, enforced as systemd does: by seccomp, on the process itself.
-
-libseccomp is spoken to through ctypes; it is there wherever systemd is (Debian: libseccomp2). Run as a
-program it confines itself and becomes the command that it is given:
-
-    python confinement.py SPECIFICATION COMMAND...
-"""
+"""What the unit forbids its process, enforced as systemd does: by seccomp, on the process itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The service works under what its systemd unit forbids.
-
-No systemd is asked: libseccomp enforces the same filter on a process of ours.
-"""
+"""The service works under what its systemd unit forbids."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The distributions: what is in them, and that they install and run where nothing else is.
-
-A release consists of quadriga-fsm, the engine, and of quadriga, which has the rest and depends on it. A
-wheel that is built from the checkout itself has all. They are built once, from a copy of the checkout.
-Only tox -e packaging has what that takes. The compiled wheel also takes a C compiler, and minutes: tox -e
-packaging -- -m slow.
-"""
+"""The distributions: what is in them, and that they install and run where nothing else is."""
 
 from __future__ import annotations
 

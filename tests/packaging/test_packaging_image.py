@@ -1,8 +1,4 @@
-"""The steps of deploy/Containerfile, one by one, in a folder instead of an image.
-
-What they say about the network, the base image and users is not tried. Only tox -e packaging has
-what it takes.
-"""
+"""The steps of deploy/Containerfile, one by one, in a folder instead of an image."""
 
 from __future__ import annotations
 

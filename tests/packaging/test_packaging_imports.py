@@ -1,8 +1,4 @@
-"""The house: who may import whom, and what a module may be. No module and no folder imports itself by
-way of others, type imports and late ones included.
-
-fsm, si  <-  core  <-  diagrams, sim, web, k8s  <-  cli
-"""
+"""The house: who may import whom, and what a module may be."""
 
 from __future__ import annotations
 

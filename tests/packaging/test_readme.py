@@ -1,7 +1,4 @@
-"""The README does what it says: its code runs, its commands are the right ones, its links lead on.
-
-So does the code of those documents that no other test runs.
-"""
+"""The README does what it says: its code runs, its commands are the right ones, its links lead on."""
 
 from __future__ import annotations
 

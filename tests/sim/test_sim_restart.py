@@ -54,11 +54,7 @@ def at_every_step(
     preempted: str = "",
     **options: Any,
 ) -> None:
-    """Restart after each step of the undisturbed run, either side, with and without its answers.
-
-    The job ``preempted`` is submitted again after that, unless its resource manager has started again
-    while the pod was stopping and no longer knows why: then the job fails.
-    """
+    """Restart after each step of the undisturbed run, either side, with and without its answers."""
     calm, undisturbed = outcomes(workload, **options)
     if expected is not None:
         assert undisturbed == expected
@@ -175,11 +171,7 @@ def test_a_node_that_is_not_there_cannot_be_lost() -> None:
 
 
 def arbitrary(rng: random.Random) -> Workload:
-    """A small cluster and a few jobs, each of which fits into it by itself.
-
-    All pods of one workload are alike and the queue may use what the nodes have: so a gang that is
-    let in finds its places, and no two of them wait for one another for ever.
-    """
+    """A small cluster and a few jobs, each of which fits into it by itself."""
     size = rng.randint(1, 2)
     nodes = tuple(
         NodeSpec(f"n{at}", {"vcore": 1000 * size * rng.randint(1, 3), "memory": 64})
@@ -238,10 +230,7 @@ def live_through(rng: random.Random) -> None:
 
 
 def live_through_losses(rng: random.Random) -> None:
-    """Nodes vanish and come back as well: every job has its end, and nothing is left of any.
-
-    Only gangs that lose placeholders while they run may end up waiting for one another.
-    """
+    """Nodes vanish and come back as well: every job has its end, and nothing is left of any."""
     jobs, options = arbitrary(rng), options_of(rng)
     calm, _ = outcomes(jobs, **options)
     faults = restarts_of(rng, calm.steps)

@@ -1,10 +1,5 @@
 """``python tests/fsm/library/run.py``: the library's own tests, with ``FastMachine`` for ``Machine``, those
 of its ``LockedMachine`` with ``FastLockedMachine``, and all with ``FastHierarchicalMachine``.
-
-The tests are those of the source distribution of the version that is installed; pip fetches it. Nothing
-in them is changed. Left out is what looks at the style of the library's sources, and a class of tests
-where another module imports it. The three runs go on at the same time; each says what it has to say when
-it has ended.
 """
 
 import os

@@ -1,7 +1,5 @@
-"""A plugin of pytest: wherever a module of the library or of its tests says ``Machine``, ``FastMachine`` is meant.
-
-The extensions of the library (nesting, locking, asyncio, markup, graphs) are imported here for the first
-time, so that their classes derive from it too.
+"""A plugin of pytest: wherever a module of the library or of its tests says ``Machine``, ``FastMachine`` is
+meant.
 """
 
 import importlib

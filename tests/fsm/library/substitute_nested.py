@@ -1,8 +1,5 @@
 """A plugin of pytest: wherever a module of the library or of its tests says ``HierarchicalMachine``,
 ``FastHierarchicalMachine`` is meant.
-
-The extensions of the library that derive from it (markup, graphs, locking, asyncio) are imported here
-for the first time, so that they derive from ours too.
 """
 
 import importlib
