@@ -8,7 +8,6 @@ import pytest
 from bench import kubernetes
 from bench._kubernetes.deciding import Deciding
 from bench._kubernetes.plane import OURS, Pods, node_object, pod_object
-from bench._kubernetes.runs import percentile
 from bench._kubernetes.shapes import APART
 from bench._kubernetes.stored import Template, application, node_name, pod_name, uid
 from quadriga.k8s.conversion.identity import application_id, is_ours
@@ -52,12 +51,6 @@ def test_pods_are_ours_and_of_their_applications() -> None:
     assert is_ours(pod, settings)
     assert application_id(pod, settings) == application(2)
     assert msgspec.convert(node_object(3), Node).status.allocatable["cpu"] == "64"
-
-
-def test_a_percentile_is_one_of_the_values() -> None:
-    values = [float(each) for each in range(1, 101)]
-    assert [percentile(values, share) for share in (0.5, 0.99, 1.0)] == [50.0, 99.0, 100.0]
-    assert percentile([3.0], 0.5) == 3.0
 
 
 def test_all_pods_are_placed_and_each_predicate_is_counted() -> None:

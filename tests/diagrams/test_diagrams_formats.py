@@ -73,17 +73,6 @@ def test_limits_read_as_sentences_and_identifiers_are_plain_and_distinct() -> No
 
 
 @pytest.mark.parametrize("format", TEXTS)
-@every_lifecycle
-def test_every_state_and_trigger_is_there(lifecycle: Lifecycle, format: str) -> None:
-    drawn = text(lifecycle, format)
-    assert drawn.endswith("\n")
-    for state in lifecycle.states:
-        assert state in drawn
-    for trigger in lifecycle.triggers():
-        assert trigger in drawn or trigger.replace("_", " ").strip() in drawn
-
-
-@pytest.mark.parametrize("format", TEXTS)
 def test_awkward_names_are_drawn_without_breaking_lines(awkward: Lifecycle, format: str) -> None:
     drawn = text(awkward, format)
     assert not [c for c in drawn if not c.isprintable() and c not in "\n\N{NO-BREAK SPACE}"]

@@ -189,27 +189,6 @@ def test_a_graph_machine() -> None:
     assert "created_draining" in source
 
 
-def test_effects_go_where_deliver_says_and_the_library_has_its_options() -> None:
-    told: list[Any] = []
-
-    def tell(model: Any, effects: Any) -> None:
-        told.append((model.key, model.state, effects))
-
-    server: Any = Server()
-    NODE.make_machine(server, deliver=tell)
-    server.accept()
-    assert told == [("n-1", "Schedulable", (OpenNode(),))]
-    assert server.heard == []
-    machine = NODE.make_machine(model_attribute="phase", queued=True)
-    servers: list[Any] = [Server("n-1"), Server("n-2")]
-    for server in servers:
-        server.state = "the model's own"
-        machine.add_model(server)
-    servers[0].accept()
-    assert [server.phase for server in servers] == ["Schedulable", "New"]
-    assert servers[0].is_phase_Schedulable()
-
-
 # -- the shared machine --------------------------------------------------------------------------
 
 

@@ -157,6 +157,8 @@ def test_methods_come_and_go_with_triggers_and_states() -> None:
     assert hasattr(models[0], "turn")
     newer = [Plain("c"), Plain("d")]
     owner.add_model(newer)
+    with pytest.raises(ValueError, match="not a registered state"):
+        owner.add_model([Plain("e"), Plain("f")], initial="nowhere")
     assert not hasattr(newer[0], "may_turn")
     assert hasattr(newer[0], "later")
 

@@ -16,7 +16,6 @@ from quadriga.fsm import (
     DefinitionError,
     Effect,
     Fired,
-    InvalidTransition,
     Lifecycle,
     Row,
     history,
@@ -113,38 +112,6 @@ def test_the_states_inside_are_states_of_the_whole_with_their_limits() -> None:
     assert set(OVEN.timed) == {"On", "On_Hot"}
     # a state that ends the heater has the row that leads on from it
     assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
-
-
-def test_a_row_from_a_composite_applies_inside_and_one_for_a_state_in_no_other() -> None:
-    for state in OVEN.composites["On"].leaves:
-        device = Device(state=state)
-        assert OVEN.fire(device, "stop") == (Note(f"stop: {state} to Off"),)
-        assert device.state == "Off"
-    with pytest.raises(InvalidTransition, match="cannot 'scrap' in state On_Idle"):
-        walk(Device(state="On_Idle"), "scrap")
-
-
-# fmt: off
-WAYS = [
-    # the state, the triggers and what is known, the state that is reached
-    ("Off",         "start",      {},            "On_Idle"),      # a composite is entered at its initial state
-    ("Off",         "start heat", {},            "On_Hot_Low"),
-    ("On_Hot_Low",  "cool",       {},            "On_Idle"),      # of the heater: the oven's row is guarded
-    ("On_Idle",     "cool",       {},            "On_Idle"),      # legal and ignored there
-    ("On_Hot_Low",  "cool",       {"hot": True}, "Off"),          # the oven's own row for On_Hot
-    ("On_Hot_High", "less",       {},            "On_Hot_Low"),   # of the burner
-    ("On_Hot_Low",  "less",       {},            "On_Idle"),      # the oven names the state
-    ("On_Idle",     "warm",       {},            "On_Hot_High"),  # a row of the whole names a state inside
-    ("On_Burnt",    "scrap",      {},            "Scrapped"),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("state", "triggers", "info", "reached"), WAYS)
-def test_rows_inside_are_tried_before_those_around(
-    state: str, triggers: str, info: dict[str, bool], reached: str
-) -> None:
-    assert walk(Device(state=state), *triggers.split(), **info) == reached
 
 
 def test_a_composite_can_be_asked_for_and_is_one_of_every_state_of_its_table() -> None:

@@ -122,17 +122,6 @@ def test_a_time_limit_that_could_not_be_stored_is_due_again(start: Start, monkey
     assert service.load("A-1").state == "Cancelled"
 
 
-def test_the_next_program_goes_on_with_states_of_an_older_one(start: Start) -> None:
-    service = start(Post())
-    service.open("A-1", 0)
-    service.db.execute("UPDATE orders SET state = 'New'")
-    service = start(Post())
-    service.advance(47 * HOUR)
-    assert service.load("A-1").state == "Open"
-    service.advance(48 * HOUR)
-    assert service.load("A-1").state == "Cancelled"
-
-
 def test_machines_of_the_library_store_effects_with_deliver(
     start: Start, example: Callable[[str], ModuleType]
 ) -> None:

@@ -340,16 +340,6 @@ def test_observers_do_not_disturb_each_other_and_the_fast_way_comes_back(twin: A
     assert node._cells == untouched._cells
 
 
-def test_observing_changes_nothing(lifecycle: Lifecycle, born: Any, steer: Any, twin: Any) -> None:
-    observed = twin(lifecycle)
-    observed.observe(lambda taken: None)
-    for row in lifecycle.rows:
-        it, watched = born(row.source), born(row.source)
-        expected = lifecycle.fire(it, row.trigger, **steer(it, row))
-        assert observed.fire(watched, row.trigger, **steer(watched, row)) == expected, row
-        assert watched.state == it.state, row
-
-
 def test_counts_of_several_processes_are_added(twin: Any) -> None:
     mine, theirs = Coverage(), Coverage()
     mine.add(twin(NODE))

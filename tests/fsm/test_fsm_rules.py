@@ -7,19 +7,14 @@ import pytest
 from quadriga.fsm import (
     ALLOCATION,
     APPLICATION,
-    ASK,
     NODE,
-    QUEUE,
     RESOURCE_MANAGER,
-    InvalidTransition,
     Lifecycle,
     Unbounded,
     Within,
-    path_to,
     reachable,
 )
 from quadriga.fsm import application as application_fsm
-from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.fsm.effects import (
     CloseNode,
     DropState,
@@ -236,53 +231,7 @@ def test_v5_running_is_counted_up_once_and_down_once(born: Any, steer: Any) -> N
 # -- asks ----------------------------------------------------------------------------------------
 
 
-def test_x20_a_rejected_node_takes_nothing_and_drained_queues_go_or_return(born: Any) -> None:
-    for trigger in NODE.triggers():
-        with pytest.raises(InvalidTransition):
-            NODE.fire(born("Rejected"), trigger)
-    it = born("Active")
-    QUEUE.fire(it, "remove")
-    QUEUE.fire(it, "restore")
-    assert it.state == "Active"
-    for state in ("Draining", "Stopped"):
-        assert QUEUE.fire(born(state), "removed") == (Forget(),)
-
-
-def test_i14_i17_x13_ask_states_and_updates_until_all_repeats_are_allocated(born: Any) -> None:
-    for state in ("Pending", "Parked"):
-        it = born(state)
-        assert ASK.fire(it, "update") == ()
-        assert it.state == state
-    assert [r.trigger for r in path_to(ASK, "Allocated")] == ["submit", "allocate"]
-    assert [r.trigger for r in path_to(ASK, "Rejected")] == ["reject"]
-    rejected = {r.source for r in ASK.rows if r.target == "Rejected"}
-    assert rejected == {"Initial", "Pending", "Parked"}
-    it = born("Pending", pending=2)
-    ASK.fire(it, "allocate")
-    assert it.state == "Pending"
-    ASK.fire(it, "park")
-    ASK.fire(it, "allocate")
-    assert it.state == "Pending"
-    it.pending = 1
-    ASK.fire(it, "allocate")
-    assert it.state == "Allocated"
-
-
 # -- allocations -----------------------------------------------------------------------------------
-
-
-def test_i15_x32_allocation_states(born: Any) -> None:
-    stopped = born("Allocated")
-    ALLOCATION.fire(stopped, "complete")
-    assert stopped.state == "Completed"
-    for reason, end in ((TIMEOUT, "Expired"), (PREEMPTION, "Preempted"), (REPLACEMENT, "Replaced")):
-        it = born("Allocated", reason=reason)
-        ALLOCATION.fire(it, "release")
-        ALLOCATION.fire(it, "confirm")
-        assert it.state == end
-    it = born("Releasing", reason=PREEMPTION)
-    ALLOCATION.fire(it, "complete")
-    assert it.state == "Completed"
 
 
 def test_r5_s4_a_release_in_flight_is_sent_again_only_in_time(born: Any) -> None:

@@ -15,7 +15,6 @@ from tests.oracle.comparison import Verdict, compare, judge
 from tests.oracle.explain import on_a_draining_node
 from tests.oracle.mutations import Mutation, verdicts_on
 from tests.oracle.player import START, Player
-from tests.oracle.report import lines_of
 from tests.oracle.scenario import V15, V18, Answer, Callback, Scenario, Versions, scenarios
 from tests.oracle.settings import ADMISSION, HOLD, Setting
 from tests.oracle.view import Facts, Memory, View
@@ -286,21 +285,6 @@ def test_x29_an_ask_of_no_group_is_taken_too() -> None:
     reference.differs()
 
 
-def test_x28_x29_together() -> None:
-    """One real ask is in flight, another waits, when the timer of a Soft gang fires."""
-    reference = Reference("timeout_with_pending_real_asks_soft", HOLD)
-    keys = ("ph-0", "real-0", "real-1")
-    reference["advance"].callbacks += [released(10, "g", key) for key in keys]
-    drop(reference["confirm"], state="Running")
-    for nth in (0, 1):
-        retell(reference["dump", nth], "pending", (), APP, *QUEUES)
-    retell(reference["dump", 1], "state", "Accepted", APP)
-    retell(reference["dump", 1], "running", 0, *QUEUES)
-    reference["schedule", 2].callbacks.clear()
-    reference.agrees_up_to(reference.at("schedule", 2), "X29")
-    reference.explained("X28")
-
-
 def test_g31_two_steps_for_the_last_placeholder() -> None:
     reference = Reference("gang_of_one")
     callbacks = reference["confirm"].callbacks
@@ -427,21 +411,6 @@ def test_5_8_which_of_several_reservations_comes_first() -> None:
     reference.differs()
 
 
-def test_5_8_a_comparison_that_ends_early_says_nothing() -> None:
-    """A rule may end it: what is left must be worth the name."""
-    reference = Reference("two_reservations_of_one_application")
-    (allocation,) = reference["schedule", 4].callbacks[-1][2]["new"]
-    allocation.update({"allocationKey": "a1", "nodeID": "node-2"})
-    steps = len(reference.answers)
-    reference.scenario.steps.extend([{"op": "schedule", "count": 1}] * (2 * steps))
-    reference.answers += [Answer([], {"op": "schedule"})] * (2 * steps)
-    verdict = judge(reference.told())
-    assert verdict.difference is None
-    assert verdict.too_little
-    assert not verdict.agrees
-    assert "TOO LITTLE compared" in lines_of(verdict)[0]
-
-
 # -- when v1.8.0 is the reference --------------------------------------------------------------------
 
 
@@ -485,18 +454,6 @@ def test_x33_nothing_before_the_parting_of_the_versions_is_excused() -> None:
     assert not judge(reference.told(newer, later)).agrees
     reference.answers[at - 1].callbacks.append(state(0, "a", "Failing"))
     assert not judge(reference.told(newer, parted)).agrees
-
-
-def test_versions_that_part_excuse_nothing() -> None:
-    """Whatever follows the parting: nonsense is a difference."""
-    reference = Reference("timeout_running_soft")
-    ours, at = copy.deepcopy(reference.answers), reference.at("confirm")
-    del reference["confirm"].callbacks[-1]
-    for first in (0, at):
-        parted = Versions(agree=False, first_difference=first, reason="something arbitrary")
-        for newer in (ours, reference.answers):
-            verdict = judge(reference.told(newer, parted))
-            assert verdict.difference.at == at
 
 
 def test_x13_x15_x19_v18_is_compared_to_the_end() -> None:
