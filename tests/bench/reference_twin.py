@@ -17,8 +17,6 @@ Pod = tuple[int, Resources]
 
 @dataclass
 class Entry:
-    """A job and what it holds."""
-
     number: int
     job: Job
     held: list[Pod] = field(default_factory=list)

@@ -112,7 +112,6 @@ def workload(nodes: list[Any], queues: list[QueueSpec], jobs: list[Job]) -> Work
 
 
 def starts(cluster: Workload, name: str) -> list[int]:
-    """When each job started, in s; -1: never."""
     _, records = schedule(cluster, name)
     return [r.started // SECOND if r.started >= 0 else -1 for r in records]
 

@@ -24,7 +24,6 @@ def blocks(language: str) -> list[str]:
 
 
 def table(heading: str) -> list[list[str]]:
-    """The cells of the table below a heading, without its head."""
     section = DOCUMENT.read_text(encoding="utf-8").split(f"# {heading}\n")[1].split("\n#")[0]
     rows = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[2:]]

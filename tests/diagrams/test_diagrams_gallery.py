@@ -38,7 +38,6 @@ def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def drawn(needs_dot: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The gallery, written by the command."""
     folder = tmp_path_factory.mktemp("gallery")
     with redirect_stdout(StringIO()) as said:
         assert quadriga(["draw", "--all", str(folder)]) == 0

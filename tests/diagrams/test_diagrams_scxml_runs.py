@@ -57,7 +57,6 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
 
 
 def random_walks(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | None]]]:
-    """Walks with random triggers, legal and illegal, and the states that ``fire`` says."""
     random = Random(lifecycle.name)
     walks, states = [], []
     for _ in range(5):
@@ -133,7 +132,6 @@ KITCHEN = Lifecycle(
 
 
 def run(lifecycle: Lifecycle, package: str, folder: Path, walks: list[list[Any]]) -> Any:
-    """The states on these walks, by an interpreter."""
     document = folder / "lifecycle.scxml"
     document.write_text(str(render(lifecycle, "scxml")), encoding="utf-8")
     done = subprocess.run(

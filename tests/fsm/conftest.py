@@ -69,8 +69,6 @@ NO: dict[str, dict[str, Any]] = {"run": {"has_allocations": True}}
 
 @pytest.fixture(scope="session")
 def born() -> Birth:
-    """Make an entity in a state, with some facts."""
-
     def make(state: str, **facts: Any) -> Life:
         return Life("it-1", state, **facts)
 
@@ -94,14 +92,11 @@ def steer() -> Steering:
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    """The checkout."""
     return Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def example(repository: Path) -> Callable[[str], ModuleType]:
-    """Import a program of examples/."""
-
     def load(name: str) -> ModuleType:
         path = repository / "examples" / f"{name}.py"
         if not path.is_file():
@@ -117,7 +112,6 @@ def example(repository: Path) -> Callable[[str], ModuleType]:
 
 @pytest.fixture(params=LIFECYCLES.values(), ids=LIFECYCLES)
 def lifecycle(request: pytest.FixtureRequest) -> Lifecycle:
-    """Each of the seven tables."""
     return request.param  # type: ignore[no-any-return]
 
 

@@ -38,8 +38,6 @@ class Device:
 
 
 class Model:
-    """A model of the library that keeps the effects of its last trigger."""
-
     state: str
 
     def __init__(self, key: str = "oven") -> None:

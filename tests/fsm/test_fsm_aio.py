@@ -56,7 +56,6 @@ def played(scene: Scene) -> Callable[..., None]:
 
 
 def running(*arguments: Any, **options: Any) -> AsyncTimers:
-    """Timers that run, in a task."""
     timers = AsyncTimers(*arguments, **options)
     TASKS.append(asyncio.create_task(timers.run()))
     return timers

@@ -167,8 +167,6 @@ class _History:
 
 
 class Server:
-    """A model: the library gives it ``accept()``, ``drain()`` and so on."""
-
     state: str
 
     def __init__(self, key: str = "n-1") -> None:

@@ -38,8 +38,6 @@ class Shut(Effect):
 
 
 class Door:
-    """An entity, and a model of the library's machines."""
-
     def __init__(self, state: str = "Closed", *, heavy: bool = False) -> None:
         self.key = "front"
         self.state = state

@@ -58,7 +58,6 @@ BEFORE = [str(each) for each in ORDER.rows]
 
 
 def lines(table: Lifecycle) -> list[str]:
-    """Each line of the table with all its sources."""
     by_line: dict[int, list[Any]] = {}
     for each in table.rows:
         by_line.setdefault(each.line, []).append(each)

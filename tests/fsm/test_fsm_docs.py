@@ -37,7 +37,6 @@ def pages(repository: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def programs(pages: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the program of each page."""
     folder = tmp_path_factory.mktemp("tutorial")
     for page, name in {**PAGES, "fsm": "fsm"}.items():
         code = "\n\n".join(blocks(pages[page], "python"))

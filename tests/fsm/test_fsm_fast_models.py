@@ -56,8 +56,6 @@ class Concrete(Abstract):
 
 
 class Sensitive:
-    """Its subclasses are counted."""
-
     subclasses = 0
 
     def __init_subclass__(cls) -> None:
@@ -65,8 +63,6 @@ class Sensitive:
 
 
 class Watching:
-    """Its attributes are written down."""
-
     def __init__(self) -> None:
         object.__setattr__(self, "names", [])
 
@@ -76,8 +72,6 @@ class Watching:
 
 
 class Named:
-    """It has a method of the name of a trigger."""
-
     def go(self) -> str:
         return "its own"
 

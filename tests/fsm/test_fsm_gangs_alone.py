@@ -71,7 +71,6 @@ def own_rm(example: Callable[[str], ModuleType]) -> ModuleType:
 
 
 def broken_rules(record: dict[str, Any]) -> list[str]:
-    """The rules of the design that a record breaks."""
     asks = record["placeholder_asks"] + record["asks"]
     state, members, placeholders = record["state"], record["members"], record["placeholders"]
     rules = {

@@ -424,8 +424,6 @@ def test_a_model_of_a_copy_calls_callbacks_and_hears_effects() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Noise(Effect):
-    """What the emitters cause: everything they were told."""
-
     trigger: str
     source: str
     target: str

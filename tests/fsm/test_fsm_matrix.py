@@ -123,7 +123,6 @@ def test_every_effect_is_public() -> None:
 
 
 def drive(lifecycle: Lifecycle, walk: tuple[Row, ...], born: Any, steer: Any) -> None:
-    """Take exactly these rows, one after the other."""
     it = born(lifecycle.initial)
     for row in walk:
         assert it.state == row.source

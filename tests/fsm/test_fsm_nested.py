@@ -260,7 +260,6 @@ FUSE = Lifecycle(
 
 
 def lamp(*rows: tuple[Row, ...], limits: dict[str, Any] | None = None, **options: Any) -> Lifecycle:
-    """The lamp with more rows, limits and whatever else."""
     lasts = {**LAMP_LASTS, **(limits or {})}
     table = {"initial": "Off", "final": (), "lasts": lasts, "inside": {"On": BULB}, **options}
     return Lifecycle("lamp", rows=table.pop("rows", (*LAMP_ROWS, *rows)), **table)

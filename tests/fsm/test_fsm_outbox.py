@@ -22,7 +22,6 @@ def service(example: Callable[[str], ModuleType]) -> ModuleType:
 
 @pytest.fixture
 def start(service: ModuleType, tmp_path: Path) -> Iterator[Start]:
-    """Start the service again, with its database, and something that sends."""
     running: list[Any] = []
 
     def begin(send: Callable[..., None]) -> Any:
@@ -35,8 +34,6 @@ def start(service: ModuleType, tmp_path: Path) -> Iterator[Start]:
 
 
 class Post:
-    """Delivers until it fails."""
-
     def __init__(self, failures: int = 0) -> None:
         self.sent: list[tuple[int, str, str]] = []
         self.failures = failures

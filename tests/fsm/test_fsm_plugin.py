@@ -101,7 +101,6 @@ def server() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def run(server: subprocess.Popen[str], tmp_path: Path) -> Run:
-    """Run pytest on the door, with this plugin and no other."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_door.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -43,7 +43,6 @@ def of_kind(caused: tuple[Any, ...], kind: type) -> list[Any]:
 
 
 def fired(born: Any, state: str, trigger: str, /, **facts: Any) -> tuple[Any, tuple[Any, ...]]:
-    """An application with these facts, and what the trigger causes."""
     info = {name: facts.pop(name) for name in ("reason", "timer") if name in facts}
     it = born(state, **facts)
     return it, APPLICATION.fire(it, trigger, **info)

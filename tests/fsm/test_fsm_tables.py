@@ -27,7 +27,6 @@ PARTIAL = {
 
 
 def modules() -> Iterator[ModuleType]:
-    """Every module of ours that knows lifecycles."""
     for package in ("fsm", "core", "diagrams", "sim", "web", "cli"):
         top = import_module(f"quadriga.{package}")
         yield top
@@ -48,7 +47,6 @@ def tables(found: Iterable[ModuleType]) -> Iterator[tuple[str, Mapping[str, obje
 
 
 def lacking(found: Iterable[ModuleType]) -> dict[str, list[str]]:
-    """What the tables among these lack."""
     return {
         name: missing
         for name, table, lifecycle in tables(found)

@@ -28,8 +28,6 @@ class Lamp:
 
 
 class Model:
-    """A lamp as a model of the library."""
-
     state: str
 
     def __init__(self, key: str) -> None:

@@ -68,7 +68,6 @@ def ringing(timers: Timers, key: str, now: int) -> Call:
 
 
 def due(timers: Timers, now: int) -> list[tuple[str, str | None, int]]:
-    """What is due, fired."""
     found = []
     for each in timers.due(now):
         found.append((each.key, each.trigger, each.when))

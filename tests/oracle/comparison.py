@@ -27,8 +27,6 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the two sides part: what each of them says in that step."""
-
     at: int
     step: dict[str, Any]
     theirs: list[Said]
@@ -41,8 +39,6 @@ class Difference:
 
 @dataclass(slots=True)
 class Verdict:
-    """How a scenario came out against one version, with these settings."""
-
     scenario: Scenario
     version: str
     settings: tuple[Setting, ...] = ()
@@ -65,7 +61,6 @@ class Verdict:
 
     @property
     def whole(self) -> bool:
-        """No difference is left, from the first step to the last."""
         return self.difference is None and self.stopped is None and self.ended is None
 
     @property
@@ -142,8 +137,6 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One step as our core played it; the core is as it was left."""
-
     at: int
     step: dict[str, Any]
     answer: Answer
@@ -156,7 +149,6 @@ class Played:
 def play(
     player: Player, aware: StateAware, at: int, step: dict[str, Any], theirs: Answer | None
 ) -> Played:
-    """Play a step beside the reference's answer to it."""
     facts = Facts.of(player.core)
     done = (theirs.done if theirs is not None else None) or {}
     if cannot_be_told(done):
@@ -170,8 +162,6 @@ def play(
 
 
 class Course:
-    """A comparison with one version, from step to step."""
-
     def __init__(self, verdict: Verdict, aware: StateAware) -> None:
         self.verdict = verdict
         self._aware = aware
@@ -181,7 +171,6 @@ class Course:
 
     @property
     def goes_on(self) -> bool:
-        """Whether later steps are compared."""
         return self.verdict.difference is None and self.verdict.stopped is None
 
     def copy(self) -> Course:
@@ -208,7 +197,6 @@ class Course:
         )
 
     def take(self, played: Played, answer: Answer) -> None:
-        """Compare one step with the answer of the reference."""
         verdict, step, version = self.verdict, played.step, self.verdict.version
         if step["op"] == "rest":
             verdict.not_compared[f"rest {step.get('path', '')}"] += 1

@@ -126,7 +126,6 @@ def explainers() -> list[Callable[[View], None]]:
 
 
 def possible_settings(scenario: Scenario) -> list[tuple[Setting, ...]]:
-    """The settings with which a scenario that differs may be played again."""
     single = [r.setting for r in RULES if r.setting is not None and r.applies(scenario)]
     return [(each,) for each in single] + ([tuple(single)] if len(single) > 1 else [])
 

@@ -14,8 +14,6 @@ Quantities = tuple[tuple[str, int], ...]
 
 
 class Event(NamedTuple):
-    """One record without its text; ``time`` is ns since the start."""
-
     time: int
     type: str
     change: str

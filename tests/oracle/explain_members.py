@@ -103,7 +103,6 @@ def another_node_than_one_that_drains(view: View) -> None:
 
 
 def _planned_elsewhere(view: View) -> set[Line]:
-    """The totals of nodes that hold a planned allocation instead of a placeholder's draining node."""
     return {
         ("node", real.node.node_id, "allocated")
         for partition in view.core.partitions()

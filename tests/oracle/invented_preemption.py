@@ -10,7 +10,6 @@ _STEPS = ("schedule", "advance", "confirm", "release", "idle", "low", "drain")
 
 
 def invent_preemption(seed: int, length: int = 110, *, below_a_max: bool = False) -> list[Step]:
-    """The same steps for the same seed."""
     return _Inventor(random.Random(seed), below_a_max).steps(length)
 
 

@@ -18,7 +18,6 @@ _LISTED = ("released", "released ask")
 
 
 def about(line: Line) -> str:
-    """The application, node or queue that a line is about."""
     return str(line[1])
 
 
@@ -37,7 +36,6 @@ class Reader:
         return other
 
     def read(self, op: str, callbacks: Iterable[Callback]) -> list[Said]:
-        """The lines of one step, in the order that counts."""
         said = [
             (t, line)
             for t, kind, message in callbacks
@@ -47,7 +45,6 @@ class Reader:
         return _arranged(op, _each_release_once(list(self._news(said))))
 
     def state(self, app_id: str, state: str) -> str:
-        """The name of a state here (X15)."""
         return "Running" if state == "Starting" and not self._stateaware(app_id) else state
 
     def _news(self, said: list[Said]) -> Iterable[Said]:

@@ -31,14 +31,12 @@ class Model(Cycles):
     """Plays a scenario and says for each step what the resource manager is told of it."""
 
     def play(self, step: dict[str, Any]) -> list[Word]:
-        """What is said in this step, in order."""
         self._said = []
         arguments = {key: value for key, value in step.items() if key != "op"}
         getattr(self, f"_{step['op']}")(**arguments)
         return self._said
 
     def starts_aware(self, app_id: str) -> bool:
-        """Whether Starting is a state of this application (X15)."""
         app = self.apps.get(app_id)
         return app is not None and app.starts_aware
 

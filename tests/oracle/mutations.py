@@ -20,8 +20,6 @@ Settings = tuple[Setting, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One item of one message of a step, and what is done to it."""
-
     at: int
     message: int
     part: str
@@ -77,7 +75,6 @@ _ALTERED = {
 
 
 def mutations_of(at: int, answer: Answer) -> Iterator[Mutation]:
-    """Everything that can be done to the answer to one step."""
     for n, (_, kind, message) in enumerate(answer.callbacks):
         if kind == "EventRecord":  # a part of the comparison of its own
             continue
@@ -151,7 +148,6 @@ def _verdicts(
     answers: list[Answer],
     mutations: Sequence[Mutation | None],
 ) -> dict[Mutation | None, Verdict]:
-    """The verdict on each altered reference."""
     by_step: dict[int, list[Mutation]] = {}
     for mutation in mutations:
         if mutation is not None:

@@ -143,14 +143,12 @@ class Player(Requests):
 
     @property
     def core(self) -> Scheduler:
-        """Our core, to look at."""
         return self._service.scheduler
 
     def hear(self, message: Message) -> None:
         self._heard.append((self.now, type(message).__name__, MessageToDict(message)))
 
     def play(self, step: dict[str, Any], ends: int | None = None) -> Answer:
-        """Play one step."""
         self._heard = []
         self._ends = ends
         step = self._told(step)

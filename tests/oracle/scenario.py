@@ -48,7 +48,6 @@ class Scenario:
 
     @cached_property
     def configurations(self) -> list[str]:
-        """The texts of all queue configurations that it brings."""
         return [step["config"] for step in self.steps if isinstance(step.get("config"), str)]
 
     @cached_property
@@ -127,7 +126,6 @@ def _index(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _text(file: Path) -> str | None:
-    """A file, or its compressed form."""
     if file.exists():
         return file.read_text()
     compressed = file.with_name(file.name + ".gz")

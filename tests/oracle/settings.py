@@ -10,8 +10,6 @@ import yaml
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A property of every queue, and the rule that it belongs to."""
-
     rule: str
     name: str
     value: str

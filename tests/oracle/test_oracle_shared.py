@@ -23,7 +23,6 @@ from tests.oracle.totals import their_totals
 
 
 def test_all_shared_scenarios_agree(verdicts: list[Verdict]) -> None:
-    """... and hardly any step is left out."""
     wrong = [line for verdict in verdicts if not verdict.agrees for line in lines_of(verdict)]
     assert not wrong, "\n".join(wrong)
     assert len(verdicts) >= 40
@@ -32,7 +31,6 @@ def test_all_shared_scenarios_agree(verdicts: list[Verdict]) -> None:
 
 
 def test_a_folder_without_an_index(shared: Path, tmp_path: Path) -> None:
-    """Plain or gzipped, with or without what INDEX.json says."""
     source = shared / "data" / "oracle"
     shutil.copy(source / "gang-009.json", tmp_path)
     text = gzip.decompress((source / "gang-009.out.gz").read_bytes())

@@ -50,7 +50,6 @@ class Reference:
         self.answers = copy.deepcopy(_played(name, settings, version))
 
     def at(self, op: str, nth: int = 0) -> int:
-        """The number of a step."""
         return [at for at, step in enumerate(self.scenario.steps) if step["op"] == op][nth]
 
     def __getitem__(self, step: str | tuple[str, int]) -> Answer:
@@ -58,13 +57,11 @@ class Reference:
         return self.answers[self.at(op, nth)]
 
     def told(self, newer: list[Answer] | None = None, versions: Versions | None = None) -> Told:
-        """The scenario with this reference, and with another of v1.8.0."""
         told = {self.version: self.answers} | ({V18: newer} if newer is not None else {})
         about = {"versions": versions or Versions(), "told": told}
         return Told(self.scenario.name, self.scenario.folder, self.scenario.steps, **about)
 
     def explained(self, rule: str) -> Verdict:
-        """It agrees, by this rule."""
         verdict = judge(self.told())
         assert verdict.agrees, verdict.difference
         assert rule in verdict.rules, verdict.rules
@@ -74,7 +71,6 @@ class Reference:
         assert self.explained(rule).compared == len(self.answers)
 
     def agrees_up_to(self, step: int, rule: str) -> None:
-        """The histories part in this step, by this rule."""
         stopped = self.explained(rule).stopped
         assert stopped[:2] == (step, rule)
 
@@ -481,7 +477,6 @@ def test_x13_x15_x19_v18_is_compared_to_the_end() -> None:
 
 
 def lines_said(answer: Answer) -> list[str]:
-    """What an answer says of allocations, in short."""
     return [
         " ".join(
             [part, each["allocationKey"], *([each["terminationType"]] if part != "new" else [])]

@@ -80,7 +80,6 @@ def _node(node: Mapping[str, Any]) -> list[Line]:
 
 
 def our_totals(core: Scheduler) -> dict[str, set[Line]]:
-    """The same of all partitions of our core."""
     found: dict[str, set[Line]] = {"apps": set(), "queues": set(), "nodes": set()}
     for partition in core.partitions():
         names = partition.registry.mapping

@@ -39,8 +39,6 @@ class AskFacts:
 
 @dataclass(slots=True)
 class Facts:
-    """What our core knew before a step."""
-
     #: whether it may be drained back, by node
     nodes: dict[str, bool]
     asks: dict[Key, AskFacts]
@@ -165,13 +163,11 @@ class View:
         self._allowed_ours: Counter[Said] = Counter()
 
     def allow_missing(self, rule: str, said: Said) -> None:
-        """A line of theirs that ours has no need to say."""
         self.missing.remove(said)
         self._allowed_theirs[said] += 1
         self._use(rule)
 
     def allow_extra(self, rule: str, said: Said) -> None:
-        """A line of ours that theirs does not say."""
         self.extra.remove(said)
         self._allowed_ours[said] += 1
         self._use(rule)
@@ -226,7 +222,6 @@ class View:
         return None, None
 
     def lines(self, kind: str, *, missing: bool) -> Iterator[tuple[Said, Line]]:
-        """The missing or extra lines of one kind."""
         for said in list(self.missing if missing else self.extra):
             if said[1][0] == kind:
                 yield said, said[1]

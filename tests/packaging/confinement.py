@@ -21,7 +21,6 @@ _PROT_WRITE, _PROT_EXEC, _SHM_EXEC = 2, 4, 0o100000
 
 
 def is_possible() -> bool:
-    """Whether there is libseccomp, and a kernel that obeys it."""
     try:
         ctypes.CDLL(LIBRARY)
     except OSError:
@@ -30,7 +29,6 @@ def is_possible() -> bool:
 
 
 def sets() -> dict[str, set[str]]:
-    """The sets of system calls that are written down here."""
     found: dict[str, set[str]] = {}
     for line in SETS.read_text(encoding="utf-8").splitlines():
         if line.startswith("@"):
@@ -95,7 +93,6 @@ class _Filter:
 
 
 def confine(wanted: dict[str, Any]) -> None:
-    """Forbid this process, and what it becomes, what the specification says. Nothing lifts it."""
     if wanted["no_code"]:
         both = _PROT_WRITE | _PROT_EXEC
         code = _Filter(_ALLOW)

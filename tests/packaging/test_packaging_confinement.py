@@ -48,7 +48,6 @@ def _possible() -> None:
 
 
 def confined(wanted: dict[str, Any], program: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python under a specification."""
     return subprocess.run(
         [sys.executable, CONFINEMENT, json.dumps(wanted), sys.executable, "-c", program],
         capture_output=True,

@@ -43,7 +43,6 @@ def wheel_in(folder: Path, name: str = "*") -> Path:
 
 
 def environment(folder: Path, *install: str | Path) -> None:
-    """Make a new environment with these installed, and without a pip of its own."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
     pip(folder / "bin", "install", "--quiet", *install)
 
@@ -81,13 +80,11 @@ def sdist(distributions: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(distributions: Path) -> Path:
-    """The wheel with all but the engine."""
     return wheel_in(distributions, "quadriga-*")
 
 
 @pytest.fixture(scope="session")
 def engine(distributions: Path) -> Path:
-    """The wheel with the engine."""
     return wheel_in(distributions, "quadriga_fsm-*")
 
 
@@ -115,7 +112,6 @@ def whole(built_twice: Path) -> Path:
 
 
 def files(wheel: Path) -> list[str]:
-    """The names of the files that the wheel installs, without those of its metadata."""
     with zipfile.ZipFile(wheel) as archive:
         return [name for name in archive.namelist() if ".dist-info/" not in name]
 
@@ -134,7 +130,6 @@ def needed(metadata: Message) -> list[str]:
 
 @pytest.fixture(scope="session")
 def inside(engine: Path, wheel: Path) -> Sequence[str]:
-    """The names of all files that a release installs."""
     return [*files(engine), *files(wheel)]
 
 

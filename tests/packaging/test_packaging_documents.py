@@ -27,21 +27,17 @@ CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 class Decision(NamedTuple):
-    """A decision as its file tells it."""
-
     title: str
     question: str
     page: str
 
 
 def pages(repository: Path) -> list[Path]:
-    """All documents that are written by hand or are an index of pictures."""
     return [*sorted(repository.glob("*.md")), *sorted((repository / "docs").rglob("*.md"))]
 
 
 @cache
 def prose(path: Path) -> str:
-    """The text of a document without its code blocks."""
     return CODE.sub("", text_of(path))
 
 
@@ -58,7 +54,6 @@ def anchors(path: Path) -> set[str]:
 
 
 def decisions(repository: Path) -> dict[str, Decision]:
-    """All decisions by id."""
     found: dict[str, Decision] = {}
     for path in sorted((repository / "docs" / "decisions").glob("*.md")):
         text = text_of(path)
@@ -78,7 +73,6 @@ def decisions(repository: Path) -> dict[str, Decision]:
 
 
 def table(path: Path) -> list[list[str]]:
-    """The rows of a document's tables, without headings and rules."""
     rows = [
         [cell.strip() for cell in line.strip("|").split(" | ")]
         for line in text_of(path).splitlines()

@@ -19,7 +19,6 @@ Gate = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def stub(folder: Path, name: str, script: str = "") -> None:
-    """A command that does what the script says."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
@@ -28,7 +27,6 @@ def stub(folder: Path, name: str, script: str = "") -> None:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """Runs the gate on a checkout whose test command is the one given."""
     checkout = tmp_path / "checkout"
     shutil.copytree(REPOSITORY / ".ci", checkout / ".ci")
     stub(checkout / ".tox" / "tests" / "bin", "coverage", 'echo "coverage $*"')

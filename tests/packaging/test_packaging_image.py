@@ -20,7 +20,6 @@ PATIENCE_S = 60
 
 @pytest.fixture(scope="module")
 def image(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that stands for the root of the image, after every COPY and RUN."""
     root = tmp_path_factory.mktemp("image")
     work = root / "src"
     work.mkdir()

@@ -78,7 +78,6 @@ def imported(path: Path, *, at_once: bool = False) -> Iterator[tuple[str, int]]:
 
 
 def ours(name: str) -> str | None:
-    """The subpackage of ours that a module belongs to."""
     first, _, rest = name.partition(".")
     return rest.partition(".")[0] or None if first == "quadriga" else None
 

@@ -36,7 +36,6 @@ def pages(repository: Path) -> Iterator[Path]:
 
 
 def commands(repository: Path) -> Iterator[tuple[str, str]]:
-    """Where, and what is installed there."""
     for path in sorted(set(pages(repository))):
         where = path.relative_to(repository)
         if not path.is_file() or LEFT_OUT & set(where.parts):

@@ -24,13 +24,11 @@ def blocks(language: str, document: Path = README) -> dict[str, str]:
 
 
 def steps(name: str) -> list[list[str]]:
-    """The commands of a block, joined by && or one on each line, as lists of words."""
     text = blocks("sh")[name].strip()
     return [shlex.split(command) for command in re.split(r"&&|\n", text)]
 
 
 def quadriga(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run the command of the installed package."""
     program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", program, *arguments],

@@ -39,7 +39,6 @@ def backlog(seed: int) -> Work:
 
 
 def outcome(work: Work, options: SimulationOptions) -> tuple[str, list[Any]]:
-    """The report, and the journal of every decision."""
     simulation = Simulation(work, options)
     report = simulation.run()
     return report.json(), [tuple(record) for record in simulation.scheduler.journal]

@@ -42,7 +42,6 @@ def outcomes(report: Report) -> dict[str, str]:
 
 
 def named(report: Report, kind: str) -> dict[str, list[Any]]:
-    """Of each job that never started, the holders of this kind."""
     return {each["job"]: each["held_by"][kind]["first"] for each in report.data["never_started"]}
 
 

@@ -33,12 +33,10 @@ def mixed() -> Workload:
 
 @cache
 def of_mixed() -> Report:
-    """To look at."""
     return Simulation(mixed()).run()
 
 
 def section(report: Report, title: str) -> str:
-    """A section of the report as text."""
     return render(report, measure=False).split(f"\n{title}\n")[1].split("\n\n")[0]
 
 
@@ -208,7 +206,6 @@ def test_what_is_no_journal(tmp_path: Path, wrong: bytes) -> None:
 
 
 def configured(workload: Workload, policy: str = "fifo", node_sort: str = "fair") -> Any:
-    """The partition that a workload's queues are made into, as it is read back."""
     text = queue_configuration(workload, policy=policy, node_sort=node_sort)
     (partition,) = load(text).partitions
     return partition
