@@ -15,6 +15,7 @@ import pytest
 from quadriga.fsm import LIFECYCLES, Lifecycle, Row
 from quadriga.fsm.allocation import PREEMPTION, TIMEOUT
 from quadriga.fsm.table import name_of
+from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +111,7 @@ def example(repository: Path) -> Callable[[str], ModuleType]:
     return load
 
 
-@pytest.fixture(params=LIFECYCLES.values(), ids=LIFECYCLES)
+@pytest.fixture(params=[*LIFECYCLES.values(), *SIMULATED.values()], ids=[*LIFECYCLES, *SIMULATED])
 def lifecycle(request: pytest.FixtureRequest) -> Lifecycle:
     return request.param  # type: ignore[no-any-return]
 

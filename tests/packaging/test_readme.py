@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from service_process import Service
 
+from tests.packaging.conftest import run
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
 
@@ -38,24 +40,20 @@ def quadriga(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
+#: pages with programs, and what these show
+PAGES = {"simulate": "", "configuration": "\n", "recovery": "completed"}
 SAMPLES = {
     f"{document.name} {name}": text
-    for document in (README, REPOSITORY / "docs" / "simulate.md")
+    for document in (README, *(REPOSITORY / "docs" / f"{name}.md" for name in PAGES))
     for name, text in blocks("python", document).items()
 }
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_python_in_documents_runs(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SAMPLES[name]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout, "it shows something"
+    said = run(sys.executable, "-W", "error", "-c", SAMPLES[name], cwd=tmp_path)
+    assert said, "it shows something"
+    assert PAGES.get(name.partition(".")[0], "") in said
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:

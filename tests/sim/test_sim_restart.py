@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -273,12 +271,3 @@ def test_i7_i8_known_restarts(seed: int) -> None:
 def test_i7_i8_many_restarts(seed: int) -> None:
     live_through(random.Random(seed))
     live_through_losses(random.Random(seed))
-
-
-def test_the_sample_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "recovery.md"
-    if not page.is_file():
-        pytest.skip("docs/ is part of a checkout only")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
-    exec(compile(code, str(page), "exec"), {"__name__": "sample"})
-    assert "completed" in capsys.readouterr().out
