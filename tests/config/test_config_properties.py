@@ -42,29 +42,6 @@ def test_known_properties_are_typed(name: str, text: str, field: str, value: obj
     assert not refused
 
 
-def test_defaults() -> None:
-    assert parse_properties({}) == (
-        Properties(
-            sort_policy="fifo",
-            sort_priority=True,
-            priority_policy="default",
-            priority_offset=0,
-            preemption_policy="default",
-            preemption_optout="default",
-            preemption_delay=30 * SECOND,
-            quota_preemption_delay=0,
-            backoff=0,
-            backoff_delay=30 * SECOND,
-            gang_hold=True,
-            gang_admission="",
-            gang_gather_after=2 * 86_400 * SECOND,
-            gang_gather_patience=600 * SECOND,
-            gang_wait_limit=None,
-        ),
-        {},
-    )
-
-
 BAD = {
     "application.sort.policy": ("lifo",),
     "application.sort.priority": ("true",),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render, render_path
 from quadriga.diagrams.arrows import arrows, junctions
 from quadriga.diagrams.style import DARK, LIGHT
 from quadriga.diagrams.wording import duration, elapsed, function_name, identifiers, limit
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, RESOURCE_MANAGER, Lifecycle
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, Lifecycle
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 SCXML = "{http://www.w3.org/2005/07/scxml}"
@@ -98,17 +97,6 @@ def test_text_is_the_same_in_another_process(seed: str) -> None:
 
 
 # -- dot -------------------------------------------------------------------------------------------
-
-
-def test_dot_marks_the_ends_and_draws_rows_between_two_states_as_one_arrow() -> None:
-    drawn = text(ALLOCATION, "dot").splitlines()
-    assert "  start -> Planned" in drawn
-    doubled = {line.split()[0] for line in drawn if "peripheries=2" in line}
-    assert doubled == set(ALLOCATION.final)
-    drawn = text(ALLOCATION, "dot")
-    (arrow,) = (line for line in drawn.splitlines() if line.startswith("  Planned -> Allocated "))
-    assert "allocate [has run limit]" in arrow
-    assert arrow.count("allocate") == 2
 
 
 def test_dot_joins_a_row_with_many_sources_and_lists_what_stays_inside_the_state() -> None:
@@ -311,15 +299,3 @@ def test_markdown_tables_are_rectangular(any_lifecycle: Lifecycle) -> None:
     for table in text(any_lifecycle, "markdown").split("\n\n")[1:]:
         widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
         assert len(widths) == 1, table
-
-
-def test_json_has_everything() -> None:
-    document = json.loads(text(RESOURCE_MANAGER, "json"))
-    assert document["initial"] == "Init"
-    assert {s["name"]: s["lasts"] for s in document["states"]}["Paused"] == {
-        "within": 300 * SECOND,
-        "then": "timeout",
-        "backoff_to": None,
-    }
-    assert len(document["rows"]) == len(RESOURCE_MANAGER.rows)
-    assert document["rows"][2]["emit"] == ["drop_state"]

@@ -87,20 +87,6 @@ def test_jains_index() -> None:
     assert jain([]) is None
 
 
-def test_a_free_piece_counts_as_far_as_pods_do_not_fit_in() -> None:
-    """While something waits, from 0 to 10: three of four cores are free on n1 until 4, and half of the pods
-    that fit there need all four. n2 is always empty; the pod that is larger than it does not count."""
-    workload = cluster((4, 2), (1, 1), (1, 4))
-    holdings = [held("n1", 1, 0, 4)]
-    waiting = [(0, 5 * SECOND), (3 * SECOND, 10 * SECOND)]
-    assert fragmentation(workload, holdings, waiting) == pytest.approx(3 * 0.5 * 4 / (6 * 10))
-    # only the time counts in which a job waits
-    late = [(2 * SECOND, 4 * SECOND)]
-    assert fragmentation(workload, holdings, late) == pytest.approx(3 * 0.5 * 2 / (6 * 2))
-    assert fragmentation(workload, holdings, []) == 0
-    assert fragmentation(workload, [], waiting) == 0
-
-
 pieces = st.tuples(
     st.integers(0, 2), st.integers(1, 2), st.integers(0, 2), st.integers(0, 20), st.integers(0, 9)
 )

@@ -78,15 +78,6 @@ def test_the_scheduler_gives_a_gang_up_when_the_report_says() -> None:
     assert data["gangs"]["soft_timeouts"] == 1
 
 
-def test_recorded_waits_stand_beside() -> None:
-    jobs = job("a", 0, 10, recorded_wait_s=50), job("b", 0, 10)
-    waits = simulate(workload((4,), *jobs)).data["waits"]
-    assert (waits["simulated"]["count"], waits["recorded"]["count"]) == (2, 1)
-    assert waits["recorded"]["mean"] == 50
-    assert waits["queues"]["q"]["simulated"] == waits["simulated"]
-    assert waits["gangs"] == {"simulated": waits["gangs"]["simulated"], "recorded": None}
-
-
 def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     jobs = [
         job("a", 0, 100, recorded_wait_s=7),
