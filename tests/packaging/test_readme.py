@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from service_process import Service
 
-from tests.packaging.conftest import run
+from tests.packaging.conftest import REPOSITORY, run, text_of
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
 
 
@@ -129,3 +130,124 @@ def test_every_document_is_in_the_index() -> None:
     index = (REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8")
     documents = {path.name for path in (REPOSITORY / "docs").glob("*.md")} - {"README.md"}
     assert sorted(name for name in documents if f"]({name})" not in index) == []
+
+
+# -- examples ----------------------------------------------------------------------------------------
+
+
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
+
+#: a line that each of them must print, so that an example which does nothing is noticed
+SAYS = {
+    "async_lifecycle": "web-2: confirm -> Replaced",
+    "device": "back, and still Online_Paused",
+    "embed_core": "Waiting --complete--> Completed",
+    "embed_lifecycle": "refused: ask 'request-1' cannot 'park' in state Allocated",
+    "first_gang": "start pod worker-3 on n2",
+    "order_service": "3, to A-1: Refund(cents=1995)",
+    "own_lifecycle": "not a lifecycle: loan: state Shelved has no exit and is not declared final",
+    "own_rm": "hard: placeholder_timeout -> Killing",
+    "remote_rm": "queue: root.default",
+}
+
+#: need more than the base dependencies
+WITH_EXTRAS = {"remote_rm"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    said = run(sys.executable, "-W", "error", example, cwd=tmp_path)  # away from the checkout
+    assert SAYS[example.stem] in said
+    if example.stem == "first_gang":
+        page = REPOSITORY / "docs" / "tutorial" / "first-gang.md"
+        assert f"```text\n{said}```" in text_of(page), "the tutorial shows what its program prints"
+
+
+def test_every_example_is_known() -> None:
+    assert {example.stem for example in EXAMPLES} == set(SAYS)
+
+
+def test_every_example_runs_with_the_base_dependencies() -> None:
+    embedders = (
+        text_of(REPOSITORY / "tox.ini").partition("[testenv:embedders]")[2].partition("\n[")[0]
+    )
+    base = SAYS.keys() - WITH_EXTRAS
+    assert [name for name in sorted(base) if f"examples/{name}.py" not in embedders] == []
+
+
+# -- every command that installs Quadriga: from the checkout or its wheel ----------------------------
+
+
+#: of a requirement or a path: what is installed, and its extras
+TARGET = re.compile(r"(?P<what>[^\[\]]+)(?:\[(?P<extras>[\w,{}-]+)\])?")
+#: a command, and the first thing that it installs
+COMMAND = re.compile(r"(?<![\w.])pip install (?:-[\w-]+ )*('[^'\n]+'|\"[^\"\n]+\"|[^\s`'\",;]+)")
+#: these records weigh what does not exist
+LEFT_OUT = {"decisions", "tests", "shared"}
+
+
+def pages(repository: Path) -> Iterator[Path]:
+    """Whatever a person reads or runs."""
+    for pattern in (
+        "*.md",
+        "*.ini",
+        "deploy/**/*",
+        "docs/**/*.md",
+        "examples/**/*",
+        ".ci/*",
+        "packaging/**/*",
+    ):
+        yield from repository.glob(pattern)
+    for room in ("fsm", "core", "si", "k8s", "sim", "web", "cli", "diagrams"):
+        yield from (repository / room).rglob("*.py")
+
+
+def commands(repository: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(set(pages(repository))):
+        where = path.relative_to(repository)
+        if not path.is_file() or LEFT_OUT & set(where.parts):
+            continue
+        try:
+            text = text_of(path)
+        except UnicodeDecodeError:
+            continue
+        for found in COMMAND.finditer(text):
+            yield str(where), found[1].strip("'\"")
+
+
+@pytest.fixture(scope="module")
+def installed(repository: Path) -> list[tuple[str, str]]:
+    return list(commands(repository))
+
+
+def test_nothing_is_installed_by_the_name_of_this_project(installed: list[tuple[str, str]]) -> None:
+    named = [
+        (where, word) for where, word in installed if re.match(r"quadriga(-fsm)?(\[|=|<|>|$)", word)
+    ]
+    assert named == [], "no index has it: name the checkout (.) or its wheel"
+
+
+def test_what_is_installed_from_a_checkout_is_there_with_its_extras(
+    repository: Path, installed: list[tuple[str, str]]
+) -> None:
+    setup = configparser.ConfigParser()
+    setup.read(repository / "setup.cfg", encoding="utf-8")
+    declared = set(setup["options.extras_require"])
+    version = setup["metadata"]["version"]
+    seen = set()
+    for where, word in installed:
+        found = TARGET.fullmatch(word)
+        assert found, (where, word)
+        what, extras = found["what"], found["extras"]
+        if what.endswith(".whl"):
+            assert what == f"dist/quadriga-{version}-py3-none-any.whl", (where, word)
+        elif what.startswith((".", "/")) or what == "packaging/fsm":
+            assert (repository / what / "setup.cfg").is_file(), (where, word)
+        else:
+            continue  # a tool of others
+        seen.add(what)
+        assert {
+            each for each in (extras or "").split(",") if each and "{" not in each
+        } <= declared, (where, word)
+    assert {".", "./packaging/fsm", f"dist/quadriga-{version}-py3-none-any.whl"} <= seen
+    assert len(installed) > 20
