@@ -205,24 +205,3 @@ def test_who_passes_a_job_that_does_not_fit(name: str, first: int, small: int) -
     cluster = workload(TWO_NODES, [QueueSpec("q")], jobs)
     found = dict(zip([each.job_id for each in cluster.jobs], starts(cluster, name), strict=True))
     assert (found["first"], found["small"], found["wide"]) == (first, small, LATE + 1)
-
-
-def test_a_gathering_gang_keeps_what_it_has() -> None:
-    """(b) gives the free core to every small job; (d) gives it to the gang that waits for a second."""
-    jobs = [job("busy", 0, 100, (1, 1)), job("gang", 1, 10, (2, 1))]
-    jobs += [job(f"small-{n}", 2 + n, 300, (1, 1)) for n in range(2)]
-    cluster = workload([cores(2)], [QueueSpec("q")], jobs)
-    assert starts(cluster, "b")[1:3] == [402 + 2 + 4, 3]
-    assert starts(cluster, "d")[1:3] == [LATE + 4, LATE + 4 + 10 + 1 + 1]
-
-
-def test_with_q_the_queue_with_the_least_share_is_next() -> None:
-    jobs = [
-        job("busy", 0, 100, (1, 2)),
-        job("a", 1, 10, (1, 2)),
-        job("b", 2, 10, (1, 2), queue="r"),
-    ]
-    jobs.insert(0, job("more", 0, 400, (1, 1)))
-    cluster = workload([cores(3)], [QueueSpec("q"), QueueSpec("r")], jobs)
-    assert starts(cluster, "b")[2:] == [LATE + 1, LATE + 1 + 10 + 1 + 1]
-    assert starts(cluster, "bq")[2:] == [LATE + 1 + 10 + 1 + 1, LATE + 1]
