@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from transitions import Machine
 from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
+from virtual_time import seconds, virtual
 
 from quadriga.fsm import STAYS, Effect, Fired, Lifecycle, row, unbounded, within
 from quadriga.fsm.aio import AsyncTimers
 from quadriga.fsm.table import SECOND, Info
 from quadriga.fsm.timers import Due
-
-
-class _Selector(selectors.DefaultSelector):
-    """Jumps to the end of a wait if nothing else is going to happen."""
-
-    passed = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        if timeout is None:
-            raise AssertionError("everything waits, for ever")
-        self.passed += timeout
-        return super().select(0)
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self.selector = _Selector()
-        super().__init__(self.selector)
-
-    def time(self) -> float:
-        return self.selector.passed
-
-
-Scene = Callable[..., Awaitable[None]]
-
-
-def played(scene: Scene) -> Callable[..., None]:
-    """A test that runs on such a loop, which ends with all tasks of the scene."""
-
-    @wraps(scene)
-    def test(**fixtures: Any) -> None:
-        with asyncio.Runner(loop_factory=_Loop) as runner:
-            runner.run(scene(**fixtures))  # type: ignore[arg-type]
-
-    return test
 
 
 def running(*arguments: Any, **options: Any) -> AsyncTimers:
@@ -112,19 +76,15 @@ DOOR = Lifecycle(
 # fmt: on
 
 
-def seconds() -> int:
-    return round(asyncio.get_running_loop().time())
-
-
 def tell(door: Door, effects: tuple[Effect, ...]) -> None:
-    door.heard += [(seconds(), effect.text) for effect in effects if isinstance(effect, Say)]
+    door.heard += [(round(seconds()), effect.text) for effect in effects if isinstance(effect, Say)]
 
 
-@played
+@virtual
 async def test_a_door_closes_in_time() -> None:
     timers, front, back = running(tell), Door("front"), Door("back")
     assert await timers.fire(DOOR, front, "open") == (Say("open"),)
-    assert timers.deadline(DOOR, front) == 10 * SECOND
+    assert timers.deadline(DOOR, front) == timers.now() + 10 * SECOND
     await asyncio.sleep(3)
     await timers.fire(DOOR, back, "open")
     await asyncio.sleep(8)
@@ -134,7 +94,7 @@ async def test_a_door_closes_in_time() -> None:
     assert back.heard == [(3, "open"), (13, "close")]
 
 
-@played
+@virtual
 async def test_a_trigger_that_stays_backs_off_until_somebody_comes() -> None:
     timers, door = running(tell), Door("front")
     await timers.fire(DOOR, door, "open")
@@ -145,7 +105,7 @@ async def test_a_trigger_that_stays_backs_off_until_somebody_comes() -> None:
     assert [at for at, text in door.heard if text == "beep"] == [4, 12, 22, 32]
 
 
-@played
+@virtual
 async def test_an_earlier_timer_wakes_what_waits_for_a_later_one() -> None:
     timers, front, back = running(tell), Door("front"), Door("back", "Held")
     await timers.fire(DOOR, front, "open")
@@ -159,7 +119,7 @@ async def test_an_earlier_timer_wakes_what_waits_for_a_later_one() -> None:
     assert front.heard[-1] == (10, "close")
 
 
-@played
+@virtual
 async def test_deliver_may_be_a_coroutine_function() -> None:
     async def slowly(door: Door, effects: tuple[Effect, ...]) -> None:
         await asyncio.sleep(2)
@@ -172,12 +132,12 @@ async def test_deliver_may_be_a_coroutine_function() -> None:
     assert door.heard == [(2, "open"), (12, "close")]
 
 
-@played
+@virtual
 async def test_a_limit_without_a_trigger_is_reported() -> None:
     reports: list[tuple[int, str]] = []
 
     async def report(due: Due) -> None:
-        reports.append((seconds(), f"{due.key} {due.state}"))
+        reports.append((round(seconds()), f"{due.key} {due.state}"))
 
     for overdue in (report, None):
         await running(overdue=overdue).fire(DOOR, Door("front"), "force")
@@ -185,7 +145,7 @@ async def test_a_limit_without_a_trigger_is_reported() -> None:
     assert reports == [(60, "front Forced")]
 
 
-@played
+@virtual
 async def test_an_error_ends_run_and_nothing_is_lost() -> None:
     timers, front, back = AsyncTimers(tell), Door("front", stuck=True), Door("back")
     for door in (front, back):
@@ -199,11 +159,11 @@ async def test_an_error_ends_run_and_nothing_is_lost() -> None:
     assert front.heard[-1] == back.heard[-1] == (10, "close")
 
 
-@played
+@virtual
 async def test_failed_decides_about_errors_of_triggers_that_were_fired_by_time() -> None:
     async def failed(due: Due, error: Exception) -> None:
         door = due.entity
-        door.heard.append((seconds(), str(error)))
+        door.heard.append((round(seconds()), str(error)))
         door.stuck = False
         timers.resume(DOOR, door, timers.now() + 5 * SECOND)
 
@@ -216,7 +176,7 @@ async def test_failed_decides_about_errors_of_triggers_that_were_fired_by_time()
     assert back.heard == [(0, "open"), (10, "close")]
 
 
-@played
+@virtual
 async def test_an_error_of_deliver_reaches_the_caller_and_failed() -> None:
     failures: list[str] = []
 
@@ -233,7 +193,7 @@ async def test_an_error_of_deliver_reaches_the_caller_and_failed() -> None:
     assert failures == ["no answer to (Say(text='close'),)"]
 
 
-@played
+@virtual
 async def test_entities_are_loaded_when_they_are_due() -> None:
     store = {"kept": "Open", "left": "Open", "deleted": "Open"}
     loaded: dict[str, Door] = {}
@@ -245,7 +205,7 @@ async def test_entities_are_loaded_when_they_are_due() -> None:
 
     timers = running(tell, load=load)
     for key, state in store.items():
-        timers.resume(DOOR, Door(key, state), 5 * SECOND)
+        timers.resume(DOOR, Door(key, state), timers.now() + 5 * SECOND)
     await asyncio.sleep(1)
     store["left"] = "Shut"  # by another program
     del store["deleted"]
@@ -254,11 +214,10 @@ async def test_entities_are_loaded_when_they_are_due() -> None:
     assert loaded["left"].heard == []
 
 
-@played
+@virtual
 async def test_the_clock_may_be_another_one() -> None:
     start = 1_800_000_000 * SECOND  # since 1970
-    loop = asyncio.get_running_loop()
-    timers = running(tell, clock=lambda: start + round(loop.time() * SECOND))
+    timers = running(tell, clock=lambda: start + round(seconds() * SECOND))
     door = Door("front")
     await timers.fire(DOOR, door, "open")
     assert timers.deadline(DOOR, door) == start + 10 * SECOND
@@ -269,7 +228,7 @@ async def test_the_clock_may_be_another_one() -> None:
 @pytest.mark.parametrize(
     "machine_cls", [AsyncMachine, HierarchicalAsyncMachine, Machine], ids=lambda cls: cls.__name__
 )
-@played
+@virtual
 async def test_time_limits_of_models_of_the_librarys_machines(machine_cls: type[Machine]) -> None:
     class Model(Door):
         __slots__ = ("__dict__",)
@@ -286,7 +245,7 @@ async def test_time_limits_of_models_of_the_librarys_machines(machine_cls: type[
     front: Any = Model("front")
     back: Any = Model("back", "Open")
     table.make_machine(front, machine_cls).add_model(back)
-    timers.resume(table, back, 3 * SECOND)
+    timers.resume(table, back, timers.now() + 3 * SECOND)
     await done(front.open())
     await asyncio.sleep(1)
     await done(front.hold())
@@ -302,7 +261,7 @@ async def test_time_limits_of_models_of_the_librarys_machines(machine_cls: type[
     assert front.state == "Open"
 
 
-@played
+@virtual
 async def test_an_error_of_a_machine_after_the_change_keeps_the_new_timer() -> None:
     def deliver(model: Any, effects: Any) -> None:
         if model.state == "Shut":
@@ -320,7 +279,7 @@ async def test_an_error_of_a_machine_after_the_change_keeps_the_new_timer() -> N
     assert timers.deadline(table, door) is None
 
 
-@played
+@virtual
 async def test_run_runs_once_at_a_time() -> None:
     timers = running(tell)
     await asyncio.sleep(1)
