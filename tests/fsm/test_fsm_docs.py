@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from quadriga import fsm
+from tests.packaging.conftest import run
 
 #: each page of the tutorial, and the name of the program that its blocks are
 PAGES = {
@@ -44,14 +44,9 @@ def programs(pages: dict[str, str], tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize("name", [*(n for n in PAGES.values() if not n.startswith("test_")), "fsm"])
 def test_every_program_runs(programs: Path, name: str) -> None:
-    done = run(programs, sys.executable, "-W", "error", f"{name}.py")
-    assert done.returncode == 0, done.stderr
+    run(sys.executable, "-W", "error", f"{name}.py", cwd=programs)
 
 
 def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
@@ -59,15 +54,14 @@ def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
 ) -> None:
     commands = "\n".join(blocks(pages["testing"], "console")).splitlines()
     (tests,) = (command for command in commands if command.startswith("pytest"))
-    done = run(programs, sys.executable, "-m", *tests.split(), "--fsm-coverage-report=fsm.json")
-    assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
+    words = [*tests.split(), "--fsm-coverage-report=fsm.json"]
+    said = run(sys.executable, "-m", *words, cwd=programs)
+    assert "3 passed" in said
     (shown,) = blocks(pages["testing"], "text")
-    assert shown in done.stdout
+    assert shown in said
     for command in commands:
         if command.startswith("quadriga "):
-            done = run(programs, sys.executable, "-m", "quadriga.cli", *command.split()[1:])
-            assert done.returncode == 0, done.stderr
+            run(sys.executable, "-m", "quadriga.cli", *command.split()[1:], cwd=programs)
     for picture in ("order.md", "tested.dot"):
         assert "deliver" in (programs / picture).read_text(encoding="utf-8")
 
