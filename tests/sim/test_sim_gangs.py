@@ -92,16 +92,6 @@ def test_x17_a_timeout_below_zero_is_never() -> None:
     assert report.data["gangs"]["replaced"] == 3
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_s4_lost_confirmations_are_asked_for_again(order: str, seed: int) -> None:
-    jobs = [job(str(n), n * 20, 300, (1 + n % 3, 2)) for n in range(12)]
-    options = {"message_order": order, "seed": seed, "placeholder_timeout_s": 200}
-    report = simulate(workload((4, 4, 4), *jobs), **options, lose=0.4, repeat=0.3)
-    assert counts(report) == {"total": 12, "completed": 12}
-    assert report.data["gangs"]["confirmations_lost"] > 0
-    assert report.data["gangs"]["confirmations_repeated"] > 0
-
-
 def test_s4_a_manager_that_never_confirms(order: str) -> None:
     work = workload((4, 4), job("g", 0, 10, (2, 3)), job("a", 5, 10))
     report = simulate(work, message_order=order, lose=1, check=False)
