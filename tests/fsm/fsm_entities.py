@@ -46,6 +46,7 @@ class Model:
         self.heard: tuple[Effect, ...] = ()
 
     def on_effects(self, effects: tuple[Effect, ...]) -> None:
+        assert effects, "only where there is something to tell"
         self.heard = effects
 
 
