@@ -120,6 +120,7 @@ partitions:
         "note": "on",
         "gang.wait.limit": "10m",
     }
+    assert (root.properties.gang_wait_limit, Properties().gang_admission) == (None, "")
     warning, note = configuration.warnings
     assert note.path == "partitions[0].queues[0].properties.note"
     assert warning.path == "partitions[0].queues[0].properties.gang.hold"
