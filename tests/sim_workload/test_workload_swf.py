@@ -180,14 +180,14 @@ def test_optional_fields_are_read(tmp_path: Path) -> None:
         write(
             tmp_path,
             header
-            + "1 0 0 9 2 -1 -1 2 20 -1 5 7 3 1 1 1 -1 -1\n"
+            + "1 0 0 9 2 -1 -1 2 1 -1 5 7 3 1 1 1 -1 -1\n"
             + "2 1 0 9 2 -1 -1 2 -1 -1 0 7 -1 1 1 1 1 30\n"
             + "3 2 0 9 2 -1 -1 2 -1 -1 -1 0 0 1 1 1 2 -1\n",
         )
     )
     assert workload.start_unix_s == 1_709_294_400
     first, second, third = workload.jobs
-    assert (first.group, first.status, first.walltime_s) == ("group-3", "cancelled", 20)
+    assert (first.group, first.status, first.walltime_s) == ("group-3", "cancelled", 1)
     assert (first.preceding, first.think_s) == (None, None)
     assert (second.group, second.status) == (None, "failed")
     assert (second.preceding, second.think_s) == ("1", 30)
