@@ -145,7 +145,8 @@ def test_x45_both_forms_of_asks_lead_to_the_same_decisions(order: str, style: st
         journal = [record[:-1] for record in simulation.scheduler.journal]  # which part said it
         told.append((data["jobs"], data["gangs"], data["decisions"], journal))
     assert told[0] == told[1]
-    assert told[0][1][f"{style.lower()}_timeouts"] > 0
+    for what in (f"{style.lower()}_timeouts", "confirmations_lost", "confirmations_repeated"):
+        assert told[0][1][what] > 0
 
 
 # -- ordinary jobs -----------------------------------------------------------------------------------

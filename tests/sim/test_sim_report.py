@@ -104,6 +104,8 @@ def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     assert waits["r"]["gangs"]["simulated"]["count"] == 1
     assert 100 < waits["r"]["gangs"]["simulated"]["mean"] < waits["r"]["simulated"]["max"]
     assert waits["q"]["recorded"]["count"] == 1
+    assert report.data["waits"]["recorded"]["mean"] == 7
+    assert report.data["waits"]["gangs"]["recorded"] is None
     assert waits["idle"]["simulated"]["count"] == waits["q"]["gangs"]["simulated"]["count"] == 0
     lines = section(report, "Waits").splitlines()
     assert lines[0].split() == ["jobs", "mean", "p50", "p75", "p90", "p95", "p99", "max"]
