@@ -67,13 +67,6 @@ def test_what_could_not_be_delivered_is_delivered_later_in_order(start: Start) -
     assert post.sent == ALL
 
 
-def test_what_a_program_did_not_deliver_is_delivered_by_the_next(start: Start) -> None:
-    cancelled(start(Post()))
-    post = Post()
-    start(post).deliver()
-    assert post.sent == ALL
-
-
 def test_what_was_delivered_at_the_end_comes_again_with_its_number(start: Start) -> None:
     sent: list[int] = []
 

@@ -290,21 +290,31 @@ def test_g31_two_steps_for_the_last_placeholder() -> None:
     reference.differs()
 
 
-def test_x35_a_gang_that_was_not_announced() -> None:
-    reference = Reference("gang_without_announcement")
-    drop(reference["schedule"], state="Running")
-    reference.agrees_up_to(reference.at("schedule"), "X35")
-    drop(reference["schedule"], allocationKey="ph-1")
-    reference.differs()
+RUNS = {"state": "Running"}
+# fmt: off
+#: by rule: the scenario, the step by which the histories part, what is dropped from it, and what is not excused
+DROPPED: dict[str, tuple[str, tuple[str, int], list[dict[str, str]], dict[str, str] | None]] = {
+    "X35": ("gang_without_announcement", ("schedule", 0), [RUNS], {"allocationKey": "ph-1"}),
+    "X36": ("more_members_than_placeholders", ("schedule", 1), [{"allocationKey": "real-2"}],
+            {"allocationKey": "ph-1"}),
+    "S2":  ("placeholder_ask_taken_back", ("schedule", 2), [{"allocationKey": "real-2"}], None),
+    "G40": ("real_ask_taken_back", ("releaseAsk", 0), [{"state": "Completing"}], None),
+    "V5, it ends":  ("gang_ends_under_maxapplications", ("schedule", 1), [{"allocationKey": "k0"}, RUNS], None),
+    "V5, it fails": ("gang_fails_under_maxapplications", ("schedule", 1), [{"allocationKey": "k0"}, RUNS], None),
+}
+# fmt: on
 
 
-def test_x36_a_member_without_placeholder() -> None:
-    """It is served here while the replacements of its group are under way."""
-    reference = Reference("more_members_than_placeholders")
-    drop(reference["schedule", 1], allocationKey="real-2")
-    reference.agrees_up_to(reference.at("schedule", 1), "X36")
-    drop(reference["schedule", 1], allocationKey="ph-1")  # before the histories part in this step
-    reference.differs()
+@pytest.mark.parametrize("rule", DROPPED)
+def test_x35_x36_s2_g40_v5_what_is_not_said_there(rule: str) -> None:
+    name, step, dropped, wrong = DROPPED[rule]
+    reference = Reference(name)
+    for fields in dropped:
+        drop(reference[step], **fields)
+    reference.agrees_up_to(reference.at(*step), rule.partition(",")[0])
+    if wrong is not None:
+        drop(reference[step], **wrong)
+        reference.differs()
 
 
 def test_x37_the_larger_real_ask_takes_over_one_placeholder() -> None:
@@ -322,15 +332,6 @@ def test_x39_a_draining_node_takes_no_member() -> None:
     reference.agrees_up_to(reference.at("confirm"), "X39")
     reference["confirm"].callbacks.append(new(0, "g", "real-7", "node-2", "tg"))
     reference.differs()
-
-
-def test_s2_g40_the_group_that_shrank_and_leftovers_do_not_keep_it_from_waiting() -> None:
-    reference = Reference("placeholder_ask_taken_back")
-    drop(reference["schedule", 2], allocationKey="real-2")
-    reference.agrees_up_to(reference.at("schedule", 2), "S2")
-    reference = Reference("real_ask_taken_back")
-    drop(reference["releaseAsk"], state="Completing")
-    reference.agrees_up_to(reference.at("releaseAsk"), "G40")
 
 
 def test_s5_a_sum_that_is_stepped_over() -> None:
@@ -367,14 +368,6 @@ def test_i17_totals_differ_by_what_was_asked_only() -> None:
         retell(dump, what, (("memory", 11), ("vcore", 1000)), subject)
         reference.differs()
         retell(dump, what, amount(1), subject)
-
-
-@pytest.mark.parametrize("how", ["ends", "fails"])
-def test_v5_a_gang_that_ended_gives_its_place_back(how: str) -> None:
-    reference = Reference(f"gang_{how}_under_maxapplications")
-    drop(reference["schedule", 1], allocationKey="k0")
-    drop(reference["schedule", 1], state="Running")
-    reference.agrees_up_to(reference.at("schedule", 1), "V5")
 
 
 def test_v7_stuck_in_completing() -> None:
