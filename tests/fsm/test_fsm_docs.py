@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from quadriga import fsm
+from quadriga.fsm.table import HOUR
 from tests.packaging.conftest import run
 
 #: each page of the tutorial, and the name of the program that its blocks are
@@ -82,3 +87,130 @@ def test_every_public_name_is_explained_and_every_sample_is_of_a_kind_that_is_kn
     fences = re.findall(r"^```(\w*)$", pages["fsm"], re.MULTILINE)
     assert set(fences[::2]) <= {"python", "console", "ini", "json", ""}
     assert set(fences[1::2]) == {""}
+
+
+# -- no effect is lost: the order service of the examples --------------------------------------------
+
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def service(example: Callable[[str], ModuleType]) -> ModuleType:
+    return example("order_service")
+
+
+@pytest.fixture
+def start(service: ModuleType, tmp_path: Path) -> Iterator[Start]:
+    running: list[Any] = []
+
+    def begin(send: Callable[..., None]) -> Any:
+        running.append(service.Service(str(tmp_path / "orders.db"), send))
+        return running[-1]
+
+    yield begin
+    for each in running:
+        each.db.close()
+
+
+class Post:
+    def __init__(self, failures: int = 0) -> None:
+        self.sent: list[tuple[int, str, str]] = []
+        self.failures = failures
+
+    def __call__(self, number: int, key: str, effect: Any) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError
+        self.sent.append((number, key, type(effect).__name__))
+
+
+ALL = [(1, "A-1", "Mail"), (2, "A-1", "Mail"), (3, "A-1", "Refund")]
+
+
+def cancelled(service: Any) -> None:
+    service.open("A-1", 0)
+    service.fire("A-1", "pay", 1)
+    service.fire("A-1", "return", 2, paid=5)
+
+
+def test_what_could_not_be_delivered_is_delivered_later_in_order(start: Start) -> None:
+    post = Post(failures=2)
+    service = start(post)
+    cancelled(service)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            service.deliver()
+    assert post.sent == []
+    service.deliver()
+    service.deliver()
+    assert post.sent == ALL
+
+
+def test_what_was_delivered_at_the_end_comes_again_with_its_number(start: Start) -> None:
+    sent: list[int] = []
+
+    def end(number: int, key: str, effect: Any) -> None:
+        sent.append(number)
+        raise KeyboardInterrupt
+
+    service = start(end)
+    cancelled(service)
+    with pytest.raises(KeyboardInterrupt):
+        service.deliver()
+    post = Post()
+    start(post).deliver()
+    assert (sent, post.sent) == ([1], ALL)
+
+
+def test_a_state_is_not_stored_without_its_effects(start: Start, monkeypatch: Any) -> None:
+    service = start(Post())
+    service.open("A-1", 0)
+
+    def fail(*anything: object) -> str:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(json, "dumps", fail)
+        with pytest.raises(OSError, match="no space left"):
+            service.fire("A-1", "pay", HOUR)
+    assert service.load("A-1").state == "Open"
+    assert service.timers.next_deadline() == 48 * HOUR
+    service.advance(48 * HOUR)
+    assert service.load("A-1").state == "Cancelled"
+
+
+def test_a_time_limit_that_could_not_be_stored_is_due_again(start: Start, monkeypatch: Any) -> None:
+    service = start(Post())
+    service.open("A-1", 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(json, "dumps", None)
+        with pytest.raises(TypeError):
+            service.advance(50 * HOUR)
+    assert service.load("A-1").state == "Open"
+    service.advance(50 * HOUR)
+    assert service.load("A-1").state == "Cancelled"
+
+
+def test_machines_of_the_library_store_effects_with_deliver(
+    start: Start, example: Callable[[str], ModuleType]
+) -> None:
+    service, order = start(post := Post()), example("order_service").ORDER
+    service.open("A-1", 0)
+
+    def trigger(name: str, **info: Any) -> None:
+        """Load, fire and store. An error in between leaves the database as it was."""
+        loaded = service.load("A-1")
+        model: Any = SimpleNamespace(key=loaded.key, state=loaded.state)
+        order.make_machine(model, deliver=service.store)
+        with service.db:
+            service.db.execute("BEGIN IMMEDIATE")
+            model.trigger(name, **info)
+
+    trigger("pay")
+    assert service.load("A-1").state == "Paid"
+    with pytest.raises(KeyError, match="paid"):
+        trigger("return")
+    trigger("return", paid=5)
+    service.deliver()
+    assert post.sent == ALL
