@@ -47,15 +47,15 @@ def test_all_89_days_of_cerit_twice(shared: Path) -> None:
 
 def test_the_first_days_of_cerit_checked_at_every_step(shared: Path) -> None:
     workload = trace(shared, "cerit-sc-2013")
-    report = simulate(first(workload, jobs=300))
-    assert report.data["jobs"]["completed"] == 300
+    report = simulate(first(workload, jobs=150))
+    assert report.data["jobs"]["completed"] == 150
 
 
 def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
     workload = trace(shared, "philly-2017")
-    report = simulate(first(workload, jobs=300))
+    report = simulate(first(workload, jobs=150))
     jobs = report.data["jobs"]
-    assert jobs["completed"] == 300
+    assert jobs["completed"] == 150
     assert report.data["utilisation"]["resource"] == "nvidia.com/gpu"
 
 
