@@ -87,7 +87,7 @@ class Waiting:
         #: gained room before it began
         self.to_look_at: list[Any] = []
         self.grown: list[Node] = []
-        #: what the refusals rest on, and the earliest instant at which one is tried again (ns)
+        #: what the refusals rest on, and the earliest instant at which one is tried again (ns), 0 for the next call
         self.rest_on: dict[Revision, None] = {}
         self.again = FOREVER
         #: groups of asks that are larger than any placeholder that they could replace (X37), with the

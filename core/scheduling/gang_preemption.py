@@ -57,6 +57,7 @@ def preempt(kernel: Kernel, app: Application) -> bool:
         found = for_gang.search(kernel, app, members, short_of_quota=own.lacks == QUOTA)
     except AnswerPending:
         partition.waiting.deferred_gangs[app] = None
+        partition.waiting.again = 0
         return False
     if isinstance(found, str):
         if found != for_gang.NOT_YET:

@@ -1,7 +1,4 @@
-"""The references without shortcuts: every waiting job is tried on every node at every instant.
-
-Written from the description in docs/quality.md, with plain lists and dictionaries.
-"""
+"""The references without shortcuts: every waiting job is tried on every node at every instant."""
 
 from __future__ import annotations
 
@@ -20,8 +17,6 @@ Pod = tuple[int, Resources]
 
 @dataclass
 class Entry:
-    """A job and what it holds."""
-
     number: int
     job: Job
     held: list[Pod] = field(default_factory=list)

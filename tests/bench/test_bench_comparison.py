@@ -1,7 +1,4 @@
-"""The page of the comparison has a cell for each question and library, each with a program.
-
-That the cells are what the programs see, ``tox -e comparison`` checks: it needs the other libraries.
-"""
+"""The page of the comparison has a cell for each question and library, each with a program."""
 
 from __future__ import annotations
 

@@ -35,13 +35,11 @@ def partition(text: str) -> PartitionConfig:
 
 
 def root(text: str) -> QueueConfig:
-    """The root queue with the keys in `text`."""
     body = textwrap.indent(textwrap.dedent(text), "  ")
     return partition("queues:\n- name: root\n" + body).root
 
 
 def queue(keys: str) -> QueueConfig:
-    """The queue root.a with these keys."""
     (child,) = root(f"queues: [{{name: a, {keys}}}]").children
     return child
 
@@ -51,7 +49,6 @@ def quota(guaranteed: str = "", maximum: str = "", below: str = "") -> QueueConf
 
 
 def limited(limits: str) -> QueueConfig:
-    """The queue root.a with limits, and with quotas that they have to fit."""
     return queue(f"maxapplications: 9, resources: {{max: {{memory: 50}}}}, limits: {limits}")
 
 

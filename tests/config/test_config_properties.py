@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from quadriga.core.config import Properties, inherit, load, parse_properties
+from quadriga.core.config import (
+    ConfigError,
+    DurationError,
+    Properties,
+    QuantityError,
+    inherit,
+    load,
+    parse_duration,
+    parse_properties,
+    parse_quantity,
+)
+from quadriga.core.config.properties import unknown_properties
+from quadriga.core.config.quantities import INT64_MAX
 
 SECOND = 10**9
 
@@ -38,29 +53,6 @@ def test_known_properties_are_typed(name: str, text: str, field: str, value: obj
     properties, refused = parse_properties({name: text})
     assert dataclasses.asdict(properties) == {**dataclasses.asdict(Properties()), field: value}
     assert not refused
-
-
-def test_defaults() -> None:
-    assert parse_properties({}) == (
-        Properties(
-            sort_policy="fifo",
-            sort_priority=True,
-            priority_policy="default",
-            priority_offset=0,
-            preemption_policy="default",
-            preemption_optout="default",
-            preemption_delay=30 * SECOND,
-            quota_preemption_delay=0,
-            backoff=0,
-            backoff_delay=30 * SECOND,
-            gang_hold=True,
-            gang_admission="",
-            gang_gather_after=2 * 86_400 * SECOND,
-            gang_gather_patience=600 * SECOND,
-            gang_wait_limit=None,
-        ),
-        {},
-    )
 
 
 BAD = {
@@ -128,7 +120,168 @@ partitions:
         "note": "on",
         "gang.wait.limit": "10m",
     }
+    assert (root.properties.gang_wait_limit, Properties().gang_admission) == (None, "")
     warning, note = configuration.warnings
     assert note.path == "partitions[0].queues[0].properties.note"
     assert warning.path == "partitions[0].queues[0].properties.gang.hold"
     assert warning.line == 5
+
+
+# -- a property without effect is named, with the one that was meant ---------------------------------
+
+
+def _load(queue: str) -> Any:
+    return load(f"partitions:\n- queues:\n  - name: root\n    queues:\n    - {queue}\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("application.sort.polcy", "application.sort.policy"),
+        ("Application.Sort.Policy", "application.sort.policy"),
+        ("gang.admision", "gang.admission"),
+        ("preemption_delay", "preemption.delay"),
+        ("reservation.maxshare", "reservation.max.share"),
+    ],
+)
+def test_a_misspelled_property_is_a_warning_that_names_the_nearest(
+    written: str, meant: str
+) -> None:
+    (warning,) = _load(f"{{name: a, properties: {{{written}: fifo}}}}").warnings
+    assert warning.line == 5
+    assert warning.path == f"partitions[0].queues[0].queues[0].properties.{written}"
+    assert warning.reason == f"unknown property, without effect; did you mean {meant}?"
+
+
+def test_a_property_like_no_known_one_is_a_warning_without_a_guess() -> None:
+    found = unknown_properties(["team", "x" * 10_000, "gang.hold"])
+    assert set(found.values()) == {"unknown property, without effect"}
+    assert list(found) == ["team", "x" * 10_000]
+
+
+def test_a_template_is_checked_like_a_queue() -> None:
+    template = "{properties: {gang.hodl: 'true', gang.admission: some}}"
+    names = [
+        warning.path.rpartition("properties.")[2]
+        for warning in _load(f"{{name: a, parent: true, childtemplate: {template}}}").warnings
+    ]
+    assert names == ["gang.hodl", "gang.admission"]
+
+
+def test_a_property_is_named_where_it_is_written_not_where_it_is_inherited() -> None:
+    leaf = "queues: [{name: b}, {name: c}]"
+    assert len(_load(f"{{name: a, properties: {{no.such: x}}, {leaf}}}").warnings) == 1
+
+
+def test_properties_of_another_type_are_one_problem() -> None:
+    for queue in ("{name: a, properties: 5}", "{name: a, childtemplate: {properties: 5}}"):
+        with pytest.raises(ConfigError) as caught:
+            _load(queue)
+        assert len(caught.value.problems) == 1
+
+
+def test_an_empty_item_of_a_list_of_queues_is_refused_with_its_path() -> None:
+    with pytest.raises(ConfigError) as caught:
+        _load("null")
+    (problem,) = caught.value.problems
+    assert problem.path == "partitions[0].queues[0].queues[0].name"
+
+
+# -- quantities and durations (2.2.1, 2.2.2, and the examples of 5.13) -------------------------------
+
+
+POWERS = {"": 1} | {
+    f"{prefix}{binary}": base**power
+    for binary, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("KMGTPE" if binary else "kMGTPE", 1)
+}
+
+
+@pytest.mark.parametrize(
+    ("resource", "text", "amount"),
+    [
+        ("vcore", "2", 2000),
+        ("vcore", "500m", 500),
+        ("memory", "2Gi", 2147483648),
+        ("memory", "1k", 1000),
+        ("memory", " 2 Gi ", 2147483648),
+        ("nvidia.com/gpu", "8", 8),
+        ("vcore", "1k", 1_000_000),
+        ("memory", "0", 0),
+        ("memory", "0" * 5000 + "7", 7),
+        ("memory", str(INT64_MAX), INT64_MAX),
+        ("memory", "7Ei", 7 * 2**60),
+    ],
+)
+def test_5_13_quantity(resource: str, text: str, amount: int) -> None:
+    assert parse_quantity(resource, text) == amount
+
+
+VCORES = ["1mi", str(INT64_MAX)]
+MEMORY = ["1K", "1.5", "-1", "+1", "10m", "1ki", "", "G", "1 G i", "\u0661", "8Ei", "9" * 5000]
+
+
+@pytest.mark.parametrize(
+    ("resource", "text"),
+    [
+        *(("vcore", text) for text in VCORES),
+        *(("memory", text) for text in (*MEMORY, str(INT64_MAX + 1))),
+    ],
+)
+def test_5_13_quantity_errors(resource: str, text: str) -> None:
+    with pytest.raises(QuantityError):
+        parse_quantity(resource, text)
+
+
+@given(st.integers(0, INT64_MAX), st.sampled_from(sorted(POWERS)))
+def test_every_amount_survives_being_written(amount: int, suffix: str) -> None:
+    count = amount // POWERS[suffix]
+    assert parse_quantity("memory", f"{count}{suffix}") == count * POWERS[suffix]
+    assert parse_quantity("vcore", f"{amount}m") == amount
+
+
+@given(st.text())
+def test_a_quantity_is_an_int64_or_an_error(text: str) -> None:
+    try:
+        amount = parse_quantity("vcore", text)
+    except QuantityError:
+        return
+    assert 0 <= amount <= INT64_MAX
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("30s", 30 * SECOND),
+        ("1m30s", 90 * SECOND),
+        ("1h", 3600 * SECOND),
+        ("1.5h", 5400 * SECOND),
+        (".5s", SECOND // 2),
+        ("1.s", SECOND),
+        ("0", 0),
+        ("-0", 0),
+        ("-2ms", -2_000_000),
+        ("+3us", 3000),
+        ("4\u00b5s5ns", 4005),
+        ("0.3ns", 0),
+        ("0.1s", SECOND // 10),
+    ],
+)
+def test_durations_are_those_of_go(text: str, nanoseconds: int) -> None:
+    assert parse_duration(text) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "-", "30", "s", ".s", "1d", "1 s", " 1s", "1s ", "1m30", "3000000h", "1e3s", "9" * 200],
+)
+def test_what_go_refuses_is_refused(text: str) -> None:
+    with pytest.raises(DurationError):
+        parse_duration(text)
+
+
+@given(st.integers(0, INT64_MAX))
+def test_every_duration_survives_being_written(nanoseconds: int) -> None:
+    assert parse_duration(f"{nanoseconds}ns") == nanoseconds
+    seconds, rest = divmod(nanoseconds, SECOND)
+    assert parse_duration(f"-{seconds}.{rest:09d}s") == -nanoseconds

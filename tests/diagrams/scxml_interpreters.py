@@ -1,10 +1,4 @@
-"""Runs walks through an SCXML document with a standard interpreter, in a process of its own.
-
-``python scxml_interpreters.py INTERPRETER DOCUMENT`` reads the walks as JSON, each a list of steps
-``[guards by name, event]``, and prints the states before and after every step, null at the end.
-A process of its own, because the binding of Qt gives away references to ``None`` that it does not own,
-which crashes Python 3.11 in the end.
-"""
+"""Runs walks through an SCXML document with a standard interpreter, in a process of its own."""
 
 from __future__ import annotations
 

@@ -6,15 +6,32 @@ import json
 import re
 import subprocess
 import sys
+from enum import Enum, StrEnum
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from fsm_entities import switch
 
 from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render, render_path
 from quadriga.diagrams.arrows import arrows, junctions
 from quadriga.diagrams.style import DARK, LIGHT
-from quadriga.diagrams.wording import duration, elapsed, function_name, identifiers, limit
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, RESOURCE_MANAGER, Lifecycle
+from quadriga.diagrams.wording import duration, elapsed, identifiers, limit
+from quadriga.fsm import (
+    ALLOCATION,
+    APPLICATION,
+    ASK,
+    LIFECYCLES,
+    NODE,
+    Effect,
+    Fired,
+    Lifecycle,
+    row,
+    unbounded,
+    within,
+)
+from quadriga.fsm.coverage import Coverage
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 SCXML = "{http://www.w3.org/2005/07/scxml}"
@@ -73,17 +90,6 @@ def test_limits_read_as_sentences_and_identifiers_are_plain_and_distinct() -> No
 
 
 @pytest.mark.parametrize("format", TEXTS)
-@every_lifecycle
-def test_every_state_and_trigger_is_there(lifecycle: Lifecycle, format: str) -> None:
-    drawn = text(lifecycle, format)
-    assert drawn.endswith("\n")
-    for state in lifecycle.states:
-        assert state in drawn
-    for trigger in lifecycle.triggers():
-        assert trigger in drawn or trigger.replace("_", " ").strip() in drawn
-
-
-@pytest.mark.parametrize("format", TEXTS)
 def test_awkward_names_are_drawn_without_breaking_lines(awkward: Lifecycle, format: str) -> None:
     drawn = text(awkward, format)
     assert not [c for c in drawn if not c.isprintable() and c not in "\n\N{NO-BREAK SPACE}"]
@@ -106,31 +112,6 @@ def test_text_is_the_same_in_another_process(seed: str) -> None:
     command = [sys.executable, "-c", f"{code}; print(''.join(made), end='')"]
     done = subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
     assert done.stdout.decode() == "".join(here["made"])
-
-
-# -- dot -------------------------------------------------------------------------------------------
-
-
-def test_dot_marks_the_ends_and_draws_rows_between_two_states_as_one_arrow() -> None:
-    drawn = text(ALLOCATION, "dot").splitlines()
-    assert "  start -> Planned" in drawn
-    doubled = {line.split()[0] for line in drawn if "peripheries=2" in line}
-    assert doubled == set(ALLOCATION.final)
-    drawn = text(ALLOCATION, "dot")
-    (arrow,) = (line for line in drawn.splitlines() if line.startswith("  Planned -> Allocated "))
-    assert "allocate [has run limit]" in arrow
-    assert arrow.count("allocate") == 2
-
-
-def test_dot_joins_a_row_with_many_sources_and_lists_what_stays_inside_the_state() -> None:
-    drawn = text(APPLICATION, "dot")
-    (line,) = {row.line for row in APPLICATION.rows if row.trigger == "kill" and row.target}
-    assert drawn.count(f" -> line{line} ") == 6
-    # for the kill of six states, and for the timeout of a Hard gang
-    assert drawn.count("give\N{NO-BREAK SPACE}back\N{NO-BREAK SPACE}everything") == 2
-    (state,) = (line for line in drawn.splitlines() if line.startswith("  Killing ["))
-    assert "killed [anything left]" in state
-    assert "it is dying already" in state
 
 
 # -- mermaid and plantuml --------------------------------------------------------------------------
@@ -157,17 +138,6 @@ def test_plantuml_lines_follow_the_grammar(lifecycle: Lifecycle) -> None:
             r'state ("[^"]+" as \w+|\w+ <<choice>>)|\w+ : .+|(\[\*]|\w+) --> (\[\*]|\w+)( : .+)?',
             line,
         ), line
-
-
-@pytest.mark.parametrize(("format", "indent"), [("mermaid", "    "), ("plantuml", "")])
-def test_a_row_with_many_sources_is_joined_as_in_dot(format: str, indent: str) -> None:
-    drawn = text(APPLICATION, format).splitlines()
-    (line,) = {row.line for row in APPLICATION.rows if row.trigger == "kill" and row.target}
-    assert f"{indent}state line{line} <<choice>>" in drawn
-    branches = [each for each in drawn if each.endswith(f" --> line{line} : kill")]
-    assert len(branches) == 6
-    (stem,) = (each for each in drawn if each.startswith(f"{indent}line{line} --> Killing : "))
-    assert stem.endswith("kill / give back everything, stopped running, update, check killed")
 
 
 @pytest.mark.parametrize(("format", "indent"), [("mermaid", "    "), ("plantuml", "")])
@@ -245,27 +215,6 @@ def test_formats_are_known_and_show_a_direction_and_colours_or_say_that_they_can
 # -- scxml -----------------------------------------------------------------------------------------
 
 
-@every_lifecycle
-def test_scxml_is_the_table(lifecycle: Lifecycle) -> None:
-    root = ElementTree.fromstring(text(lifecycle, "scxml"))
-    assert root.tag == f"{SCXML}scxml"
-    guards = [data.get("id") for data in root.iter(f"{SCXML}data")]
-    model = "ecmascript" if guards else "null"
-    assert (root.get("version"), root.get("datamodel")) == ("1.0", model)
-    assert root.get("initial") == lifecycle.initial
-    assert tuple(e.get("id") for e in root.iter(f"{SCXML}final")) == lifecycle.final
-    drawn, rows = [], []
-    for state in root.iter(f"{SCXML}state"):
-        for t in state.iter(f"{SCXML}transition"):
-            raised = [str(e.get("event")).removeprefix("effect.") for e in t.iter(f"{SCXML}raise")]
-            drawn.append((t.get("event"), state.get("id"), t.get("target"), t.get("cond"), raised))
-    for row in lifecycle.rows:
-        emitters = [function_name(emitter) for emitter in row.emit]
-        guard = row.guard and function_name(row.guard)
-        rows.append((row.trigger, row.source, row.target, guard, emitters))
-    assert sorted(drawn, key=str) == sorted(rows, key=str)
-
-
 def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Lifecycle) -> None:
     root = ElementTree.fromstring(text(any_lifecycle, "scxml"))
     assert {e.tag for e in root.iter()} <= {
@@ -279,17 +228,6 @@ def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Life
     assert len(ids) == len(set(ids))
     data = {e.get("id") for e in root.iter(f"{SCXML}data")}
     assert {t.get("cond") for t in root.iter(f"{SCXML}transition")} - {None} == data
-
-
-def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
-    root = ElementTree.fromstring(text(ALLOCATION, "scxml"))
-    (state,) = (s for s in root.iter(f"{SCXML}state") if s.get("id") == "Releasing")
-    send = state.find(f"{SCXML}onentry/{SCXML}send")
-    cancel = state.find(f"{SCXML}onexit/{SCXML}cancel")
-    assert cancel is not None
-    assert (send.get("event"), send.get("delay")) == ("release", "60s")
-    assert cancel.get("sendid") == send.get("id")
-    assert state.get(f"{OURS}backoff") == "600s"
 
 
 def test_awkward_names_are_beside_the_ids_of_scxml_and_entities_elsewhere(
@@ -324,13 +262,97 @@ def test_markdown_tables_are_rectangular(any_lifecycle: Lifecycle) -> None:
         assert len(widths) == 1, table
 
 
-def test_json_has_everything() -> None:
-    document = json.loads(text(RESOURCE_MANAGER, "json"))
-    assert document["initial"] == "Init"
-    assert {s["name"]: s["lasts"] for s in document["states"]}["Paused"] == {
-        "within": 300 * SECOND,
-        "then": "timeout",
-        "backoff_to": None,
-    }
-    assert len(document["rows"]) == len(RESOURCE_MANAGER.rows)
-    assert document["rows"][2]["emit"] == ["drop_state"]
+# -- members of an Enum, and effects of entering and leaving a state ---------------------------------
+
+
+class Status(Enum):
+    OPEN = 1
+    PAID = 2
+    SENT = 3
+
+
+class Word(StrEnum):
+    OPEN = "OPEN"
+    PAID = "PAID"
+    SENT = "SENT"
+
+
+class Move(Enum):
+    PAY = 1
+    SEND = 2
+
+
+def arm(order: Any, fired: Fired) -> tuple[Effect, ...]:
+    return ()
+
+
+def thank(order: Any, fired: Fired) -> tuple[Effect, ...]:
+    return ()
+
+
+def table(status: Any, pay: Any, send: Any) -> Lifecycle:
+    return Lifecycle(
+        "order",
+        initial=status.OPEN,
+        final=(status.SENT,),
+        lasts={status.OPEN: within(5, then=pay), status.PAID: unbounded(send)},
+        rows=(
+            row(pay, status.OPEN, status.PAID, emit=thank),
+            row(send, status.PAID, status.SENT),
+        ),
+        on_enter={status.PAID: (arm, thank)},
+        on_exit={status.PAID: arm},
+    )
+
+
+ENUM = table(Status, Move.PAY, Move.SEND)
+PLAIN = table(SimpleNamespace(OPEN="OPEN", PAID="PAID", SENT="SENT"), "PAY", "SEND")
+
+
+@pytest.mark.parametrize("format", TEXTS)
+def test_members_are_drawn_as_their_texts(format: str) -> None:
+    assert render(ENUM, format) == render(PLAIN, format)
+    assert render(table(Word, Move.PAY, Move.SEND), format) == render(PLAIN, format)
+
+
+def test_members_are_drawn_as_their_texts_in_a_path_and_with_coverage() -> None:
+    members = [(5, Move.PAY, Status.OPEN, Status.PAID)]
+    texts = [(5, "PAY", "OPEN", "PAID")]
+    assert render_path(ENUM, members, 9, "dot") == render_path(PLAIN, texts, 9, "dot")  # type: ignore[arg-type]
+    coverage = Coverage()
+    coverage.add(ENUM)
+    ENUM.fire(SimpleNamespace(key="A-1", state=Status.OPEN), Move.PAY)
+    coverage.stop()
+    report = json.loads(json.dumps(coverage.report()))
+    assert [each["source"] for each in report["order"]["rows"]] == ["OPEN", "PAID"]
+    assert "(1×)" in str(render(ENUM, "dot", coverage=report))
+
+
+def test_what_a_state_does_is_drawn_with_the_state_and_a_row_has_its_own_effects_only() -> None:
+    assert "entry / arm, thank" in str(render(PLAIN, "dot"))
+    assert "exit / arm" in str(render(PLAIN, "dot"))
+    assert "    PAID : entry / arm, thank\n    PAID : exit / arm\n" in str(render(PLAIN, "mermaid"))
+    assert "PAID : entry / arm, thank\nPAID : exit / arm\n" in str(render(PLAIN, "plantuml"))
+    page = str(render(PLAIN, "markdown"))
+    assert "| State | | Lasts | On entry | On exit |" in page
+    assert "| **PAID** | | unbounded: SEND | `arm`, `thank` | `arm` |" in page
+    states = json.loads(str(render(PLAIN, "json")))["states"]
+    assert states[0] == {"name": "OPEN", "lasts": {"within": 5, "then": "PAY", "backoff_to": None}}
+    assert (states[1]["on_enter"], states[1]["on_exit"]) == (["arm", "thank"], ["arm"])
+    rows = json.loads(str(render(PLAIN, "json")))["rows"]
+    assert [each["emit"] for each in rows] == [["thank"], []]
+    assert "OPEN --> PAID : PAY / thank\n" in str(render(PLAIN, "mermaid"))
+    assert "PAID --> SENT : SEND\n" in str(render(PLAIN, "mermaid"))
+
+
+def test_a_composite_has_what_it_does_in_its_border() -> None:
+    inner = switch("burner", "Cold", "warm", "Hot", "cool", on_exit={"Hot": thank})
+    made = {"inside": {"On": inner}, "on_enter": {"On": arm}}
+    heater = switch("heater", "Off", "start", "On", "stop", **made)
+    assert "On : entry / arm\n" in str(render(heater, "plantuml"))
+    assert "On_Hot : exit / thank\n" in str(render(heater, "plantuml"))
+    assert "<br/>entry / arm" in str(render(heater, "mermaid"))
+    assert "entry / arm" in str(render(heater, "dot"))
+    on = json.loads(str(render(heater, "json")))["states"][1]
+    assert on["on_enter"] == ["arm"]
+    assert on["inside"]["states"][1]["on_exit"] == ["thank"]

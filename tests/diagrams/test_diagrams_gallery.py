@@ -13,9 +13,11 @@ import pytest
 
 from quadriga.cli.catalogue import gallery_lifecycles
 from quadriga.cli.main import main as quadriga
+from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES
 from quadriga.diagrams import FORMATS, GALLERY_FORMATS, IMAGES, DiagramError, write_gallery
 from quadriga.diagrams.__main__ import main
 from quadriga.diagrams.gallery import gallery_page
+from quadriga.diagrams.messages import messages_page, write_messages
 from quadriga.fsm import LIFECYCLES, NODE
 from quadriga.k8s.lifecycles import LIFECYCLES as KUBERNETES
 
@@ -36,7 +38,6 @@ def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def drawn(needs_dot: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The gallery, written by the command."""
     folder = tmp_path_factory.mktemp("gallery")
     with redirect_stdout(StringIO()) as said:
         assert quadriga(["draw", "--all", str(folder)]) == 0
@@ -112,3 +113,26 @@ def test_the_samples_of_the_guide_run(monkeypatch: pytest.MonkeyPatch, tmp_path:
         exec(compile(sample, "docs/diagrams.md", "exec"), names)
     shown = re.search(r"^```text\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert names["flow"] == shown.group(1)
+
+
+# -- the page of messages ----------------------------------------------------------------------------
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
+
+
+def test_the_committed_page_is_up_to_date(tmp_path: Path) -> None:
+    written = tmp_path / "messages.md"
+    write_messages(written)
+    stale = "the table has changed: run `python -m quadriga.diagrams --messages docs/messages.md`"
+    assert PAGE.read_text(encoding="utf-8") == written.read_text(encoding="utf-8"), stale
+
+
+def test_every_value_of_the_table_is_on_the_page() -> None:
+    page = messages_page()
+    for route in ROUTES:
+        assert f"| `{route.message.__name__}` |" in page
+        for triggers in route.concerns.values():
+            assert f"| {', '.join(f'`{each}`' for each in triggers)} |" in page
+        assert all(f"`{field}`" in page for field in route.response)
+    assert page.count("\n| `") >= len(ROUTES) + len(NODE_ROUTES)

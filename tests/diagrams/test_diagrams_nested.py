@@ -231,7 +231,6 @@ def test_nested_states_that_a_lifecycle_cannot_express_are_refused() -> None:
 
 
 def edges(text: str | bytes) -> set[str]:
-    """The arrows of a DOT text, without their labels."""
     assert isinstance(text, str)
     found = re.findall(r"^ *(\w+ -> \w+)(?: \[(.*)\])?$", text, re.MULTILINE)
     ends = re.compile(r"[lh]?(?:head|tail)=\w+")

@@ -17,7 +17,6 @@ GREEN, RED = "#1a7f37", "#c62828"
 
 
 def coverage(lifecycle: Lifecycle, **counts: int) -> dict[str, Any]:
-    """What the pytest plugin would write, with a count by trigger."""
     names = ("line", "trigger", "source", "target")
     rows = [
         {name: getattr(row, name) for name in names}

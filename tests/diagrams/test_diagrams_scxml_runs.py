@@ -1,8 +1,4 @@
-"""Standard interpreters run the SCXML of every lifecycle, and do what the table says.
-
-Two are used where they are installed: python-statemachine, and the one of Qt (PySide6-Addons).
-``QUADRIGA_REQUIRE_SCXML`` names those that must be (``python-statemachine,PySide6-Addons``).
-"""
+"""Standard interpreters run the SCXML of every lifecycle, and do what the table says."""
 
 from __future__ import annotations
 
@@ -36,10 +32,7 @@ def require(package: str) -> None:
 
 
 def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | None]]]:
-    """Walks that together take every row, with an illegal trigger before each step; and the states.
-
-    An illegal trigger changes nothing: SCXML ignores an event that no transition takes.
-    """
+    """Walks that together take every row, with an illegal trigger before each step; and the states."""
     ids: dict[str, str | None] = {**identifiers(lifecycle.states)}
     ids |= dict.fromkeys(lifecycle.final)
     names = {function_name(row.guard) for row in lifecycle.rows if row.guard}
@@ -64,7 +57,6 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
 
 
 def random_walks(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | None]]]:
-    """Walks with random triggers, legal and illegal, and the states that ``fire`` says."""
     random = Random(lifecycle.name)
     walks, states = [], []
     for _ in range(5):
@@ -140,7 +132,6 @@ KITCHEN = Lifecycle(
 
 
 def run(lifecycle: Lifecycle, package: str, folder: Path, walks: list[list[Any]]) -> Any:
-    """The states on these walks, by an interpreter."""
     document = folder / "lifecycle.scxml"
     document.write_text(str(render(lifecycle, "scxml")), encoding="utf-8")
     done = subprocess.run(

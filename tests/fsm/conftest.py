@@ -1,7 +1,4 @@
-"""Entities for the seven tables, and the facts that make each guard agree.
-
-A test that asks for ``lifecycle`` runs once for each.
-"""
+"""Entities for the seven tables, and the facts that make each guard agree."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ import pytest
 from quadriga.fsm import LIFECYCLES, Lifecycle, Row
 from quadriga.fsm.allocation import PREEMPTION, TIMEOUT
 from quadriga.fsm.table import name_of
+from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
 
 @dataclass(slots=True, eq=False)
@@ -72,8 +70,6 @@ NO: dict[str, dict[str, Any]] = {"run": {"has_allocations": True}}
 
 @pytest.fixture(scope="session")
 def born() -> Birth:
-    """Make an entity in a state, with some facts."""
-
     def make(state: str, **facts: Any) -> Life:
         return Life("it-1", state, **facts)
 
@@ -97,14 +93,11 @@ def steer() -> Steering:
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    """The checkout."""
     return Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def example(repository: Path) -> Callable[[str], ModuleType]:
-    """Import a program of examples/."""
-
     def load(name: str) -> ModuleType:
         path = repository / "examples" / f"{name}.py"
         if not path.is_file():
@@ -118,9 +111,8 @@ def example(repository: Path) -> Callable[[str], ModuleType]:
     return load
 
 
-@pytest.fixture(params=LIFECYCLES.values(), ids=LIFECYCLES)
+@pytest.fixture(params=[*LIFECYCLES.values(), *SIMULATED.values()], ids=[*LIFECYCLES, *SIMULATED])
 def lifecycle(request: pytest.FixtureRequest) -> Lifecycle:
-    """Each of the seven tables."""
     return request.param  # type: ignore[no-any-return]
 
 

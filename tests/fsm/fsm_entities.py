@@ -38,8 +38,6 @@ class Device:
 
 
 class Model:
-    """A model of the library that keeps the effects of its last trigger."""
-
     state: str
 
     def __init__(self, key: str = "oven") -> None:
@@ -48,6 +46,7 @@ class Model:
         self.heard: tuple[Effect, ...] = ()
 
     def on_effects(self, effects: tuple[Effect, ...]) -> None:
+        assert effects, "only where there is something to tell"
         self.heard = effects
 
 

@@ -19,8 +19,6 @@ CONDITIONS = ("yes", "no", "asked", "fail", "grow", "constant")
 
 
 class Model:
-    """Writes down what its callbacks are called with."""
-
     constant = 1
 
     def __init__(self, name: str, world: World) -> None:
@@ -88,7 +86,6 @@ class World:
         self.lists: list[list[str]] = [[], []]
 
     def name(self, path: Any) -> Any:
-        """The name of a state as this machine has it."""
         return path
 
     def scope(self) -> Any:
@@ -251,8 +248,6 @@ class World:
 
 
 class Lines(logging.Handler):
-    """What the library's loggers print."""
-
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []

@@ -29,7 +29,6 @@ class Outer(Enum):
 
 
 def tree(separator: str, enum: bool) -> list[Any]:
-    """The states as a machine is given them; names go by the separator."""
     first = [{"name": "1", "children": ["a", "b"], "initial": "a"}, "2"]
     u = {"name": "u", "children": ["m", "n"], "initial": "m"}
     p = {"name": "P", "parallel": [u, "v"]}
@@ -161,7 +160,6 @@ class World(fsm_worlds.World):
         self.state(path).initial = value
 
     def more_initial(self, path: str, value: str) -> None:
-        """Another initial state in the list of a parallel one."""
         self.state(path).initial.append(value)
 
     def by_name(self, name: str, path: str, callback: str) -> None:
@@ -177,7 +175,6 @@ class World(fsm_worlds.World):
         self.machine.on_final = callback
 
     def within(self, scope: str, which: int, trigger: str) -> Any:
-        """A trigger while the machine is in a scope."""
         with self.machine(scope):
             return getattr(self.models[which], trigger)("in a scope")
 
@@ -190,7 +187,6 @@ class World(fsm_worlds.World):
             self.machine.state_cls.separator = separator
 
     def nest(self, name: str) -> None:
-        """A machine as the children of a state."""
         other = type(self.machine)(
             None, states=["i", "j"], initial="i", transitions=[["go", "i", "j"]]
         )

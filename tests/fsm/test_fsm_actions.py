@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from fsm_entities import switch
 from transitions import Machine
-from transitions.extensions import HierarchicalMachine
 
 from quadriga.fsm import (
     STAYS,
@@ -182,18 +181,6 @@ def test_states_inside_are_left_first_and_entered_last_wherever_declared() -> No
     assert texts(table.fire(born("Off"), "start")) == ["here of Off in Off"]
     with pytest.raises(DefinitionError, match=r"on_enter: unknown state 'On_Clod'; did you mean"):
         made(on_enter={"On_Clod": says("here")})
-
-
-def test_a_hierarchical_machine_calls_the_same() -> None:
-    heard: list[Any] = []
-    model: Any = SimpleNamespace(key="h-1")
-    heater().make_machine(
-        model, HierarchicalMachine, deliver=lambda _, effects: heard.append(texts(effects))
-    )
-    for trigger, state, said in NESTED_STEPS:
-        getattr(model, trigger)()
-        assert (model.state, [text.split(" of ")[0] for text in heard.pop()]) == (state, said)
-    assert heard == []
 
 
 def test_members_of_an_enum_cannot_be_nested() -> None:

@@ -1,30 +1,31 @@
 """What a trigger and an entity may cost. Calls are counted, so no other program on the machine matters."""
 
+import copy
+import pickle
 import sys
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from transitions.extensions.nesting import HierarchicalMachine
+from transitions.extensions.states import Tags, add_state_features
 
-from quadriga.fsm import ASK, QUEUE, Lifecycle
+from quadriga.fsm import ASK, QUEUE, FastHierarchicalMachine, Lifecycle
 
 
-def calls(work: Callable[[], object]) -> int:
-    """How many functions of Python and of C are called."""
-    count = 0
-
-    def see(frame: Any, what: str, arg: Any) -> None:
-        nonlocal count
-        count += what in ("call", "c_call")
-
+def calls(work: Callable[[], object]) -> Counter[str]:
+    """How many functions of Python ("call") and of C ("c_call") are called."""
+    count = Counter[str]()
     before = sys.getprofile()
-    sys.setprofile(see)
+    sys.setprofile(lambda frame, what, arg: count.update([what]))
     try:
         work()
     finally:
         sys.setprofile(before)
-    return count - 1  # the last one is setprofile
+    count["c_call"] -= 1  # the last one is setprofile
+    return count
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_fire_calls_a_small_part_of_what_the_stock_machine_does(
         entity = SimpleNamespace(key="it", state=state, pending=2)
         for trigger in (*triggers.split(), *triggers.split()):  # once for what is made only once
             spent = calls(lambda life=life, it=entity, trigger=trigger: life.fire(it, trigger))
-        costs.append(spent)
+        costs.append(spent["call"] + spent["c_call"])
     fire, stock = costs
     assert fire <= 5, costs
     assert stock >= 12 * fire, costs
@@ -67,3 +68,127 @@ def test_the_table_is_readable_and_unknown_names_are_refused(
     with pytest.raises(SystemExit, match="2"):
         program.main()
     assert "no measurement is named 'nothing'" in capsys.readouterr().err
+
+
+# -- a FastHierarchicalMachine: what a trigger calls, and what does not get in its way ---------------
+
+
+STATES: list[Any] = [
+    {
+        "name": "idle",
+        "initial": "cold",
+        "children": ["cold", {"name": "warm", "children": ["up"], "initial": "up"}],
+    },
+    "busy",
+]
+ROWS = [["work", "idle", "busy"], ["rest", "busy", "idle_warm"], ["cool", "idle_warm", "idle_cold"]]
+
+
+class Heater:
+    def note(self) -> None:
+        pass
+
+
+def made(
+    cls: type[HierarchicalMachine] = FastHierarchicalMachine, **options: Any
+) -> tuple[Any, Any]:
+    heater: Any = Heater()
+    return heater, cls(
+        heater, states=STATES, transitions=ROWS, initial="idle", auto_transitions=False, **options
+    )
+
+
+@pytest.mark.skipif(
+    not hasattr(HierarchicalMachine, "on_final"), reason="transitions 0.9.0 is not made faster"
+)
+@pytest.mark.parametrize(
+    ("options", "most"), [({}, 4), ({"after_state_change": "note"}, 40), ({"queued": True}, 40)]
+)
+def test_a_trigger_calls_little(options: dict[str, Any], most: int) -> None:
+    heater, _ = made(**options)
+    other, _ = made(HierarchicalMachine, **options)
+    for each in (heater, other) * 2:
+        each.work()
+        each.rest()
+        each.cool()
+    for name in ("work", "rest", "cool"):
+        got, stock = (calls(getattr(each, name))["call"] for each in (heater, other))
+        assert heater.state == other.state
+        assert got <= most < 110 < stock, name
+
+
+def test_copies_and_pickles_go_on_by_themselves() -> None:
+    heater, machine = made()
+    heater.work(), heater.rest()
+    heater.work(), heater.rest()
+    for other in (copy.deepcopy(machine), pickle.loads(pickle.dumps(machine))):
+        other.add_transition("work", "idle_warm", "idle_cold")
+        assert other.model.work()
+        assert other.model.state == "idle_cold"
+        assert other.model.work()
+        other.before_state_change = "missing"
+        with pytest.raises(AttributeError, match="missing"):
+            other.model.rest()
+        assert other.model.state == "busy"
+    assert heater.state == "idle_warm_up"
+    assert heater.cool()
+
+
+def test_a_shallow_copy_has_callbacks_of_its_own() -> None:
+    heater, machine = made()
+    heater.work(), heater.rest(), heater.work(), heater.rest()
+    other = copy.copy(machine)
+    other.before_state_change = "missing"
+    assert machine.trigger_event(heater, "cool")
+    with pytest.raises(AttributeError, match="missing"):
+        other.trigger_event(heater, "work")
+
+
+def test_states_and_machines_with_features_are_called_themselves() -> None:
+    entered = []
+
+    class Loud(Tags):
+        def enter(self, event_data: Any) -> None:
+            entered.append(self.name)
+            super().enter(event_data)
+
+    @add_state_features(Loud)
+    class Machine(FastHierarchicalMachine):
+        pass
+
+    heater, _ = made(Machine)
+    heater.work(), heater.rest(), heater.work(), heater.rest()
+    assert entered == ["busy", "idle", "idle_warm", "idle_warm_up"] * 2
+    set_to = []
+
+    class Machine(FastHierarchicalMachine):
+        def set_state(self, state: Any, model: Any = None) -> None:
+            set_to.append(state)
+            super().set_state(state, model)
+
+    heater, _ = made(Machine)
+    del set_to[:]
+    heater.work(), heater.rest(), heater.work()
+    assert set_to == ["busy", "idle_warm_up", "busy"]
+
+
+def test_a_model_that_looks_at_its_state_is_told() -> None:
+    class Looking(Heater):
+        seen: ClassVar[list[Any]] = []
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name == "state":
+                self.seen.append(value)
+                if value == "busy" and len(self.seen) > 6:
+                    self.machine.after_state_change = "missing"
+
+    looking: Any = Looking()
+    looking.machine = FastHierarchicalMachine(
+        looking, states=STATES, transitions=ROWS, initial="idle", auto_transitions=False
+    )
+    for _ in range(2):
+        looking.work(), looking.rest()
+    assert looking.seen[-4:] == ["busy", "idle_warm_up"] * 2
+    with pytest.raises(AttributeError, match="missing"):
+        looking.work()

@@ -38,8 +38,6 @@ class Shut(Effect):
 
 
 class Door:
-    """An entity, and a model of the library's machines."""
-
     def __init__(self, state: str = "Closed", *, heavy: bool = False) -> None:
         self.key = "front"
         self.state = state
@@ -72,6 +70,11 @@ def make_door(**more: Any) -> Lifecycle:
         ),
         **more,
     )
+
+
+def opened_once(*rows: Any) -> Lifecycle:
+    lasts = {"Closed": unbounded("open")}
+    return Lifecycle("door", initial="Closed", final=("Open",), lasts=lasts, rows=rows)
 
 
 def counts(coverage: Coverage, name: str = "door") -> list[int]:
@@ -127,15 +130,9 @@ def test_the_asynchronous_answers_of_guards_and_emitters_are_awaited() -> None:
         await asyncio.sleep(0)
         return [Ring()]
 
-    table = Lifecycle(
-        "door",
-        initial="Closed",
-        final=("Open",),
-        lasts={"Closed": unbounded("open")},
-        rows=(
-            row("open", "Closed", STAYS, when=is_locked, why="it is locked"),
-            row("open", "Closed", "Open", emit=ring),
-        ),
+    table = opened_once(
+        row("open", "Closed", STAYS, when=is_locked, why="it is locked"),
+        row("open", "Closed", "Open", emit=ring),
     )
     coverage = Coverage(effects=True)
     coverage.add(table)
@@ -158,13 +155,7 @@ def test_a_transition_that_fails_is_not_counted(machine_cls: Any) -> None:
     def broken(door: Any, fired: Fired) -> list[Effect]:
         raise KeyError
 
-    table = Lifecycle(
-        "door",
-        initial="Closed",
-        final=("Open",),
-        lasts={"Closed": unbounded("open")},
-        rows=(row("open", "Closed", "Open", emit=broken),),
-    )
+    table = opened_once(row("open", "Closed", "Open", emit=broken))
     coverage = Coverage()
     coverage.add(table)
     door = Door()

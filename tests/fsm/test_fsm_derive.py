@@ -58,7 +58,6 @@ BEFORE = [str(each) for each in ORDER.rows]
 
 
 def lines(table: Lifecycle) -> list[str]:
-    """Each line of the table with all its sources."""
     by_line: dict[int, list[Any]] = {}
     for each in table.rows:
         by_line.setdefault(each.line, []).append(each)
@@ -187,24 +186,6 @@ def test_what_is_not_there_cannot_go(less: Any, message: str) -> None:
 
 
 # -- those of the scheduler, of enumerations, with composites ------------------------------------------
-
-
-def test_a_table_of_the_scheduler_is_extended_and_stays_what_it_is() -> None:
-    before = APPLICATION.rows
-    mine = APPLICATION.extend(
-        name="my application",
-        lasts={"Suspended": unbounded("unsuspend")},
-        rows=(
-            row("suspend", "Running", "Suspended"),
-            row("unsuspend", "Suspended", "Running"),
-        ),
-    )
-    assert APPLICATION.rows == before
-    assert not APPLICATION.allows("Running", "suspend")  # type: ignore[arg-type]
-    assert mine.allows("Running", "suspend")
-    assert [str(each) for each in mine.rows[: len(before)]] == [str(each) for each in before]
-    again = mine.without(states=["Suspended"], triggers=["suspend", "unsuspend"])
-    assert [str(each) for each in again.rows] == [str(each) for each in before]
 
 
 def test_a_lifecycle_keeps_those_inside() -> None:

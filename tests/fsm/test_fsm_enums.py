@@ -6,20 +6,16 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from fsm_entities import Model
-from transitions import Machine
 
 from quadriga.fsm import (
     DefinitionError,
     Effect,
-    FastMachine,
     Fired,
     InvalidTransition,
     Lifecycle,
-    UnknownState,
     path_to,
     reachable,
     row,
@@ -165,20 +161,6 @@ def test_a_string_is_no_member_of_an_enum_and_a_number_no_state() -> None:
         Lifecycle("n", initial=1, final=(), lasts={1: unbounded("go")}, rows=())  # type: ignore[type-var]
 
 
-@pytest.mark.parametrize("machine_cls", [None, Machine, FastMachine])
-def test_a_model_has_the_member(kind: str, machine_cls: Any) -> None:
-    state, _ = KINDS[kind]
-    orders, model = table(kind), cast(Any, Model())
-    if machine_cls is None:
-        orders.machine.add_model(model)
-    else:
-        orders.make_machine(model, machine_cls)
-        assert getattr(model, "is_Open" if kind == "str" else "is_OPEN")()
-    assert model.state is state.OPEN
-    getattr(model, TEXTS[kind][2])()
-    assert model.state is state.PAID and len(model.heard) == 1
-
-
 class Other(Enum):
     OPEN = auto()
     OPNE = auto()
@@ -204,17 +186,3 @@ def test_misspelled_and_equal_names_are_refused(
 ) -> None:
     with pytest.raises(DefinitionError, match=message):
         Lifecycle("order", initial=Status.OPEN, final=(final,), lasts=lasts, rows=rows)
-
-
-def test_a_stored_text_becomes_the_member(kind: str) -> None:
-    state, _ = KINDS[kind]
-    orders = table(kind)
-    order = Order(TEXTS[kind][1])
-    assert orders.migrate(order) == (kind == "enum")
-    assert order.state is state.PAID
-    orders.check(order)
-    with pytest.raises(UnknownState, match="unknown state 'Piad'"):
-        orders.migrate(Order("Piad"))
-    if kind == "enum":
-        with pytest.raises(UnknownState, match=r"which is <Status.PAID: 2> now; migrate"):
-            orders.check(Order("PAID"))

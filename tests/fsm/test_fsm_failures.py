@@ -135,12 +135,6 @@ def test_a_refusal_can_be_sent_elsewhere(refusal: InvalidTransition, way: str) -
     assert str(again) == "application 'it-1' cannot 'run' in state Expired"
 
 
-def test_a_misspelled_trigger_is_told_which_one_it_resembles() -> None:
-    node = SimpleNamespace(state="Schedulable", key="n-1")
-    with pytest.raises(InvalidTransition, match=r"; did you mean 'drain'\?\)$"):
-        NODE.fire(node, "drian")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("state", "trigger", "told"),
     [
@@ -153,15 +147,15 @@ def test_a_trigger_or_a_state_that_exists_nowhere_is_called_unknown(
     state: str, trigger: str, told: str | None
 ) -> None:
     """A trigger that only this state does not have is not."""
-    node = SimpleNamespace(state=state, key="n-1")
-    with pytest.raises(InvalidTransition) as caught:
-        Timers().fire(NODE, node, trigger, 0)  # type: ignore[arg-type]
-    if told is None:
-        assert not caught.value.unknown
-        return
-    possible = ", ".join(caught.value.possible)
-    assert str(caught.value).endswith(f"in state {state} {told.format(possible)}")
-    assert vars(pickle.loads(pickle.dumps(caught.value))) == vars(caught.value)
+    node: Any = SimpleNamespace(state=state, key="n-1")
+    for fire in (NODE.fire, lambda it, trigger: Timers().fire(NODE, it, trigger, 0)):
+        with pytest.raises(InvalidTransition) as caught:
+            fire(node, trigger)
+        assert bool(caught.value.unknown) == (told is not None)
+        if told is not None:
+            possible = ", ".join(caught.value.possible)
+            assert str(caught.value).endswith(f"in state {state} {told.format(possible)}")
+        assert vars(pickle.loads(pickle.dumps(caught.value))) == vars(caught.value)
 
 
 def test_a_refusal_is_the_librarys_and_hides_its_cause(refusal: InvalidTransition) -> None:

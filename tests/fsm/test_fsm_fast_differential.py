@@ -1,9 +1,4 @@
-"""A stock machine and a fast one side by side: the same calls, and whatever happens has to be the same.
-
-The calls change the machines while they run: states, transitions, callbacks in lists, models, the name of
-the models' attribute. Callbacks write down what they were called with; some raise, some change the machine
-or trigger something themselves.
-"""
+"""A stock machine and a fast one side by side: the same calls, and whatever happens has to be the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""APPLICATION alone keeps the rules of the gang scheduling design (X47).
-
-The first half is a table of what the design forbids. The second half is a program that reuses the
-lifecycle, ``examples/own_rm.py``: any trigger may be fired at any time, and no rule is broken.
-"""
+"""APPLICATION alone keeps the rules of the gang scheduling design (X47)."""
 
 from __future__ import annotations
 
@@ -16,9 +12,9 @@ import pytest
 from quadriga.fsm import APPLICATION, InvalidTransition
 from quadriga.fsm import application as application_fsm
 
-LIVING = ("New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing")
 TIMEOUT = application_fsm.PLACEHOLDER_TIMEOUT
 ENDED = ("Completed", "Killed", "Rejected", "Expired")
+GIVES_BACK = {*application_fsm.GANG_OVER, "Resuming", "Waiting"}
 
 # fmt: off
 FORBIDDEN = (
@@ -36,17 +32,6 @@ FORBIDDEN = (
     ("it is Killed after its asks are gone",          "Killing",                   "has_asks",         "killed"),
     ("it is Killed after its allocations are gone",   "Killing",                   "has_allocations",  "killed"),
     ("a Soft gang goes on without placeholders",      "Resuming",                  "has_placeholders", "resumed"),
-)
-REFUSED = (
-    # the design says                            in these states             is an error
-    ("an application without an ask is New",      "New",                      f"run wait complete {TIMEOUT} resumed"),
-    ("an accepted application is not rejected",   " ".join(LIVING[1:]),       "reject"),
-    ("only a waiting application completes",      "Accepted Running Killing", "complete"),
-    ("one that gives its pods back runs later",   "Resuming",                 "run wait complete"),
-    ("one that is killed takes nothing",          "Killing",                  "ask run wait"),
-    ("one that was not killed is not Killed",     " ".join(LIVING[:-1]),      "killed"),
-    ("one that lives does not expire",            " ".join(LIVING),           "expire"),
-    ("one that has ended takes nothing",          " ".join(ENDED),            f"ask run wait complete kill {TIMEOUT}"),
 )
 # fmt: on
 
@@ -77,17 +62,6 @@ def test_x47_the_same_trigger_works_when_nothing_forbids_it(born: Any, rule: Any
         assert it.state != state
 
 
-@pytest.mark.parametrize("rule", REFUSED, ids=lambda rule: rule[0].replace(" ", "-"))
-def test_x47_what_makes_no_sense_in_a_state_is_an_error(born: Any, rule: Any) -> None:
-    _, sources, triggers = rule
-    for state in sources.split():
-        for trigger in triggers.split():
-            it = born(state, has_allocations=True, gang_complete=True)
-            with pytest.raises(InvalidTransition):
-                APPLICATION.fire(it, trigger)
-            assert it.state == state
-
-
 # -- a program of its own --------------------------------------------------------------------------
 
 
@@ -97,7 +71,6 @@ def own_rm(example: Callable[[str], ModuleType]) -> ModuleType:
 
 
 def broken_rules(record: dict[str, Any]) -> list[str]:
-    """The rules of the design that a record breaks."""
     asks = record["placeholder_asks"] + record["asks"]
     state, members, placeholders = record["state"], record["members"], record["placeholders"]
     rules = {
@@ -121,7 +94,6 @@ def test_x47_a_program_that_fires_anything_breaks_no_rule(own_rm: ModuleType, se
         record["complete"] = False
         for _ in range(60):
             before = record["state"]
-            act = random.choice(ACTS)
             try:
                 act(manager, name, record, random)
             except InvalidTransition:
@@ -135,38 +107,19 @@ def test_x47_a_program_that_fires_anything_breaks_no_rule(own_rm: ModuleType, se
     assert refused
 
 
-def finish(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
-    if record["members"]:
+def act(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
+    """Members come while the gang runs, and not before."""
+    members, placeholders, state = record["members"], record["placeholders"], record["state"]
+    what = random.choice(("place", "finish", "replace", "confirm", "anything", "anything"))
+    if what == "place":
+        manager.place(name)
+    elif what == "finish" and members:
         manager.finish(name)
-
-
-def replace(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
-    # members come while the gang runs, and not before
-    if record["placeholders"] and record["state"] in application_fsm.COUNTED:
+    elif what == "replace" and placeholders and state in application_fsm.COUNTED:
         manager.replace(name)
-
-
-def confirm(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
-    if record["placeholders"] and record["state"] in {
-        *application_fsm.GANG_OVER,
-        "Resuming",
-        "Waiting",
-    }:
+    elif what == "confirm" and placeholders and state in GIVES_BACK:
         manager.confirm(name)
-    elif record["members"] and record["state"] == "Killing":
+    elif what == "confirm" and members and state == "Killing":
         manager.finish(name)
-
-
-def anything(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
-    manager.fire(name, random.choice([t for t in APPLICATION.triggers() if t != "ask"]))
-
-
-Act = Callable[[Any, str, dict[str, Any], Random], object]
-ACTS: tuple[Act, ...] = (
-    lambda manager, name, record, random: manager.place(name),
-    finish,
-    replace,
-    confirm,
-    anything,
-    anything,
-)
+    elif what == "anything":
+        manager.fire(name, random.choice([t for t in APPLICATION.triggers() if t != "ask"]))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fsm_entities import switch
+from fsm_entities import Model, switch
 from transitions import MachineError, State
 
 from quadriga.fsm import (
+    ALLOCATION,
     APPLICATION,
+    ASK,
     LIFECYCLES,
     NODE,
     STAYS,
@@ -29,7 +33,10 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.effects import CloseNode, OpenNode
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm.effects import CloseNode, OpenNode, RequestRelease
 from quadriga.fsm.fast_tracking import FastState
 
 Twin = Callable[..., Lifecycle]
@@ -56,7 +63,7 @@ LISTS = ("prepare_event", "before_state_change", "after_state_change", "finalize
 
 
 @ENGINES
-def test_an_added_transition_and_state(stock: bool) -> None:
+def test_an_added_and_a_removed_transition_and_an_added_state(stock: bool) -> None:
     life = NODE.copy(stock=stock)
     server = node()
     with pytest.raises(InvalidTransition):
@@ -75,23 +82,17 @@ def test_an_added_transition_and_state(stock: bool) -> None:
     ]
     life.fire(server, "drain")
     assert server.state == "Draining"
-    assert not NODE.allows("Schedulable", "doze")
-    assert "Asleep" not in NODE.states
-
-
-@ENGINES
-def test_a_removed_transition(stock: bool) -> None:
-    life = NODE.copy(stock=stock)
-    server = node()
     life.machine.remove_transition("drain", source="Schedulable")
-    with pytest.raises(InvalidTransition, match="possible: update, decommission"):
-        life.fire(server, "drain")
+    with pytest.raises(InvalidTransition, match="possible: update, decommission, doze"):
+        life.fire(node(), "drain")
     assert not life.allows("Schedulable", "drain")
     life.machine.remove_transition("update")
     with pytest.raises(InvalidTransition):
-        life.fire(server, "update")
+        life.fire(node(), "update")
     assert "update" not in life.triggers()
     assert NODE.fire(node(), "drain") == (CloseNode(),)
+    assert not NODE.allows("Schedulable", "doze")
+    assert "Asleep" not in NODE.states
 
 
 @ENGINES
@@ -116,34 +117,6 @@ def test_a_condition_added_to_a_row(stock: bool) -> None:
     assert asked == [(server, {"repaired": answer}) for answer in (False, False, True)]
     (changed,) = life.rows_from("Draining", "schedule")
     assert changed.label == "schedule [is_repaired]"
-
-
-@ENGINES
-def test_all_callbacks_of_the_library_are_called_in_its_order(stock: bool) -> None:
-    life = NODE.copy(stock=stock)
-    heard: list[str] = []
-
-    def hear(name: str) -> Callable[[Any], None]:
-        return lambda data: heard.append(f"{name} in {data.model.state}")
-
-    machine = life.machine
-    for name in LISTS:
-        getattr(machine, name).append(hear(name))
-    (transition,) = machine.get_transitions("drain", "Schedulable")
-    for name in ("prepare", "before", "after"):
-        transition.add_callback(name, hear(name))
-    machine.get_state("Schedulable").add_callback("exit", hear("on_exit"))
-    machine.on_enter_Draining(hear("on_enter"))
-    assert life.fire(node(), "drain") == (CloseNode(),)
-    before = "prepare_event prepare before_state_change before on_exit".split()
-    after = "on_enter after after_state_change finalize_event".split()
-    assert heard == [
-        *(f"{name} in Schedulable" for name in before),
-        *(f"{name} in Draining" for name in after),
-    ]
-    heard.clear()
-    assert NODE.fire(node(), "drain") == (CloseNode(),)
-    assert heard == []
 
 
 def test_lists_and_states_of_the_callers_own_are_read_live() -> None:
@@ -171,20 +144,6 @@ def test_lists_and_states_of_the_callers_own_are_read_live() -> None:
         made.on_enter.append(lambda data, asleep=asleep: asleep.append(data.model.state))
         life.fire(node(), "doze")
         assert asleep == ["Asleep"]
-
-
-@ENGINES
-def test_a_callback_that_fails_before_the_change_leaves_the_state(stock: bool) -> None:
-    life = NODE.copy(stock=stock)
-
-    def fail(data: Any) -> None:
-        raise KeyError("no")
-
-    life.machine.before_state_change.append(fail)
-    server = node()
-    with pytest.raises(KeyError):
-        life.fire(server, "drain")
-    assert server.state == "Schedulable"
 
 
 @ENGINES
@@ -425,14 +384,6 @@ def test_fire_refuses_what_it_cannot_await(stock: bool) -> None:
     assert order.state == "Open"
 
 
-def test_a_machine_that_is_not_asynchronous_refuses_them_too() -> None:
-    order: Any = SimpleNamespace()
-    SHOP.make_machine(order)
-    with pytest.raises(DefinitionError, match="only an asynchronous machine awaits it"):
-        order.pay(paid=True)
-    assert order.state == "Open"
-
-
 # -- models ------------------------------------------------------------------------------------------
 
 
@@ -465,12 +416,51 @@ def test_a_model_of_a_copy_calls_callbacks_and_hears_effects() -> None:
 # -- against the stock machine, while both are changed -------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Noise(Effect):
+    trigger: str
+    source: str
+    target: str
+    state: str
+    loud: int
+
+
+class OutOfPaint(Exception):
+    pass
+
+
 def loud(it: Any, info: Any) -> bool:
-    return bool(info["loud"] > 1)
+    return info["loud"]  # type: ignore[no-any-return]  # truthy, not a bool: 0 to 3
+
+
+def very_loud(it: Any, info: Any) -> bool:
+    if info["loud"] == 1:
+        raise KeyError("a guard that fails")
+    return bool(info["loud"] > 2)
 
 
 def noise(it: Any, fired: Fired) -> tuple[Effect, ...]:
-    return (OpenNode(), CloseNode())[: fired.info["loud"]]
+    return (Noise(fired.trigger, fired.source, fired.target, it.state, fired.info["loud"]),)
+
+
+def fragile(it: Any, fired: Fired) -> Iterator[Effect]:
+    yield from noise(it, fired)
+    if fired.info["fails"]:
+        raise OutOfPaint
+    yield from noise(it, fired)
+
+
+def refused_elsewhere(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    """An emitter that trips over another lifecycle: that error must come through as it is."""
+    if fired.info["fails"]:
+        raise InvalidTransition("other", "it-2", "There", "thing")
+    return ()
+
+
+def library_error(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    if fired.info["fails"]:
+        raise MachineError("the library's own")
+    return ()
 
 
 # fmt: off
@@ -478,30 +468,45 @@ TABLE = Lifecycle(
     "table",
     initial="A",
     final=("Z",),
-    lasts={"A": unbounded("go"), "B": unbounded("go"), "C": within(7, then="go")},
+    lasts={"A": unbounded("go"), "B": within(5), "C": within(7, then="go")},
     rows=(
-        row("go",  "A",             "B"),
-        row("go",  "B",             "C",    when=loud, emit=noise),
-        row("go",  "B",             "A",               emit=noise),
-        row("go",  "C",             "A"),
-        row("end", "C",             "Z",               emit=(noise, noise)),
-        row("end", ("A", "B"),      STAYS,             emit=noise),
-        ignored("no", ("A", "B", "C"), why="nothing to see"),
+        row("go",     "A",             "B"),
+        row("go",     "B",             "C",    when=loud,       emit=noise),
+        row("go",     "B",             STAYS,  when=very_loud,  emit=(fragile, noise)),
+        row("go",     "B",             "B",                     emit=(noise, fragile)),
+        row("go",     "C",             "A",                     emit=fragile),
+        row("self",   ("A", "B", "C"), "B",    when=very_loud),
+        row("self",   "A",             "A"),
+        row("self",   "B",             STAYS,                   emit=refused_elsewhere),
+        row("self",   "C",             "C",                     emit=(noise, library_error)),
+        ignored("no", ("A", "B"),      why="nothing to see"),
+        row("no",     "C",             STAYS,                   emit=noise),
+        row("end",    "C",             STAYS,  when=loud,       emit=noise),
+        row("end",    "C",             "Z",                     emit=noise),
     ),
 )
 # fmt: on
 STEPS = 3_000
 
 
+def outcome(fire: Callable[..., Any], info: dict[str, Any]) -> Any:
+    try:
+        return fire(**info)
+    except Exception as error:
+        return type(error), str(error)
+
+
 class Side:
     """One of the two: a lifecycle, an entity, and what its callbacks have heard."""
 
-    def __init__(self, stock: bool) -> None:
+    def __init__(self, stock: bool, observed: bool) -> None:
         self.lifecycle = TABLE.copy(stock=stock)
         self.entity = SimpleNamespace(key="it-1", state="A")
         self.heard: list[str] = []
         self.seen: list[Any] = []
-        self.lifecycle.watch(lambda o: self.seen.append((o.source, o.target, o.entered, o.trigger)))
+        if observed:
+            see = lambda o: self.seen.append((o.source, o.target, o.entered, o.row))  # noqa: E731
+            self.lifecycle.watch(see)
 
     def callback(self, name: str, fails: bool) -> Any:
         def call(data: Any) -> bool:
@@ -531,7 +536,7 @@ class Side:
             machine.add_states(f"S{len(states)}")
         elif what == 1:
             dest = random.choice([*states, None, "="])
-            trigger = random.choice(("go", "end", "no", "new"))
+            trigger = random.choice(("go", "self", "end", "no", "new"))
             machine.add_transition(trigger, random.choice(states), dest)
         elif what == 2 and len(known) > 4:
             trigger = random.choice(sorted(machine.events))
@@ -562,37 +567,55 @@ class Side:
     def fire(self, trigger: str, info: dict[str, Any]) -> Any:
         self.heard.clear()
         self.seen.clear()
-        try:
-            result: Any = self.lifecycle.fire(self.entity, trigger, **info)
-        except Exception as error:
-            result = (type(error), str(error))
-        return result, self.entity.state, list(self.heard), list(self.seen)
+        result = outcome(partial(self.lifecycle.fire, self.entity, trigger), info)
+        return result, self.entity.state, list(self.heard), [each[:3] for each in self.seen]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_machine_that_changes_does_what_the_library_does(seed: int) -> None:
-    fast, stock = Side(False), Side(True)
+@pytest.mark.parametrize(("seed", "observed"), [(0, False), (1, True), (2, False), (3, True)])
+def test_a_machine_that_changes_does_what_the_library_does(seed: int, observed: bool) -> None:
+    fast, stock = (Side(which, observed) for which in (False, True))
     random = Random(f"live {seed}")
-    taken = plain = 0
+    moved = plain = 0
+    failures, taken = set(), set()
     for step in range(STEPS):
         if random.random() < 0.05:
             number = random.randrange(1 << 30)
             for side in (fast, stock):
                 side.change(Random(number))
         if random.random() < 0.02:
-            fast, stock = Side(False), Side(True)
+            fast, stock = (Side(which, observed) for which in (False, True))
         if random.random() < 0.1:
             fast.entity.state = stock.entity.state = random.choice("ABC")
-        trigger = random.choice(("go", "end", "no", "new"))
-        info = {"loud": random.randint(0, 3)}
+        trigger, before = random.choice(("go", "self", "end", "no", "new")), fast.entity.state
+        info = {"loud": random.randint(0, 3), "fails": random.random() < 0.3}
         expected, got = stock.fire(trigger, info), fast.fire(trigger, info)
         assert got == expected, f"step {step}: {trigger} {info}"
         if step % 50 == 0:
             assert list(map(str, fast.lifecycle.rows)) == list(map(str, stock.lifecycle.rows))
-        taken += bool(got[3])
-        plain += bool(got[3]) and not got[2]
-    assert taken > STEPS / 3
-    assert plain > STEPS / 10
+        failures.add(got[0][0] if got[0] and isinstance(got[0][0], type) else None)
+        taken.update(each[3] for each in fast.seen)
+        moved += got[1] != before
+        plain += got[1] != before and not got[2]
+    assert moved > STEPS / 10
+    assert plain > STEPS / 40
+    assert failures >= {KeyError, OutOfPaint, InvalidTransition, MachineError}
+    # where "loud" agrees, "very loud" is never asked: that row is legal and unreachable by facts
+    assert not observed or set(TABLE.rows) - taken <= {TABLE.rows[2]}
+
+
+def test_a_model_of_the_shared_machine_does_what_fire_does(twin: Twin) -> None:
+    table, it, model = twin(TABLE), node("A"), Model()
+    table.machine.add_model(model)
+    random = Random("model")
+    for _ in range(2_000):
+        if it.state == "Z":
+            it.state = model.state = "A"
+        info = {"loud": random.randint(0, 3), "fails": random.random() < 0.3}
+        trigger = random.choice(table.triggers())
+        expected = outcome(partial(table.fire, it, trigger), info)
+        model.heard, model.key = (), it.key
+        got = outcome(getattr(model, trigger), info)
+        assert (model.heard if got is True else got, model.state) == (expected, it.state)
 
 
 def test_the_shared_lifecycles_are_all_compiled() -> None:
@@ -600,3 +623,27 @@ def test_the_shared_lifecycles_are_all_compiled() -> None:
     for each in (*LIFECYCLES.values(), APPLICATION):
         for cells in each._compiled.values():
             assert all(cells.values())
+
+
+# -- steps -------------------------------------------------------------------------------------------
+
+
+def test_all_that_go_a_way_share_one_step_which_names_it(born: Any, twin: Any) -> None:
+    """A journal of a million records of one row has one edge."""
+    table, ask = twin(ASK), born(ask_fsm.INITIAL)
+    step = table.take(ask, ask_fsm.SUBMIT, {})
+    assert step.edge == ("ask", ask_fsm.INITIAL, ask_fsm.SUBMIT, ask_fsm.PENDING)
+    assert (step.entered, step.quiet, step.effects) == (True, True, ())
+    assert ask.state == step.target == ask_fsm.PENDING
+    assert table.take(born(ask_fsm.INITIAL), ask_fsm.SUBMIT, {}) is step
+
+
+def test_a_step_that_stays_has_effects_or_enters_a_limit(born: Any, twin: Any) -> None:
+    app = born(application_fsm.RUNNING)
+    step = twin(APPLICATION).take(app, application_fsm.ASK, {})
+    assert (step.entered, step.quiet) == (False, True)
+    assert step.edge.source == step.edge.target == app.state == application_fsm.RUNNING
+    step = twin(ALLOCATION).take(born(allocation_fsm.ALLOCATED), allocation_fsm.RELEASE, {})
+    assert step.effects == (RequestRelease(),) and not step.quiet
+    parked = twin(ASK).take(born(ask_fsm.PENDING), ask_fsm.PARK, {})
+    assert parked.effects == () and not parked.quiet

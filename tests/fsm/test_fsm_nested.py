@@ -16,7 +16,6 @@ from quadriga.fsm import (
     DefinitionError,
     Effect,
     Fired,
-    InvalidTransition,
     Lifecycle,
     Row,
     history,
@@ -113,38 +112,6 @@ def test_the_states_inside_are_states_of_the_whole_with_their_limits() -> None:
     assert set(OVEN.timed) == {"On", "On_Hot"}
     # a state that ends the heater has the row that leads on from it
     assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
-
-
-def test_a_row_from_a_composite_applies_inside_and_one_for_a_state_in_no_other() -> None:
-    for state in OVEN.composites["On"].leaves:
-        device = Device(state=state)
-        assert OVEN.fire(device, "stop") == (Note(f"stop: {state} to Off"),)
-        assert device.state == "Off"
-    with pytest.raises(InvalidTransition, match="cannot 'scrap' in state On_Idle"):
-        walk(Device(state="On_Idle"), "scrap")
-
-
-# fmt: off
-WAYS = [
-    # the state, the triggers and what is known, the state that is reached
-    ("Off",         "start",      {},            "On_Idle"),      # a composite is entered at its initial state
-    ("Off",         "start heat", {},            "On_Hot_Low"),
-    ("On_Hot_Low",  "cool",       {},            "On_Idle"),      # of the heater: the oven's row is guarded
-    ("On_Idle",     "cool",       {},            "On_Idle"),      # legal and ignored there
-    ("On_Hot_Low",  "cool",       {"hot": True}, "Off"),          # the oven's own row for On_Hot
-    ("On_Hot_High", "less",       {},            "On_Hot_Low"),   # of the burner
-    ("On_Hot_Low",  "less",       {},            "On_Idle"),      # the oven names the state
-    ("On_Idle",     "warm",       {},            "On_Hot_High"),  # a row of the whole names a state inside
-    ("On_Burnt",    "scrap",      {},            "Scrapped"),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("state", "triggers", "info", "reached"), WAYS)
-def test_rows_inside_are_tried_before_those_around(
-    state: str, triggers: str, info: dict[str, bool], reached: str
-) -> None:
-    assert walk(Device(state=state), *triggers.split(), **info) == reached
 
 
 def test_a_composite_can_be_asked_for_and_is_one_of_every_state_of_its_table() -> None:
@@ -293,7 +260,6 @@ FUSE = Lifecycle(
 
 
 def lamp(*rows: tuple[Row, ...], limits: dict[str, Any] | None = None, **options: Any) -> Lifecycle:
-    """The lamp with more rows, limits and whatever else."""
     lasts = {**LAMP_LASTS, **(limits or {})}
     table = {"initial": "Off", "final": (), "lasts": lasts, "inside": {"On": BULB}, **options}
     return Lifecycle("lamp", rows=table.pop("rows", (*LAMP_ROWS, *rows)), **table)
@@ -352,23 +318,6 @@ def test_a_state_inside_may_be_given_a_limit_outside() -> None:
 # -- the library's nested states ---------------------------------------------------------------------
 
 
-def test_hierarchical_machines_have_real_nested_states() -> None:
-    model: Any = Model()
-    machine = OVEN.make_machine(model, HierarchicalMachine)
-    crossed: list[str] = []
-    machine.get_state("On").add_callback("enter", lambda data: crossed.append("into On"))
-    machine.get_state("On").add_callback("exit", lambda data: crossed.append("out of On"))
-    assert model.state == "Off"
-    model.start()
-    model.heat()
-    assert model.state == "On_Hot_Low"
-    assert model.is_On(allow_substates=True)
-    model.reset()
-    model.stop()
-    assert model.heard == (Note("stop: On_Idle to Off"),)
-    assert crossed == ["into On", "out of On", "into On", "out of On"]
-
-
 def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
     dipped = lamp(
         row("dip", "On_Dim", "On_Bright", when=hot),
@@ -392,16 +341,7 @@ def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
     ]
 
 
-def test_asynchronous_hierarchical_machines_run_and_others_that_join_names_are_refused() -> None:
-    async def live() -> str:
-        model: Any = Model()
-        OVEN.make_machine(model, HierarchicalAsyncMachine)
-        for trigger in ("start", "heat", "more", "hold", "resume"):
-            await getattr(model, trigger)()
-        return str(model.state)
-
-    assert asyncio.run(live()) == "On_Hot_High"
-
+def test_a_machine_that_joins_names_in_another_way_is_refused() -> None:
     class Dotted(HierarchicalMachine):
         class state_cls(HierarchicalMachine.state_cls):
             separator = "."

@@ -1,8 +1,4 @@
-"""Random nested tables on ``fire`` and on the library's own nested states, compared step by step.
-
-The library gets the rows as they are written and finds by itself which one applies; ``fire`` has flat
-rows. So this compares two ways to read a nested table.
-"""
+"""Random nested tables on ``fire`` and on the library's own nested states, compared step by step."""
 
 from __future__ import annotations
 

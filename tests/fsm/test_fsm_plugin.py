@@ -101,7 +101,6 @@ def server() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def run(server: subprocess.Popen[str], tmp_path: Path) -> Run:
-    """Run pytest on the door, with this plugin and no other."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_door.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -338,16 +337,6 @@ def test_observers_do_not_disturb_each_other_and_the_fast_way_comes_back(twin: A
     coverage.stop()
     assert (len(taken), coverage.count("node", node.rows[1])) == (3, 3)
     assert node._cells == untouched._cells
-
-
-def test_observing_changes_nothing(lifecycle: Lifecycle, born: Any, steer: Any, twin: Any) -> None:
-    observed = twin(lifecycle)
-    observed.observe(lambda taken: None)
-    for row in lifecycle.rows:
-        it, watched = born(row.source), born(row.source)
-        expected = lifecycle.fire(it, row.trigger, **steer(it, row))
-        assert observed.fire(watched, row.trigger, **steer(watched, row)) == expected, row
-        assert watched.state == it.state, row
 
 
 def test_counts_of_several_processes_are_added(twin: Any) -> None:

@@ -7,19 +7,14 @@ import pytest
 from quadriga.fsm import (
     ALLOCATION,
     APPLICATION,
-    ASK,
     NODE,
-    QUEUE,
     RESOURCE_MANAGER,
-    InvalidTransition,
     Lifecycle,
     Unbounded,
     Within,
-    path_to,
     reachable,
 )
 from quadriga.fsm import application as application_fsm
-from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.fsm.effects import (
     CloseNode,
     DropState,
@@ -48,7 +43,6 @@ def of_kind(caused: tuple[Any, ...], kind: type) -> list[Any]:
 
 
 def fired(born: Any, state: str, trigger: str, /, **facts: Any) -> tuple[Any, tuple[Any, ...]]:
-    """An application with these facts, and what the trigger causes."""
     info = {name: facts.pop(name) for name in ("reason", "timer") if name in facts}
     it = born(state, **facts)
     return it, APPLICATION.fire(it, trigger, **info)
@@ -111,11 +105,17 @@ def test_g55_v8_an_ended_application_is_forgotten_and_never_comes_back(born: Any
     ("hard", "state", "follows", "end"),
     [(True, "Killing", "killed", "Killed"), (False, "Resuming", "resumed", "Accepted")],
 )
-def test_i21_x2_a_soft_timeout_resumes_and_a_hard_one_kills(
+def test_i21_x2_x47_a_soft_timeout_resumes_and_a_hard_one_kills(
     born: Any, hard: bool, state: str, follows: str, end: str
 ) -> None:
-    it, caused = fired(born, "Accepted", "placeholder_timeout", has_placeholders=True, hard=hard)
+    """Only a gang that lacks placeholders can time out."""
+    it, caused = fired(born, "Accepted", "placeholder_timeout", hard=hard, gathers=False)
+    assert (it.state, caused) == ("Accepted", ())
+    it.gathers = it.has_placeholders = True
+    caused = APPLICATION.fire(it, "placeholder_timeout", reason="ResourceReservationTimeout")
     assert (it.state, caused[-1]) == (state, Fire(follows))
+    assert of_kind(caused, Update) == [Update(state, "ResourceReservationTimeout")]
+    assert APPLICATION.fire(it, "placeholder_timeout") == ()
     assert APPLICATION.fire(it, follows) == ()
     assert it.state == state
     it.has_placeholders = False
@@ -207,19 +207,6 @@ def test_x47_run_does_nothing_before_there_is_what_it_needs(
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_x47_the_style_decides_what_a_placeholder_timeout_does(born: Any, hard: bool) -> None:
-    """The caller has one trigger; only a gang that lacks placeholders can time out."""
-    it = born("Accepted", hard=hard, gathers=False)
-    assert APPLICATION.fire(it, "placeholder_timeout") == ()
-    assert it.state == "Accepted"
-    it.gathers = True
-    caused = APPLICATION.fire(it, "placeholder_timeout", reason="ResourceReservationTimeout")
-    assert it.state == ("Killing" if hard else "Resuming")
-    assert of_kind(caused, Update) == [Update(it.state, "ResourceReservationTimeout")]
-    assert APPLICATION.fire(it, "placeholder_timeout") == ()
-
-
-@pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("state", ["Starting", "Running", "Waiting"])
 def test_x38_x47_an_application_that_runs_gives_unclaimed_placeholders_back(
     born: Any, state: str, hard: bool
@@ -243,73 +230,7 @@ def test_v5_running_is_counted_up_once_and_down_once(born: Any, steer: Any) -> N
 # -- asks ----------------------------------------------------------------------------------------
 
 
-# fmt: off
-SENSELESS = [
-    pytest.param(ASK,        "Allocated",   "update",   id="i17-an-allocated-ask-is-not-updated"),
-    pytest.param(ASK,        "Parked",      "park",     id="g29-a-parked-ask-is-not-parked-again"),
-    pytest.param(ALLOCATION, "Expired",     "confirm",  id="r4-a-confirmation-is-taken-once"),
-    pytest.param(ALLOCATION, "Allocated",   "confirm",  id="r4-and-only-of-a-release-that-was-asked-for"),
-    pytest.param(NODE,       "Schedulable", "schedule", id="i31-only-a-node-that-drains-is-scheduled-again"),
-    pytest.param(QUEUE,      "Active",      "removed",  id="an-active-queue-is-never-removed-at-once"),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("lifecycle_", "state", "trigger"), SENSELESS)
-def test_what_makes_no_sense_is_an_error(
-    born: Any, lifecycle_: Lifecycle, state: str, trigger: str
-) -> None:
-    with pytest.raises(InvalidTransition):
-        lifecycle_.fire(born(state), trigger)
-
-
-def test_x20_a_rejected_node_takes_nothing_and_drained_queues_go_or_return(born: Any) -> None:
-    for trigger in NODE.triggers():
-        with pytest.raises(InvalidTransition):
-            NODE.fire(born("Rejected"), trigger)
-    it = born("Active")
-    QUEUE.fire(it, "remove")
-    QUEUE.fire(it, "restore")
-    assert it.state == "Active"
-    for state in ("Draining", "Stopped"):
-        assert QUEUE.fire(born(state), "removed") == (Forget(),)
-
-
-def test_i14_i17_x13_ask_states_and_updates_until_all_repeats_are_allocated(born: Any) -> None:
-    for state in ("Pending", "Parked"):
-        it = born(state)
-        assert ASK.fire(it, "update") == ()
-        assert it.state == state
-    assert [r.trigger for r in path_to(ASK, "Allocated")] == ["submit", "allocate"]
-    assert [r.trigger for r in path_to(ASK, "Rejected")] == ["reject"]
-    rejected = {r.source for r in ASK.rows if r.target == "Rejected"}
-    assert rejected == {"Initial", "Pending", "Parked"}
-    it = born("Pending", pending=2)
-    ASK.fire(it, "allocate")
-    assert it.state == "Pending"
-    ASK.fire(it, "park")
-    ASK.fire(it, "allocate")
-    assert it.state == "Pending"
-    it.pending = 1
-    ASK.fire(it, "allocate")
-    assert it.state == "Allocated"
-
-
 # -- allocations -----------------------------------------------------------------------------------
-
-
-def test_i15_x32_allocation_states(born: Any) -> None:
-    stopped = born("Allocated")
-    ALLOCATION.fire(stopped, "complete")
-    assert stopped.state == "Completed"
-    for reason, end in ((TIMEOUT, "Expired"), (PREEMPTION, "Preempted"), (REPLACEMENT, "Replaced")):
-        it = born("Allocated", reason=reason)
-        ALLOCATION.fire(it, "release")
-        ALLOCATION.fire(it, "confirm")
-        assert it.state == end
-    it = born("Releasing", reason=PREEMPTION)
-    ALLOCATION.fire(it, "complete")
-    assert it.state == "Completed"
 
 
 def test_r5_s4_a_release_in_flight_is_sent_again_only_in_time(born: Any) -> None:

@@ -25,7 +25,6 @@ def has_gangs(scenario: Scenario) -> bool:
 
 
 def has_gangs_and_quotas(scenario: Scenario) -> bool:
-    """... and some queue has a max."""
     return has_gangs(scenario) and any(queue.max for queue in _queues(scenario))
 
 
@@ -51,7 +50,6 @@ def shares_may_be_raw(scenario: Scenario) -> bool:
 
 
 def requires_node(scenario: Scenario) -> bool:
-    """Some ask can run on one node only."""
     return any(
         tag.endswith("requiredNode") for ask in _asks(scenario) for tag in ask.get("tags") or {}
     )

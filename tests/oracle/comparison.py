@@ -27,8 +27,6 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the two sides part: what each of them says in that step."""
-
     at: int
     step: dict[str, Any]
     theirs: list[Said]
@@ -41,8 +39,6 @@ class Difference:
 
 @dataclass(slots=True)
 class Verdict:
-    """How a scenario came out against one version, with these settings."""
-
     scenario: Scenario
     version: str
     settings: tuple[Setting, ...] = ()
@@ -65,7 +61,6 @@ class Verdict:
 
     @property
     def whole(self) -> bool:
-        """No difference is left, from the first step to the last."""
         return self.difference is None and self.stopped is None and self.ended is None
 
     @property
@@ -81,10 +76,7 @@ class Verdict:
 def judge(
     scenario: Scenario, version: str | None = None, *, compared: Compare | None = None
 ) -> Verdict:
-    """The verdict that counts: against v1.5.2, or with the settings that give the Go core's
-    behaviour. Where the difference is one that a rule of v1.8.0 makes, all of the scenario may
-    agree with v1.8.0 instead. ``version`` asks for one of them. ``compared`` compares in another
-    way than ``compare``."""
+    """The verdict that counts: against v1.5.2, or with the settings that give the Go core's behaviour."""
     compared = compared or compare
     verdicts = []
     for settings in ((), *possible_settings(scenario)):
@@ -106,10 +98,7 @@ def judge(
 
 
 def _newer(verdict: Verdict) -> list[str] | None:
-    """The rules by which v1.8.0 is the reference after this verdict on v1.5.2; ``None`` if it is
-    none. The difference must be one that such a rule makes, and not before the step at which the
-    versions part by the index. If a rule for single lines ended the comparison too early, v1.8.0 may
-    agree as a whole too."""
+    """The rules by which v1.8.0 is the reference after this verdict on v1.5.2; ``None`` if it is none."""
     versions, found = verdict.scenario.versions, verdict.difference
     if found is None:
         return [] if verdict.too_little and verdict.stopped is not None else None
@@ -148,8 +137,6 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One step as our core played it; the core is as it was left."""
-
     at: int
     step: dict[str, Any]
     answer: Answer
@@ -162,7 +149,6 @@ class Played:
 def play(
     player: Player, aware: StateAware, at: int, step: dict[str, Any], theirs: Answer | None
 ) -> Played:
-    """Play a step beside the reference's answer to it."""
     facts = Facts.of(player.core)
     done = (theirs.done if theirs is not None else None) or {}
     if cannot_be_told(done):
@@ -176,8 +162,6 @@ def play(
 
 
 class Course:
-    """A comparison with one version, from step to step."""
-
     def __init__(self, verdict: Verdict, aware: StateAware) -> None:
         self.verdict = verdict
         self._aware = aware
@@ -187,7 +171,6 @@ class Course:
 
     @property
     def goes_on(self) -> bool:
-        """Whether later steps are compared."""
         return self.verdict.difference is None and self.verdict.stopped is None
 
     def copy(self) -> Course:
@@ -214,7 +197,6 @@ class Course:
         )
 
     def take(self, played: Played, answer: Answer) -> None:
-        """Compare one step with the answer of the reference."""
         verdict, step, version = self.verdict, played.step, self.verdict.version
         if step["op"] == "rest":
             verdict.not_compared[f"rest {step.get('path', '')}"] += 1

@@ -1,9 +1,4 @@
-"""The second comparison: our core with the defaults of the product.
-
-The first one plays Go's side of every option and property that has one, so that all other differences
-can be seen. This one plays our defaults and names each rule that then makes a difference: without it (on
-Go's side) the scenario agrees as before, and with it the scenario does not.
-"""
+"""The second comparison: our core with the defaults of the product."""
 
 from __future__ import annotations
 
@@ -44,8 +39,6 @@ SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """How a scenario came out with our defaults."""
-
     #: the first comparison
     first: Verdict
     #: with our defaults
@@ -63,14 +56,12 @@ class Second:
 
     @property
     def broken(self) -> str:
-        """A step that is not understood, an invariant, an exception; empty if there is none."""
         verdicts = (self.verdict, self.alone, *self.rules.values())
         problems = (each.difference.problem for each in verdicts if each.difference is not None)
         return next(filter(None, problems), "")
 
 
 def second(first: Verdict) -> Second:
-    """Play a scenario that agreed once more, with our defaults."""
     ours = _played(first, ())
     rules: dict[str, Verdict] = {}
     sides: list[Switch | Setting] = [*SWITCHES, *first.settings]
@@ -89,7 +80,6 @@ def second(first: Verdict) -> Second:
 
 
 def _of_ours(theirs: Collection[Switch | Setting]) -> dict[str, Any]:
-    """The options with our side, which are all but ``theirs``."""
     return {
         switch.option: getattr(Options(), switch.option)
         for switch in SWITCHES
@@ -135,7 +125,6 @@ def lines_of(found: Second, spell: Callable[[Said], str]) -> list[str]:
 
 
 def summary(found: list[Second]) -> str:
-    """The closing line."""
     agree = sum(each.named and not each.rules for each in found)
     by_rule = Counter(rule for each in found for rule in each.rules)
     counts = "".join(f", {rule} in {count}" for rule, count in sorted(by_rule.items()))

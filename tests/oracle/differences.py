@@ -1,14 +1,4 @@
-"""The deliberate differences between the Go core and ours: each once, by the rule that makes it.
-
-``how`` says what the runner does about it:
-
-* played: the scenario is played so that the rule makes no difference
-* lines: it allows exactly the lines that the rule adds, drops or changes, while it compares
-* setting: if the scenario differs, it is played once more with the queue property that gives the Go
-  core's behaviour, and all of it must agree then
-* v1.8.0: if the scenario differs from v1.5.2 in just such a way as the rule makes, all of it must agree
-  with v1.8.0, which has our rule
-"""
+"""The deliberate differences between the Go core and ours: each once, by the rule that makes it."""
 
 from __future__ import annotations
 
@@ -136,7 +126,6 @@ def explainers() -> list[Callable[[View], None]]:
 
 
 def possible_settings(scenario: Scenario) -> list[tuple[Setting, ...]]:
-    """The settings with which a scenario that differs may be played again."""
     single = [r.setting for r in RULES if r.setting is not None and r.applies(scenario)]
     return [(each,) for each in single] + ([tuple(single)] if len(single) > 1 else [])
 

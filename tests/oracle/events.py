@@ -1,9 +1,4 @@
-"""Event records of both sides: a part of the comparison of its own.
-
-Both are brought to one form (see ``_normalised``, each step with its reason) and compared as multisets
-of (instant, type, change, detail, object, reference, quantities), up to where the histories part. The
-reference is v1.5.2: later versions record other things.
-"""
+"""Event records of both sides: a part of the comparison of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +14,6 @@ Quantities = tuple[tuple[str, int], ...]
 
 
 class Event(NamedTuple):
-    """One record without its text; ``time`` is ns since the start."""
-
     time: int
     type: str
     change: str

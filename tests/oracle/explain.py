@@ -1,8 +1,4 @@
-"""The rules that explain single lines: which ones, and under which circumstances.
-
-Each function looks at the lines in which one step differs and allows exactly those that its rule adds,
-drops or changes. What nobody allows is a difference.
-"""
+"""The rules that explain single lines: which ones, and under which circumstances."""
 
 from __future__ import annotations
 
@@ -25,8 +21,7 @@ def answered_ask_release(view: View) -> None:
 
 
 def answered_release_by_key(view: View) -> None:
-    """X45: beside v1.8.0 a release names a key, and takes the ask back that is pending under it. That is
-    confirmed; there it is not (X30)."""
+    """X45: beside v1.8.0 a release names a key, and takes the ask back that is pending under it."""
     if view.version != V18 or view.op != "releaseAlloc":
         return
     named = (view.step["appID"], view.step.get("allocationID", "").removesuffix("-0"))
@@ -52,8 +47,7 @@ def removed_application(view: View) -> None:
 
 
 def unknown_node(view: View) -> None:
-    """X20: UPDATE, draining or removal of an unknown node, and the return of one that is not
-    draining, are answered."""
+    """X20: what concerns an unknown node, and the return of one that is not draining, is answered."""
     if view.op == "updateNode":
         infos = view.step["request"].get("nodes", ())
     elif view.op in ("nodeAction", "addNode"):
@@ -186,12 +180,8 @@ def leaked_place(view: View) -> None:
 
 
 def ask_sent_again(view: View) -> None:
-    """I17: the same key again changes the ask that is pending, and is a new ask after that; there
-    the old one stays in the list too, or its allocation is overwritten (5.6, 5.15 bug 5).
-
-    Only what is said of that ask may differ, the state that follows from it, and totals by what its
-    requests were for.
-    """
+    """I17: the same key again changes the ask that is pending, and is a new ask after that; there the old
+    one stays in the list too, or its allocation is overwritten (5.6, 5.15 bug 5)."""
     repeated = view.memory.repeated
     named = {line[1:3] for _, line in (*view.missing, *view.extra)} & repeated.keys()
     for missing in (True, False):

@@ -12,12 +12,7 @@ from tests.oracle.view import View
 
 
 def one_replacement_in_flight(view: View) -> None:
-    """X28: what a replacement in flight means when the placeholder timer fires in Accepted.
-
-    There its placeholder is asked back a second time and its ask is reported as timed out (R5); and
-    the real allocation is bound on confirmation even if the application dies. Here no allocation
-    outlives its application, and one whose allocation is bound runs.
-    """
+    """X28: what a replacement in flight means when the placeholder timer fires in Accepted."""
     dying = {
         line[1]
         for _, line in view.theirs

@@ -12,8 +12,7 @@ from tests.oracle.view import View
 
 
 def gang_without_announcement(view: View) -> None:
-    """X35: placeholder asks make a gang of an application that announced none. Here its real asks are
-    held until all of them are placed, and the last one makes it run; there a real allocation does."""
+    """X35: placeholder asks make a gang of an application that announced none."""
     for said, line in view.lines("state", missing=False):
         for app in apps(view, line[1]):
             if (
@@ -104,7 +103,6 @@ def another_node_than_one_that_drains(view: View) -> None:
 
 
 def _planned_elsewhere(view: View) -> set[Line]:
-    """The totals of nodes that hold a planned allocation instead of a placeholder's draining node."""
     return {
         ("node", real.node.node_id, "allocated")
         for partition in view.core.partitions()

@@ -1,8 +1,4 @@
-"""Invented scenarios, in the manner of the random ones of the shared folder.
-
-``invent(seed)`` is a list of steps within what ``model`` knows: queues with and without quotas,
-priorities and shares, nodes that come, change, drain and go, asks that wait long enough to reserve.
-"""
+"""Invented scenarios, in the manner of the random ones of the shared folder."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ GROUPS = ("g1", "g2")
 
 
 def invent(seed: int, length: int = 120) -> list[Step]:
-    """The same steps for the same seed."""
     return _Inventor(random.Random(seed)).steps(length)
 
 
@@ -121,7 +116,6 @@ class _Inventor:
         return step
 
     def member(self) -> Step:
-        """A real ask of a gang, at most as large as its placeholders."""
         rng = self.rng
         at = rng.randrange(len(self.gangs))
         app, group, size, left = self.gangs[at]
@@ -183,7 +177,6 @@ class _Inventor:
         return step
 
     def others(self) -> dict[str, int]:
-        """What others use of a node."""
         return {"memory": self.rng.randint(0, 40), "vcore": self.rng.randint(0, 30) * 100}
 
     def capacity(self) -> dict[str, int]:

@@ -1,8 +1,4 @@
-"""Invented scenarios in which queues take back what is guaranteed to them (5.9).
-
-A cluster full of asks from low queues, then asks from high ones that may preempt, all of them at
-once: with several waves it would matter to the nanosecond who has tried when.
-"""
+"""Invented scenarios in which queues take back what is guaranteed to them (5.9)."""
 
 from __future__ import annotations
 
@@ -14,8 +10,6 @@ _STEPS = ("schedule", "advance", "confirm", "release", "idle", "low", "drain")
 
 
 def invent_preemption(seed: int, length: int = 110, *, below_a_max: bool = False) -> list[Step]:
-    """The same steps for the same seed. ``below_a_max``: the high queues share a parent that has a
-    max with low ones, and a low queue is outside."""
     return _Inventor(random.Random(seed), below_a_max).steps(length)
 
 

@@ -1,17 +1,4 @@
-"""Messages as lines: one form for what the Go core said and for what ours says.
-
-A line is a tuple, its kind first, then what it is about. What the folder's README says to normalise
-is left out or made alike here, and nothing else:
-
-1, 12  identities: the allocation key stands for an allocation
-2, 3   state names; Starting is Running outside of stateaware queues, and a repeated state is no news
-4      instants are compared, as numbers
-5      free text is left out; partition names lose their ``[rm]``
-6      asks that time out are "released", like allocations; each key once
-7      rejections of asks have one name
-8      ``preemptionPolicy`` is compared with v1.5.2 only
-10     what comes in one message and what in several is not seen
-"""
+"""Messages as lines: one form for what the Go core said and for what ours says."""
 
 from __future__ import annotations
 
@@ -31,15 +18,11 @@ _LISTED = ("released", "released ask")
 
 
 def about(line: Line) -> str:
-    """The application, node or queue that a line is about."""
     return str(line[1])
 
 
 class Reader:
-    """Reads one side's messages, step by step, and knows what was last said of each application.
-
-    ``stateaware`` says whether Starting is a state of this application in our rules too (X15).
-    """
+    """Reads one side's messages, step by step, and knows what was last said of each application."""
 
     def __init__(self, version: str, stateaware: Callable[[str], bool]) -> None:
         self._policies = version == V15
@@ -53,7 +36,6 @@ class Reader:
         return other
 
     def read(self, op: str, callbacks: Iterable[Callback]) -> list[Said]:
-        """The lines of one step, in the order that counts."""
         said = [
             (t, line)
             for t, kind, message in callbacks
@@ -63,7 +45,6 @@ class Reader:
         return _arranged(op, _each_release_once(list(self._news(said))))
 
     def state(self, app_id: str, state: str) -> str:
-        """The name of a state here (X15)."""
         return "Running" if state == "Starting" and not self._stateaware(app_id) else state
 
     def _news(self, said: list[Said]) -> Iterable[Said]:
@@ -93,11 +74,7 @@ def _each_release_once(said: list[Said]) -> list[Said]:
 
 
 def _arranged(op: str, said: list[Said]) -> list[Said]:
-    """Where an order is nobody's promise, one order for both sides.
-
-    That is: entries of one list of releases, messages of different applications at the same instant
-    while time passes, and what the confirmations of those bring.
-    """
+    """Where an order is nobody's promise, one order for both sides."""
     if op in ("advance", "sleep", "multiStep"):
         said = sorted(said, key=lambda each: (each[0], about(each[1])))
     elif op == "confirm":

@@ -1,11 +1,4 @@
-"""A slow model of the Go core's decisions, for scenarios that nobody played on the Go core.
-
-It knows rules 5.1 to 5.9, the gangs of 5.10, limits (2.5) and the life of applications (2.1), without
-placement and required nodes: it sorts everything anew for every cycle, and looks at every application,
-ask and node in turn. That it is right is seen on the shared scenarios; then ours can be compared with
-it on any other. Where our rules differ on purpose it has ours (G40, S2, S5, X25, X28, X29,
-X31, I32, X36, X37, X39).
-"""
+"""A slow model of the Go core's decisions, for scenarios that nobody played on the Go core."""
 
 from __future__ import annotations
 
@@ -38,14 +31,12 @@ class Model(Cycles):
     """Plays a scenario and says for each step what the resource manager is told of it."""
 
     def play(self, step: dict[str, Any]) -> list[Word]:
-        """What is said in this step, in order."""
         self._said = []
         arguments = {key: value for key, value in step.items() if key != "op"}
         getattr(self, f"_{step['op']}")(**arguments)
         return self._said
 
     def starts_aware(self, app_id: str) -> bool:
-        """Whether Starting is a state of this application (X15)."""
         app = self.apps.get(app_id)
         return app is not None and app.starts_aware
 

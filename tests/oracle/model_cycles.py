@@ -30,8 +30,6 @@ TIMEOUT = "TIMEOUT"
 
 
 class Cycles(Members):
-    """Nodes and applications, and what a cycle makes of them."""
-
     partition: PartitionConfig
     root: Queue
 
@@ -73,7 +71,6 @@ class Cycles(Members):
             self._forget(app)
 
     def _run(self, app: App, *, first_replacement: bool = False) -> None:
-        """It got an allocation, or all its placeholders."""
         if app.state == "Accepted":
             self._enter(app, "Starting" if app.starts_aware else "Running")
         elif app.state == "Completing" or (app.state == "Starting" and not first_replacement):

@@ -43,7 +43,6 @@ class Members:
         }
 
     def _choice(self, ask: Ask) -> tuple[str, Node] | None:
-        """The placeholder to take over, and the node to land on."""
         available = self._available(ask)
         large = [key for key, held in available.items() if fits(held.ask.resources, ask.resources)]
         first = ""
@@ -80,7 +79,6 @@ class Members:
         return held.growth if held.target is held.node else held.taken_by.resources
 
     def _unplan(self, held: Held) -> None:
-        """Nobody is to take its place any more."""
         if held.taken_by is not None and held.target is not None:
             held.taken_by.fallen += 1
             held.target.allocated = plus(held.target.allocated, self._held_on_target(held), -1)

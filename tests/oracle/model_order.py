@@ -74,7 +74,6 @@ def applications(leaf: Queue) -> list[App]:
 
 
 def nodes(among: Iterable[Node], partition: PartitionConfig) -> list[Node]:
-    """In order of their score, then of their name (5.7)."""
     among = list(among)
 
     def score(node: Node) -> float:
@@ -90,7 +89,6 @@ def nodes(among: Iterable[Node], partition: PartitionConfig) -> list[Node]:
 
 
 def headroom(leaf: Queue, capacity: Resources) -> Resources | None:
-    """What every quota on the path leaves (5.3)."""
     room: Resources | None = None
     for queue in leaf.lineage:
         limit = queue.config.max if queue.parent is not None else capacity

@@ -83,8 +83,6 @@ class Held:
 
 @dataclass
 class Group:
-    """A task group's placeholders."""
-
     count: int = 0
     replaced: int = 0
     timed_out: int = 0

@@ -25,14 +25,11 @@ _ORIGINATOR, _OPTED_OUT = 2**33, 2**34
 
 @dataclass(frozen=True)
 class Plan:
-    """The node, and who has to go."""
-
     node: Node
     victims: list[Held]
 
 
 def choose(ask: Ask, nodes: Iterable[Node], capacity: Resources) -> Plan | None:
-    """Whom the ask preempts and on which node, if it may at all."""
     own = ask.app.queue
     root = own.lineage[-1]
     found = list(_candidates(ask, capacity))
@@ -203,7 +200,6 @@ class _Standing:
 
 
 def _most_of(queue: Queue, capacity: Resources) -> Resources:
-    """The smallest max of the queue and those above it, at last what the nodes have."""
     most: Resources | None = capacity
     for each in queue.lineage[:-1]:
         most = narrower(most, each.config.max or None)

@@ -1,9 +1,4 @@
-"""Altered references: every message of a scenario, changed in every way that must not go unnoticed.
-
-Our core says the same whatever the reference says, so a scenario is played once for many references:
-a comparison of its own branches off at the step that is altered (``Course.copy``), and goes on beside
-the others until it differs, or until nothing is left in which it could.
-"""
+"""Altered references: every message of a scenario, changed in every way that must not go unnoticed."""
 
 from __future__ import annotations
 
@@ -25,8 +20,6 @@ Settings = tuple[Setting, ...]
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One item of one message of a step, and what is done to it."""
-
     at: int
     message: int
     part: str
@@ -82,7 +75,6 @@ _ALTERED = {
 
 
 def mutations_of(at: int, answer: Answer) -> Iterator[Mutation]:
-    """Everything that can be done to the answer to one step."""
     for n, (_, kind, message) in enumerate(answer.callbacks):
         if kind == "EventRecord":  # a part of the comparison of its own
             continue
@@ -156,7 +148,6 @@ def _verdicts(
     answers: list[Answer],
     mutations: Sequence[Mutation | None],
 ) -> dict[Mutation | None, Verdict]:
-    """The verdict on each altered reference."""
     by_step: dict[int, list[Mutation]] = {}
     for mutation in mutations:
         if mutation is not None:

@@ -46,7 +46,6 @@ def observe(view: View) -> None:
 
 
 def _asked(view: View) -> Iterable[tuple[Key, Counter[str]]]:
-    """The asks of this step with what they want."""
     if view.op == "ask":
         size = Counter(view.step.get("resources") or {})
         for key in view.step.get("keys") or (view.step.get("key", ""),):
@@ -67,7 +66,6 @@ def _removals(view: View) -> list[str]:
 
 
 def ask_releases(view: View) -> Iterable[Key]:
-    """The asks that this step takes back and that were known."""
     releases: list[tuple[str, str]] = []
     if view.op == "releaseAsk":
         releases = [(view.step["appID"], view.step.get("key", ""))]
@@ -123,7 +121,6 @@ def allow_totals(view: View, rule: str, more: dict[Line, Counter[str]]) -> None:
 
 
 def ahead(view: View, rule: str) -> None:
-    """An application that runs here and is Accepted (or New) there."""
     early = [app_id for app_id, why in view.memory.ahead.items() if why == rule]
     if not early:
         return

@@ -1,8 +1,4 @@
-"""Where a rule of v1.8.0 makes ours differ from v1.5.2: what the first difference looks like.
-
-Each function looks at the lines in which a step differs, and says whether its rule makes just such a
-difference. Only then all of the scenario may agree with v1.8.0 instead.
-"""
+"""Where a rule of v1.8.0 makes ours differ from v1.5.2: what the first difference looks like."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Plays the steps of a scenario on our core.
-
-The face is the one a resource manager in the same process has: ``SchedulerService`` with requests in
-and callbacks out, in manual mode, so that its time is the scenario's. A step needs three things that
-no resource manager can ask for (time without decisions, one pass of the inspector, one of the queue
-cleaner); those go through the service's owner (``step`` with no rounds, ``read``).
-"""
+"""Plays the steps of a scenario on our core."""
 
 from __future__ import annotations
 
@@ -103,8 +97,7 @@ class _Callback(si.NullCallback):
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse:
-        """The first try does it, on every node. That somebody answers is what counts: then the nodes
-        are compared by whom they would cost (5.9, step 5), as there."""
+        """The first try does it, on every node."""
         return si.PreemptionPredicatesResponse(success=True, index=args.startIndex)
 
     def send_event(self, events: Sequence[si.EventRecord]) -> None:
@@ -150,16 +143,12 @@ class Player(Requests):
 
     @property
     def core(self) -> Scheduler:
-        """Our core, to look at."""
         return self._service.scheduler
 
     def hear(self, message: Message) -> None:
         self._heard.append((self.now, type(message).__name__, MessageToDict(message)))
 
     def play(self, step: dict[str, Any], ends: int | None = None) -> Answer:
-        """Play one step. ``ends`` is the instant at which it is known to end, for steps that do not
-        say it. ``done`` has the error, and ``unknown`` where the step is not understood; ``wrong`` has
-        what broke inside: invariants that do not hold, bugs that were caught."""
         self._heard = []
         self._ends = ends
         step = self._told(step)
@@ -258,8 +247,7 @@ class Player(Requests):
         return {"allocated": allocated}
 
     def _cycle(self) -> bool:
-        """One round. Whether it did something: an allocation or a replacement; one that only reserves
-        or asks victims back reports nothing."""
+        """One round; whether it allocated or replaced something."""
         before = len(self._heard)
         self._service.step(START + self.now, limit=1)
         did_something = any(
@@ -281,10 +269,7 @@ class Player(Requests):
     _sleep = _advance
 
     def _pass(self, until: int) -> None:
-        """Let time pass, timer by timer, so that everything is heard at its own instant.
-
-        Nothing is decided meanwhile, so what a timer makes possible waits for the next cycle.
-        """
+        """Let time pass, timer by timer, so that everything is heard at its own instant."""
         while True:
             deadline = self.core.next_deadline()
             if deadline is None or deadline - START > until:

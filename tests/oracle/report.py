@@ -12,7 +12,6 @@ from tests.oracle.scenario import V15, Scenario
 
 
 def headline(verdict: Verdict) -> str:
-    """One line: the scenario, how it came out, by which rules."""
     rules = " ".join(sorted(verdict.rules))
     if verdict.alone and verdict.difference is None:
         return f"{verdict.scenario.name}: played; nothing to compare with"
@@ -103,7 +102,6 @@ def ours(scenario: Scenario) -> list[str]:
 
 
 def spelled(said: Said) -> str:
-    """A line as people read it."""
     t, line = said
     words = " ".join(_word(word) for word in line if word != "")
     return f"t={t / 1e9:g}s {words}" if t else words
@@ -118,7 +116,6 @@ def _word(word: object) -> str:
 
 
 def summary(verdicts: list[Verdict]) -> str:
-    """The closing line."""
     differ = [v for v in verdicts if not v.agrees]
     alone = [v for v in verdicts if v.agrees and v.alone]
     plain = [v for v in verdicts if v.agrees and not v.rules and not v.alone]
@@ -145,7 +142,6 @@ def _word_for(verdict: Verdict) -> str:
 
 
 def as_data(verdict: Verdict) -> dict[str, Any]:
-    """A verdict for programs."""
     data: dict[str, Any] = {
         "name": verdict.scenario.name,
         "verdict": _word_for(verdict),

@@ -1,8 +1,4 @@
-"""Scenarios and what the Go core answered to them, as they lie in a folder.
-
-``NAME.json`` has the steps, ``NAME.out`` what v1.5.2 answered and ``NAME.out18`` what v1.8.0 did, each
-plain or gzipped; ``INDEX.json`` may say more about each of them. Anything but the steps may be absent.
-"""
+"""Scenarios and what the Go core answered to them, as they lie in a folder."""
 
 from __future__ import annotations
 
@@ -52,7 +48,6 @@ class Scenario:
 
     @cached_property
     def configurations(self) -> list[str]:
-        """The texts of all queue configurations that it brings."""
         return [step["config"] for step in self.steps if isinstance(step.get("config"), str)]
 
     @cached_property
@@ -88,8 +83,7 @@ class Scenario:
 
 
 def scenarios(paths: list[Path]) -> Iterator[Scenario]:
-    """The scenarios of folders, and single ones, by name. Raises ``ValueError`` for a file that is
-    no scenario and was named."""
+    """The scenarios of folders, and single ones, by name."""
     for path in paths:
         if path.is_dir():
             for file in sorted(path.glob("*.json")):
@@ -132,7 +126,6 @@ def _index(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _text(file: Path) -> str | None:
-    """A file, or its compressed form."""
     if file.exists():
         return file.read_text()
     compressed = file.with_name(file.name + ".gz")

@@ -10,8 +10,6 @@ import yaml
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A property of every queue, and the rule that it belongs to."""
-
     rule: str
     name: str
     value: str
@@ -22,8 +20,7 @@ ADMISSION = Setting("X16", "gang.admission", "incremental")
 
 
 def with_properties(config: str, settings: tuple[Setting, ...]) -> str:
-    """The configuration with these properties on every queue. One that cannot be read stays as it
-    is."""
+    """The configuration with these properties on every queue."""
     if not settings or not config.strip():
         return config
     try:

@@ -1,8 +1,4 @@
-"""Ours against the slow model, which is right where the Go core was watched.
-
-First the model is held against the shared scenarios; then ours against the model, on scenarios that
-nobody has seen.
-"""
+"""Ours against the slow model, which is right where the Go core was watched."""
 
 from __future__ import annotations
 
@@ -99,8 +95,7 @@ def test_ours_preempts_like_the_model(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [*range(30, 40), 116, 133])
 def test_2_21_ours_preempts_inside_a_full_queue_like_the_model(seed: int) -> None:
-    """In 36, 116 and 133 the fence decides who goes. Not on all that there are, as below: where a
-    quota stops the asks it matters more often which of several alike has tried when."""
+    """In 36, 116 and 133 the fence decides who goes."""
     ours_is_like_the_model(invent_preemption(seed, below_a_max=True))
 
 
@@ -113,7 +108,6 @@ def test_ours_decides_like_the_model_on_many(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15, 130))
 def test_ours_preempts_like_the_model_on_many(seed: int) -> None:
-    """Not on all that there are: in two of the first four hundred it matters which ask of several
-    alike has tried when. There each ask waits for 15 s after its own attempt, here after that of any
-    like it."""
+    """Not on all that there are: in two of the first four hundred it matters which ask of several alike has
+    tried when."""
     ours_is_like_the_model(invent_preemption(seed))

@@ -1,8 +1,4 @@
-"""Every single message of the shared scenarios counts.
-
-Each item of each message is dropped, and its node, quantity, state or reason altered; the comparison
-must notice. What a rule allows is counted: a rule that excuses more than this is too wide.
-"""
+"""Every single message of the shared scenarios counts."""
 
 from __future__ import annotations
 

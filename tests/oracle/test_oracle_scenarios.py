@@ -1,9 +1,4 @@
-"""Scenarios of our own: what our core says to them, step by step, is what is written beside them.
-
-They tell what the hand-written ones of the shared folder tell, and what section 5.15 says was seen,
-each with what our rules make of it. After a change that is meant, write the text anew and read it:
-``python -m tests.oracle --ours tests/oracle/scenarios/NAME.json > tests/oracle/scenarios/NAME.txt``.
-"""
+"""Scenarios of our own: what our core says to them, step by step, is what is written beside them."""
 
 from __future__ import annotations
 
@@ -16,6 +11,7 @@ from tests.oracle.player import OPERATIONS
 from tests.oracle.report import ours
 from tests.oracle.scenario import scenarios
 
+#: to write a text anew: python -m tests.oracle --ours tests/oracle/scenarios/NAME.json > .../NAME.txt
 FOLDER = Path(__file__).parent / "scenarios"
 
 

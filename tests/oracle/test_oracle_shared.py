@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import gzip
 import json
 import shutil
@@ -9,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from quadriga.core import Options
+from tests.oracle import defaults
 from tests.oracle.__main__ import main
 from tests.oracle.comparison import Verdict, judge
-from tests.oracle.report import lines_of
+from tests.oracle.defaults import SWITCHES, second
+from tests.oracle.player import OPTIONS
+from tests.oracle.report import lines_of, spelled
 from tests.oracle.scenario import scenarios
+from tests.oracle.totals import their_totals
 
 
 def test_all_shared_scenarios_agree(verdicts: list[Verdict]) -> None:
-    """... and hardly any step is left out."""
     wrong = [line for verdict in verdicts if not verdict.agrees for line in lines_of(verdict)]
     assert not wrong, "\n".join(wrong)
     assert len(verdicts) >= 40
@@ -25,7 +31,6 @@ def test_all_shared_scenarios_agree(verdicts: list[Verdict]) -> None:
 
 
 def test_a_folder_without_an_index(shared: Path, tmp_path: Path) -> None:
-    """Plain or gzipped, with or without what INDEX.json says."""
     source = shared / "data" / "oracle"
     shutil.copy(source / "gang-009.json", tmp_path)
     text = gzip.decompress((source / "gang-009.out.gz").read_bytes())
@@ -51,3 +56,62 @@ def test_the_exit_status_and_the_report(
     data = json.loads(capsys.readouterr().out)
     assert data["verdict"] == "differs"
     assert data["difference"]["theirs"] == ["accepted node node-9"]
+
+
+# -- with our defaults: each difference that they make has its rule ----------------------------------
+
+
+#: options that the scenarios play in their own way: the journal, and the instants of the Go core
+PLAYED = {"journal_size", "inspect_interval", "reservation_delay"}
+
+
+def test_every_option_that_is_not_played_with_our_default_is_a_switch() -> None:
+    ours = Options()
+    names = {field.name for field in dataclasses.fields(Options)}
+    differ = {name for name in names if getattr(ours, name) != getattr(OPTIONS, name)}
+    assert differ - PLAYED == {switch.option for switch in SWITCHES}
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("s1_plain", {"D290"}),
+        ("s3_quota", set()),
+        ("s8_default_timeout", {"Q1, Q2"}),
+        ("s4_timeout_accepted_hard", {"Q1, Q2", "X9"}),
+        ("preemption-029", {"Q7"}),
+    ],
+)
+def test_a_difference_by_our_defaults_is_named_by_its_rules(
+    shared: Path, name: str, rules: set[str]
+) -> None:
+    (scenario,) = scenarios([shared / "data" / "oracle" / f"{name}.json"])
+    found = second(judge(scenario))
+    assert found.named
+    assert set(found.rules) == rules
+    report = "\n".join(defaults.lines_of(found, spelled))
+    assert all(f"\n  {rule}: from step " in report for rule in rules)
+
+
+def _differing(verdict: Verdict) -> Verdict:
+    """The same, as if Go's settings had agreed: what no rule explains is left."""
+    return dataclasses.replace(verdict, difference=None, compared=len(verdict.scenario.steps))
+
+
+def test_what_no_rule_explains_is_a_difference(shared: Path) -> None:
+    (scenario,) = scenarios([shared / "data" / "oracle" / "s3_quota.json"])
+    answers = scenario.answers("1.5.2")
+    assert answers is not None
+    first = judge(scenario)
+    changed = copy.deepcopy(answers)
+    changed[1].callbacks.append((0, "NodeResponse", {"accepted": [{"nodeID": "node-9"}]}))
+    answers[:] = changed
+    found = second(_differing(first))
+    assert found.verdict.difference is not None and found.verdict.difference.at == 1
+    assert not found.named and not found.rules
+    assert "no rule says why" in defaults.lines_of(found, spelled)[0]
+
+
+def test_a_dump_without_nodes_has_no_totals_of_nodes() -> None:
+    done = {"nodes": [{"partition": "default"}, {"partition": "other", "nodesInfo": None}]}
+    assert their_totals(done, lambda app_id, state: state) == {"nodes": set()}

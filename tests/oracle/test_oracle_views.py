@@ -1,9 +1,4 @@
-"""Dumps of the Go core, field by field, against the views of the same moment (2.14).
-
-The comparison of totals looks at what an agreement of decisions needs. Here every field of every
-object that a dump shows is compared in scenarios without deliberate differences, but for what the
-table says and why.
-"""
+"""Dumps of the Go core, field by field, against the views of the same moment (2.14)."""
 
 from __future__ import annotations
 
@@ -65,9 +60,7 @@ def told(value: Any) -> Any:
 def differences(
     theirs: dict[str, Any], ours: dict[str, Any], path: str, first: dict[str, int]
 ) -> Iterator[str]:
-    """Fields that are not the same; lists of objects by what names these. Parked asks (G29), which
-    have nothing pending, are shown by ours only. ``first`` is where the numbers of UUIDs begin, by
-    application (X46)."""
+    """Fields that are not the same; lists of objects by what names these."""
     for name in sorted({*theirs, *ours} - set(NOT_COMPARED)):
         left, right = theirs.get(name), ours.get(name)
         if name in _NUMBERED and (begin := first.get(ours.get("applicationId", ""))):
@@ -151,8 +144,7 @@ def test_2_14_a_dump_says_what_the_go_core_says(recordings: list[Scenario], name
 
 
 def test_2_14_a_user_looks_as_in_the_go_core(recordings: list[Scenario]) -> None:
-    """1.5.2 wraps amounts in {"Resources": ...}; later versions and ours do not. How much it is
-    differs in this scenario: there the quota of what was released is not given back (s36)."""
+    """1.5.2 wraps amounts in an object; later versions and ours do not."""
     asked = 0
     for step, done, views in steps_of(recordings, "s36_limits"):
         if step["op"] == "rest":

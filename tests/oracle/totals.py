@@ -1,8 +1,4 @@
-"""What a dump says of applications, queues and nodes, one line for each total.
-
-The same lines from the Go core's dump and from our books: ``("app", id, "used", quantities)``. Absent
-is zero, and ended applications are not in it: the Go core keeps them under other names.
-"""
+"""What a dump says of applications, queues and nodes, one line for each total."""
 
 from __future__ import annotations
 
@@ -84,7 +80,6 @@ def _node(node: Mapping[str, Any]) -> list[Line]:
 
 
 def our_totals(core: Scheduler) -> dict[str, set[Line]]:
-    """The same of all partitions of our core."""
     found: dict[str, set[Line]] = {"apps": set(), "queues": set(), "nodes": set()}
     for partition in core.partitions():
         names = partition.registry.mapping

@@ -39,8 +39,6 @@ class AskFacts:
 
 @dataclass(slots=True)
 class Facts:
-    """What our core knew before a step."""
-
     #: whether it may be drained back, by node
     nodes: dict[str, bool]
     asks: dict[Key, AskFacts]
@@ -133,8 +131,7 @@ class Memory:
 
 
 class View:
-    """One step whose lines differ. ``missing`` are lines of theirs that ours lacks, ``extra`` the
-    other way round; a rule allows those that it explains."""
+    """One step whose lines differ."""
 
     def __init__(
         self,
@@ -166,13 +163,11 @@ class View:
         self._allowed_ours: Counter[Said] = Counter()
 
     def allow_missing(self, rule: str, said: Said) -> None:
-        """A line of theirs that ours has no need to say."""
         self.missing.remove(said)
         self._allowed_theirs[said] += 1
         self._use(rule)
 
     def allow_extra(self, rule: str, said: Said) -> None:
-        """A line of ours that theirs does not say."""
         self.extra.remove(said)
         self._allowed_ours[said] += 1
         self._use(rule)
@@ -184,8 +179,7 @@ class View:
         self._use(rule)
 
     def stop(self, rule: str, why: str, parting: Said | None = None) -> None:
-        """From here on the histories are different ones. With the line by which they part, what
-        comes after it in the same step is of another history already."""
+        """From here on the histories are different ones."""
         if self.stopped is None:
             self.stopped = rule, why
             self._parting = parting
@@ -219,8 +213,7 @@ class View:
         )
 
     def first_apart(self) -> tuple[Line | None, Line | None]:
-        """The first lines that differ and that no rule explains: (theirs, ours). Where one side
-        has no more to say it is ``None``."""
+        """The first lines that differ and that no rule explains: (theirs, ours)."""
         theirs = _without(self.theirs, self._allowed_theirs)
         ours = _without(self.ours, self._allowed_ours)
         for one, other in itertools.zip_longest(theirs, ours):
@@ -229,7 +222,6 @@ class View:
         return None, None
 
     def lines(self, kind: str, *, missing: bool) -> Iterator[tuple[Said, Line]]:
-        """The missing or extra lines of one kind."""
         for said in list(self.missing if missing else self.extra):
             if said[1][0] == kind:
                 yield said, said[1]

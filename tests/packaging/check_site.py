@@ -1,7 +1,4 @@
-"""The site that tox -e site builds: no link in it leads nowhere, and it loads nothing from other hosts.
-
-Only that environment collects this file, by its name.
-"""
+"""The site that tox -e site builds: no link in it leads nowhere, and it loads nothing from other hosts."""
 
 from __future__ import annotations
 

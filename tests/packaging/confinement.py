@@ -1,10 +1,4 @@
-"""What the unit forbids its process, enforced as systemd does: by seccomp, on the process itself.
-
-libseccomp is spoken to through ctypes; it is there wherever systemd is (Debian: libseccomp2). Run as a
-program it confines itself and becomes the command that it is given:
-
-    python confinement.py SPECIFICATION COMMAND...
-"""
+"""What the unit forbids its process, enforced as systemd does: by seccomp, on the process itself."""
 
 from __future__ import annotations
 
@@ -27,7 +21,6 @@ _PROT_WRITE, _PROT_EXEC, _SHM_EXEC = 2, 4, 0o100000
 
 
 def is_possible() -> bool:
-    """Whether there is libseccomp, and a kernel that obeys it."""
     try:
         ctypes.CDLL(LIBRARY)
     except OSError:
@@ -36,7 +29,6 @@ def is_possible() -> bool:
 
 
 def sets() -> dict[str, set[str]]:
-    """The sets of system calls that are written down here."""
     found: dict[str, set[str]] = {}
     for line in SETS.read_text(encoding="utf-8").splitlines():
         if line.startswith("@"):
@@ -101,7 +93,6 @@ class _Filter:
 
 
 def confine(wanted: dict[str, Any]) -> None:
-    """Forbid this process, and what it becomes, what the specification says. Nothing lifts it."""
     if wanted["no_code"]:
         both = _PROT_WRITE | _PROT_EXEC
         code = _Filter(_ALLOW)

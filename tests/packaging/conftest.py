@@ -98,25 +98,21 @@ OWED = frozenset(f"Q{n}" for n in range(9, 15))
 
 @pytest.fixture(scope="session")
 def owed() -> frozenset[str]:
-    """Rules that are neither on docs/rules.md nor tested yet."""
     return OWED
 
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    """The root of the checkout, or of the unpacked source distribution."""
     return REPOSITORY
 
 
 @pytest.fixture(scope="session")
 def texts() -> list[Path]:
-    """Every text file that is ours."""
     return sources()
 
 
 @pytest.fixture(scope="session")
 def modules() -> list[Path]:
-    """Every Python file of the subpackages, of the tests, examples and benchmarks."""
     return [path for path in sources() if path.suffix == ".py"]
 
 

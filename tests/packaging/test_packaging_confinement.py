@@ -1,7 +1,4 @@
-"""The service works under what its systemd unit forbids.
-
-No systemd is asked: libseccomp enforces the same filter on a process of ours.
-"""
+"""The service works under what its systemd unit forbids."""
 
 from __future__ import annotations
 
@@ -51,7 +48,6 @@ def _possible() -> None:
 
 
 def confined(wanted: dict[str, Any], program: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python under a specification."""
     return subprocess.run(
         [sys.executable, CONFINEMENT, json.dumps(wanted), sys.executable, "-c", program],
         capture_output=True,

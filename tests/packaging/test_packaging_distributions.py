@@ -1,10 +1,4 @@
-"""The distributions: what is in them, and that they install and run where nothing else is.
-
-A release consists of quadriga-fsm, the engine, and of quadriga, which has the rest and depends on it. A
-wheel that is built from the checkout itself has all. They are built once, from a copy of the checkout.
-Only tox -e packaging has what that takes. The compiled wheel also takes a C compiler, and minutes: tox -e
-packaging -- -m slow.
-"""
+"""The distributions: what is in them, and that they install and run where nothing else is."""
 
 from __future__ import annotations
 
@@ -49,7 +43,6 @@ def wheel_in(folder: Path, name: str = "*") -> Path:
 
 
 def environment(folder: Path, *install: str | Path) -> None:
-    """Make a new environment with these installed, and without a pip of its own."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
     pip(folder / "bin", "install", "--quiet", *install)
 
@@ -87,13 +80,11 @@ def sdist(distributions: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(distributions: Path) -> Path:
-    """The wheel with all but the engine."""
     return wheel_in(distributions, "quadriga-*")
 
 
 @pytest.fixture(scope="session")
 def engine(distributions: Path) -> Path:
-    """The wheel with the engine."""
     return wheel_in(distributions, "quadriga_fsm-*")
 
 
@@ -121,7 +112,6 @@ def whole(built_twice: Path) -> Path:
 
 
 def files(wheel: Path) -> list[str]:
-    """The names of the files that the wheel installs, without those of its metadata."""
     with zipfile.ZipFile(wheel) as archive:
         return [name for name in archive.namelist() if ".dist-info/" not in name]
 
@@ -140,7 +130,6 @@ def needed(metadata: Message) -> list[str]:
 
 @pytest.fixture(scope="session")
 def inside(engine: Path, wheel: Path) -> Sequence[str]:
-    """The names of all files that a release installs."""
     return [*files(engine), *files(wheel)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.packaging.conftest import PACKAGES, text_of
+from tests.packaging.conftest import PACKAGES, modules_below, text_of
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
@@ -27,21 +28,17 @@ CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 class Decision(NamedTuple):
-    """A decision as its file tells it."""
-
     title: str
     question: str
     page: str
 
 
 def pages(repository: Path) -> list[Path]:
-    """All documents that are written by hand or are an index of pictures."""
     return [*sorted(repository.glob("*.md")), *sorted((repository / "docs").rglob("*.md"))]
 
 
 @cache
 def prose(path: Path) -> str:
-    """The text of a document without its code blocks."""
     return CODE.sub("", text_of(path))
 
 
@@ -58,7 +55,6 @@ def anchors(path: Path) -> set[str]:
 
 
 def decisions(repository: Path) -> dict[str, Decision]:
-    """All decisions by id."""
     found: dict[str, Decision] = {}
     for path in sorted((repository / "docs" / "decisions").glob("*.md")):
         text = text_of(path)
@@ -78,7 +74,6 @@ def decisions(repository: Path) -> dict[str, Decision]:
 
 
 def table(path: Path) -> list[list[str]]:
-    """The rows of a document's tables, without headings and rules."""
     rows = [
         [cell.strip() for cell in line.strip("|").split(" | ")]
         for line in text_of(path).splitlines()
@@ -150,28 +145,6 @@ def test_identifiers_named_in_documents_exist(repository: Path) -> None:
     assert missing == []
 
 
-def test_names_in_decisions_exist(repository: Path) -> None:
-    """``Class.member`` in the last line of a decision: some module has the class and the member."""
-    texts = [
-        text_of(path)
-        for folder in ("core", "si", "sim", "web", "k8s", "cli")
-        for path in (repository / folder).rglob("*.p*")
-        if path.suffix in (".py", ".proto")
-    ]
-    named = {
-        (path.name, *found)
-        for path in sorted((repository / "docs" / "decisions").glob("*.md"))
-        for sources in re.findall(r"^See (.+?)\.\n", text_of(path), re.MULTILINE | re.DOTALL)
-        for found in re.findall(r"`([A-Z]\w+)\.(\w+)`", sources)
-    }
-    owners = {owner for _, owner, _ in named}
-    words: dict[str, set[str]] = {owner: set() for owner in owners}
-    for text in texts:
-        for owner in owners.intersection(re.findall(r"(?:class|message) (\w+)\b", text)):
-            words[owner].update(re.findall(r"\w+", text))
-    assert sorted(each for each in named if each[2] not in words[each[1]]) == []
-
-
 def test_the_table_of_rooms_has_every_room_of_core(repository: Path) -> None:
     page = (repository / "docs" / "core.md").read_text(encoding="utf-8")
     section = page.partition("\n## The rooms\n")[2].partition("\n## ")[0]
@@ -217,15 +190,53 @@ def test_every_decision_that_differs_is_in_the_table_of_differences(repository: 
     assert listed == differing
 
 
-@pytest.mark.parametrize(
-    ("heading", "anchor"),
-    [
-        ("Ended applications", "ended-applications"),
-        ("`config show`, and REST", "config-show-and-rest"),
-        ("Order of messages (X8)", "order-of-messages-x8"),
-    ],
-)
-def test_anchors_are_those_that_git_hosts_make(tmp_path: Path, heading: str, anchor: str) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f'# Title\n\n<a id="d1"></a>\n\n## {heading}\n\n```\n# no heading\n```\n')
-    assert anchors(page) == {"title", "d1", anchor}
+# -- docs/performance.md: goals are ratios and sizes -------------------------------------------------
+
+
+@pytest.fixture
+def page(repository: Path) -> str:
+    return text_of(repository / "docs" / "performance.md")
+
+
+def test_what_is_measured_in_floors_has_no_goal(page: str) -> None:
+    """How dear Python is beside protobuf differs from machine to machine."""
+    floors = [
+        node
+        for path in modules_below("bench")
+        for node in ast.walk(ast.parse(text_of(path)))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Figure"
+        if any(isinstance(each, ast.Constant) and each.value == "floors" for each in node.args)
+    ]
+    assert len(floors) > 10
+    assert [call.lineno for call in floors if len(call.args) + len(call.keywords) > 3] == []
+    headings = [line for line in page.splitlines() if line.startswith("| in floors |")]
+    assert headings
+    assert [heading for heading in headings if "goal" in heading] == []
+
+
+def test_the_sizes_for_5000_nodes_are_measured_ones(page: str, repository: Path) -> None:
+    text = text_of(repository / "docs" / "operations.md")
+    table = text.partition("\n### 5,000 nodes\n")[2].partition("\n\nTwo cores")[0]
+    found = [row.split(" | ")[1] for row in table.splitlines() if row.startswith("| ")][1:]
+    assert len(found) == 6
+    for number in re.findall(r"\d[\d,.]*", " ".join(found)):
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", page), number
+
+
+def test_every_figure_that_anybody_can_repeat_names_its_command(
+    page: str, repository: Path
+) -> None:
+    """Each section of the first part names a measurement that exists; the second part says that none does."""
+    _, _, parts = page.partition("\n## What anybody can repeat\n")
+    repeated, _, rest = parts.partition("\n## What no command here repeats\n")
+    for section in repeated.split("\n## ")[1:]:
+        commands = re.findall(
+            r"`(python -m bench [a-z -]+|tox -e \w+|QUADRIGA_COMPILE=1 [^`]+)`", section
+        )
+        assert commands or "`python -m bench` |" in section, section.splitlines()[0]
+        measured = re.findall(r"`python -m bench (\w+)", section)
+        assert [
+            name for name in measured if not (repository / "bench" / f"{name}.py").exists()
+        ] == []
+    assert "\n## Comparison with YuniKorn's Go core\n\nNo command here repeats" in rest
+    assert "million x" not in page

@@ -19,7 +19,6 @@ Gate = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def stub(folder: Path, name: str, script: str = "") -> None:
-    """A command that does what the script says."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
@@ -28,7 +27,6 @@ def stub(folder: Path, name: str, script: str = "") -> None:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """Runs the gate on a checkout whose test command is the one given."""
     checkout = tmp_path / "checkout"
     shutil.copytree(REPOSITORY / ".ci", checkout / ".ci")
     stub(checkout / ".tox" / "tests" / "bin", "coverage", 'echo "coverage $*"')
@@ -66,49 +64,42 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "shared"
 
 
-def test_last_line_is_the_closing_line_of_the_tests(gate: Gate, data: Path) -> None:
-    done = gate()
-    assert done.returncode == 0, done.stderr
-    assert "tests ran" in done.stdout
-    assert done.stdout.splitlines()[-1] == CLOSING
-
-
-def test_the_readme_command_measures_coverage_and_the_rest_of_the_gate_follows(
+def test_the_readme_command_measures_coverage_the_rest_follows_and_the_closing_line_is_last(
     gate: Gate, data: Path
 ) -> None:
-    done = gate(f'echo "$QUADRIGA_RUN_TESTS" && {PASSES}')
+    told = 'echo "$QUADRIGA_RUN_TESTS; $QUADRIGA_REQUIRE_SHARED in $QUADRIGA_SHARED"'
+    done = gate(f"{told} && {PASSES}")
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "coverage run -m pytest --fsm-coverage --fsm-coverage-min=100" in lines
+    measured = "coverage run -m pytest --fsm-coverage --fsm-coverage-min=100"
+    assert f"{measured}; 1 in {data}" in lines, "shared data is insisted on"
     assert "coverage report --fail-under=95" in lines
     assert "tox run-parallel --parallel auto -m gate --skip-env ^tests$" in lines
     assert lines.index("tests ran") < lines.index(lines[-2])
+    assert lines[-1] == CLOSING
 
 
-def test_a_failing_test_command_fails_the_gate(gate: Gate, data: Path) -> None:
-    done = gate("echo what went wrong; exit 7")
-    assert done.returncode == 7
-    assert "what went wrong" in done.stdout
-    assert "run-parallel" not in done.stdout
-
-
-def test_a_failure_in_the_rest_fails_the_gate(gate: Gate, data: Path) -> None:
-    assert gate(REST_OF_THE_GATE="3").returncode == 3
-
-
-def test_no_tests_fail_the_gate(gate: Gate, data: Path) -> None:
-    done = gate("true")
-    assert done.returncode == 1
-    assert "ran no tests" in done.stderr
+@pytest.mark.parametrize(
+    ("command", "rest", "code", "said"),
+    [
+        ("echo what went wrong; exit 7", "0", 7, "what went wrong"),
+        (PASSES, "3", 3, "tests ran"),
+        ("true", "0", 1, "ran no tests"),
+    ],
+    ids=["a failing test command", "a failure in the rest", "no tests"],
+)
+def test_the_gate_fails_for(
+    gate: Gate, data: Path, command: str, rest: str, code: int, said: str
+) -> None:
+    done = gate(command, REST_OF_THE_GATE=rest)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
+    assert ("run-parallel" in done.stdout) == (code == 3)
 
 
 def test_a_closing_line_of_an_earlier_run_does_not_count(gate: Gate, data: Path) -> None:
     assert gate().returncode == 0
     assert gate("true").returncode == 1
-
-
-def test_shared_data_is_insisted_on(gate: Gate, data: Path) -> None:
-    done = gate(f'echo "$QUADRIGA_REQUIRE_SHARED in $QUADRIGA_SHARED" && {PASSES}')
-    assert f"1 in {data}" in done.stdout
 
 
 def test_shared_data_may_be_elsewhere(gate: Gate, tmp_path: Path) -> None:
@@ -117,141 +108,76 @@ def test_shared_data_may_be_elsewhere(gate: Gate, tmp_path: Path) -> None:
     assert f"in {tmp_path / 'elsewhere'}" in done.stdout
 
 
-def test_missing_shared_data_fails_the_gate_at_once(gate: Gate) -> None:
+def test_missing_shared_data_fails_the_gate_at_once_unless_it_is_allowed(gate: Gate) -> None:
     done = gate()
     assert done.returncode == 1
     assert "must not skip" in done.stderr
     assert "tests ran" not in done.stdout
-
-
-def test_missing_shared_data_may_be_allowed(gate: Gate) -> None:
-    command = f'echo "required: $QUADRIGA_REQUIRE_SHARED." && {PASSES}'
-    done = gate(
-        command.replace("$QUADRIGA_REQUIRE_SHARED", "${QUADRIGA_REQUIRE_SHARED:-no}"),
-        QUADRIGA_ALLOW_MISSING_SHARED="1",
-    )
+    command = f'echo "required: ${{QUADRIGA_REQUIRE_SHARED:-no}}." && {PASSES}'
+    done = gate(command, QUADRIGA_ALLOW_MISSING_SHARED="1")
     assert done.returncode == 0, done.stderr
     assert "ARE SKIPPED" in done.stderr
     assert "required: no." in done.stdout
 
 
-def packages(
-    tmp_path: Path,
-    *present: str,
-    wanted: tuple[str, ...] = (),
-    venv: bool = False,
-    refuses: str = "",
-) -> subprocess.CompletedProcess[str]:
-    """Run .ci/packages where only these commands exist, and a Python without venv. apt-get, or sudo,
-    fails for each command in which this word is."""
-    folder = tmp_path / "only"
-    answer = '[[ -z "$REFUSED" || "$*" != *"$REFUSED"* ]]'
-    stub(folder, "python3", f'[[ "$*" != *ensurepip* ]] || exit {0 if venv else 1}')
-    for name in present:
-        stub(folder, name, f'echo {name} "$@"')
-    if "apt-get" in present:
-        stub(folder, "apt-get", f'echo apt-get "$@"\n{answer}')
-    if "sudo" in present:
-        stub(folder, "sudo", f'echo as root: "$@"\n{answer}')
-        stub(folder, "id", "echo 1000")
-    else:
-        stub(folder, "id", "echo 0")
-    bash = shutil.which("bash")
-    assert bash
-    return subprocess.run(
-        [bash, REPOSITORY / ".ci" / "packages", *wanted],
-        env={"PATH": str(folder), "REFUSED": refuses},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 INSTALL = "apt-get install --yes --no-install-recommends"
+UPDATE, VENV = "apt-get update", f"{INSTALL} python3-venv"
+PICTURES = "Please install: graphviz fonts-liberation"
+NO_VENV = "Please install: python3-venv"
+APT, ALL = "apt-get", "apt-get dot fc-list"
+#: by what is there: these commands, what is asked for, what Python lacks, what is refused; then the exit
+#: status, the lines of the output, and what the errors say
+# fmt: off
+MACHINES: dict[str, tuple[str, str, str, str, int, list[str], str]] = {
+    "missing packages are installed": (APT, "pictures", "ensurepip", "", 0,
+        [UPDATE, VENV, f"{INSTALL} graphviz", f"{INSTALL} fonts-liberation"], ""),
+    "where venv works nothing is unless it is asked for": (f"{APT} sudo", "", "", "", 0, [], ""),
+    "what is there is left alone": (f"{ALL} sudo", "pictures", "ensurepip", "", 0,
+        [f"as root: {UPDATE}", f"as root: {VENV}"], ""),
+    "all is there": (ALL, "pictures", "", "", 0, [], ""),
+    "no apt": ("", "pictures", "ensurepip", "", 1, [],
+        "Please install: python3-venv graphviz fonts-liberation"),
+    **{f"{wanted or 'venv'}, {refused} is refused{sudo}": (f"{APT}{sudo}", wanted, lacking, refused, code, [], said)
+       for refused in ("update", "install") for sudo in ("", " sudo")
+       for wanted, lacking, code, said in (("pictures", "", 0, PICTURES), ("", "ensurepip", 1, NO_VENV))},
+    "one that cannot be had keeps no other away": (APT, "pictures", "ensurepip", "graphviz", 0,
+        [UPDATE, VENV, f"{INSTALL} graphviz", f"{INSTALL} fonts-liberation"], "Please install: graphviz\n"),
+    "a browser": (ALL, "browser", "", "", 0, [UPDATE, f"{INSTALL} chromium"], ""),
+    "a browser is there": (f"{ALL} chromium", "browser", "", "", 0, [], ""),
+    "libseccomp": (f"{ALL} chromium", "browser", "libseccomp", "", 0,
+        [UPDATE, f"{INSTALL} libseccomp2"], ""),
+    "a browser can wait": ("dot fc-list", "browser", "", "", 0, [], "Please install: chromium"),
+    "Spark": (ALL, "kubernetes", "", "", 0,
+        [UPDATE, f"{INSTALL} default-jre-headless", f"{INSTALL} openssl"], ""),
+    "Spark is there": (f"{ALL} java openssl", "kubernetes", "", "", 0, [], ""),
+}
+# fmt: on
 
 
-def test_missing_packages_are_installed(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", wanted=("pictures",))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "apt-get update",
-        f"{INSTALL} python3-venv",
-        f"{INSTALL} graphviz",
-        f"{INSTALL} fonts-liberation",
-    ]
-
-
-def test_where_venv_works_nothing_is_installed_unless_it_is_asked_for(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", "sudo", venv=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_packages_that_are_there_are_left_alone(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", "dot", "fc-list", "sudo", wanted=("pictures",))
-    assert done.stdout.splitlines() == [
-        "as root: apt-get update",
-        f"as root: {INSTALL} python3-venv",
-    ]
-    present = ("apt-get", "dot", "fc-list")
-    assert packages(tmp_path, *present, wanted=("pictures",), venv=True).stdout == ""
-
-
-def test_without_apt_the_packages_are_named(tmp_path: Path) -> None:
-    done = packages(tmp_path, wanted=("pictures",))
-    assert done.returncode == 1
-    assert "Please install: python3-venv graphviz fonts-liberation" in done.stderr
-
-
-@pytest.mark.parametrize("refuses", ["update", "install"])
-@pytest.mark.parametrize("root", [(), ("sudo",)])
-def test_what_can_wait_fails_nothing(tmp_path: Path, refuses: str, root: tuple[str, ...]) -> None:
-    """Where sudo refuses, or apt fails, and only pictures lack something."""
-    done = packages(tmp_path, "apt-get", *root, wanted=("pictures",), venv=True, refuses=refuses)
-    assert done.returncode == 0, done.stderr
-    assert "Please install: graphviz fonts-liberation" in done.stderr
-    done = packages(tmp_path, "apt-get", *root, refuses=refuses)
-    assert done.returncode == 1
-    assert "Please install: python3-venv" in done.stderr
-
-
-def test_a_package_that_cannot_be_had_keeps_no_other_away(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", wanted=("pictures",), refuses="graphviz")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == f"{INSTALL} fonts-liberation"
-    assert "Please install: graphviz\n" in done.stderr
-
-
-def test_a_browser_and_libseccomp_are_installed_for_those_who_ask_for_it(tmp_path: Path) -> None:
-    there = ("apt-get", "dot", "fc-list")
-    done = packages(tmp_path, *there, wanted=("browser",), venv=True)
-    assert done.stdout.splitlines()[1:] == [f"{INSTALL} chromium"]
-    done = packages(tmp_path, *there, "chromium", wanted=("browser",), venv=True)
-    assert done.stdout == ""
-    stub(tmp_path / "only", "python3", '[[ "$*" != *libseccomp* ]]')
+@pytest.mark.parametrize("machine", MACHINES)
+def test_packages_of_a_machine(tmp_path: Path, machine: str) -> None:
+    """Where only some commands exist. apt-get, or sudo, fails for commands with the refused word."""
+    present, wanted, lacking, refused, code, lines, error = MACHINES[machine]
+    folder = tmp_path / "only"
+    stub(folder, "python3", f'[[ "$*" != *{lacking or "nothing"}* ]]')
+    stub(folder, "id", f"echo {1000 if 'sudo' in present else 0}")
+    for name in present.split():
+        said = "as root:" if name == "sudo" else name
+        fails = f'\n[[ "$*" != *{refused}* ]]' if refused and name in ("sudo", "apt-get") else ""
+        stub(folder, name, f'echo {said} "$@"{fails}')
     bash = shutil.which("bash")
     assert bash
     done = subprocess.run(
-        [bash, REPOSITORY / ".ci" / "packages", "browser"],
-        env={"PATH": str(tmp_path / "only"), "REFUSED": ""},
+        [bash, REPOSITORY / ".ci" / "packages", *wanted.split()],
+        env={"PATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.splitlines()[1:] == [f"{INSTALL} libseccomp2"]
-
-
-def test_what_spark_needs_is_installed_for_those_who_ask_for_it(tmp_path: Path) -> None:
-    there = ("apt-get", "dot", "fc-list")
-    done = packages(tmp_path, *there, wanted=("kubernetes",), venv=True)
-    assert done.stdout.splitlines()[1:] == [f"{INSTALL} default-jre-headless", f"{INSTALL} openssl"]
-    done = packages(tmp_path, *there, "java", "openssl", wanted=("kubernetes",), venv=True)
-    assert done.stdout == ""
-
-
-def test_without_apt_a_browser_can_wait(tmp_path: Path) -> None:
-    done = packages(tmp_path, "dot", "fc-list", wanted=("browser",), venv=True)
-    assert done.returncode == 0
-    assert "Please install: chromium" in done.stderr
+    assert done.returncode == code, done.stderr
+    assert error in done.stderr
+    if refused in ("", "graphviz"):
+        assert done.stdout.splitlines() == lines
 
 
 def test_the_gate_insists_on_what_is_there(gate: Gate, data: Path, tmp_path: Path) -> None:

@@ -1,8 +1,4 @@
-"""The steps of deploy/Containerfile, one by one, in a folder instead of an image.
-
-What they say about the network, the base image and users is not tried. Only tox -e packaging has
-what it takes.
-"""
+"""The steps of deploy/Containerfile, one by one, in a folder instead of an image."""
 
 from __future__ import annotations
 
@@ -24,7 +20,6 @@ PATIENCE_S = 60
 
 @pytest.fixture(scope="module")
 def image(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that stands for the root of the image, after every COPY and RUN."""
     root = tmp_path_factory.mktemp("image")
     work = root / "src"
     work.mkdir()

@@ -1,7 +1,4 @@
-"""The package `quadriga` itself, and the two distributions that a release consists of.
-
-What is in the distributions, and that they install and run, is in test_packaging_distributions.py.
-"""
+"""The package `quadriga` itself, and the two distributions that a release consists of."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from quadriga.fsm import Effect, effects
 
 
 def choices(command: object, name: str, option: str) -> set[str]:
-    """The values that an option of a command accepts."""
     commands = argparse.ArgumentParser().add_subparsers()
     command.configure(commands)  # type: ignore[attr-defined]
     actions = commands.choices[name]._actions

@@ -43,7 +43,6 @@ def needed(setup: configparser.ConfigParser, *extras: str) -> dict[str, Requirem
 
 @pytest.fixture(scope="module")
 def locked(repository: Path) -> list[tuple[Requirement, int]]:
-    """What the container installs, each with the number of its hashes."""
     return entries(repository / "deploy" / "requirements.lock")
 
 

@@ -23,7 +23,6 @@ def job(name: str, submit_s: int, runtime_s: int, *groups: tuple[int, int], **mo
 
 
 def workload(nodes: tuple[int, ...], *jobs: Job, queues: tuple[QueueSpec, ...] = ()) -> Workload:
-    """A cluster of nodes with these many cores (and 64 GiB) and the jobs."""
     return Workload(
         name="by hand",
         nodes=tuple(NodeSpec(f"n{n}", cores(size, 64)) for n, size in enumerate(nodes, 1)),
@@ -43,7 +42,6 @@ def simulate(workload: Workload, *, check: bool = True, **options: Any) -> Repor
 
 
 def counts(report: Report) -> dict[str, int]:
-    """How many jobs there are, and how many had each fate."""
     return {name: n for name, n in report.data["jobs"].items() if n}
 
 

@@ -71,10 +71,10 @@ def test_it_is_the_same_cluster_every_time() -> None:
 
 def test_it_does_not_grow_however_long_it_runs() -> None:
     watched = Watched()
-    watched.live(1500, step=SECOND)
+    watched.live(1500, step=5 * SECOND)
     manager, scheduler = watched.demo.manager, watched.service.scheduler
     assert len(manager.runs) <= 80 + 10  # and those of one rush
     assert manager.fates == []
     partition = scheduler.partition()
-    assert len(partition.ended) < 900  # ten minutes of them
+    assert len(partition.ended) < watched.demo.ended / 2  # ten minutes of them
     assert len(scheduler._kernel.timers._heap) < 20_000

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from quadriga.cli.main import main
 from quadriga.diagrams import Message, sequence
+from quadriga.fsm import Lifecycle
+from quadriga.sim import SHIM_APPLICATION, SHIM_TASK
 from quadriga.sim.flows import FLOWS, record
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "flows.md"
@@ -83,3 +86,31 @@ def test_the_command_refuses_what_it_cannot_draw(
 ) -> None:
     assert main(["draw", *arguments]) == 2
     assert capsys.readouterr().err.startswith("quadriga: draw: ")
+
+
+# -- lives of applications and pods ------------------------------------------------------------------
+
+
+RESERVED = "submit Submitted accept Accepted try_reserve Reserving"
+# fmt: off
+LIVES: dict[str, tuple[Lifecycle, str]] = {
+    "a gang": (SHIM_APPLICATION, f"{RESERVED} update_reservation Reserving run Running complete Completed"),
+    "a gang that goes on without placeholders": (
+        SHIM_APPLICATION, f"{RESERVED} resume Resuming task_completed Resuming run Running"),
+    "x8 releases before the update": (
+        SHIM_APPLICATION, f"{RESERVED} release_ask Running release_allocation Running fail Failing fail Failed"),
+    "a placeholder": (
+        SHIM_TASK, "init Pending submit Scheduling allocate Allocated bind Bound kill Killing die Killed"
+        " complete Completed"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_a_life(life: str) -> None:
+    lifecycle, story = LIVES[life]
+    thing = SimpleNamespace(key="thing", state=lifecycle.initial)
+    words = story.split()
+    for trigger, state in zip(words[::2], words[1::2], strict=True):
+        lifecycle.fire(thing, trigger)
+        assert thing.state == state

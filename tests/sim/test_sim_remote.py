@@ -24,7 +24,6 @@ def serving() -> Iterator[Serving]:
 
 
 def same(serving: Serving, workload: Workload, **options: Any) -> dict[str, Any]:
-    """The report of a scheduler at hand, which is that of one behind a server."""
     here = Simulation(workload, SimulationOptions(**options)).run()
     with Client(serving.address, backoff=SOON, timeout_s=PATIENCE) as client:
         there = RemoteSimulation(workload, SimulationOptions(**options), client=client).run()

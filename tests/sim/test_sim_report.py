@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quadriga.core.config import load
 from quadriga.sim import (
@@ -22,7 +25,13 @@ from quadriga.sim import (
     render,
     write_journal,
 )
-from quadriga.sim.workload import NodeSpec, QueueSpec, Workload
+from quadriga.sim.clock import Clock
+from quadriga.sim.fragmentation import fragmentation
+from quadriga.sim.quality import Holding, JobRecord, bounded_slowdown, jain, quality
+from quadriga.sim.rendering import duration
+from quadriga.sim.usage import DAY, Usage
+from quadriga.sim.waits import distribution
+from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
 from tests.sim.by_hand import job, simulate, workload
 
 
@@ -33,12 +42,10 @@ def mixed() -> Workload:
 
 @cache
 def of_mixed() -> Report:
-    """To look at."""
     return Simulation(mixed()).run()
 
 
 def section(report: Report, title: str) -> str:
-    """A section of the report as text."""
     return render(report, measure=False).split(f"\n{title}\n")[1].split("\n\n")[0]
 
 
@@ -80,15 +87,6 @@ def test_the_scheduler_gives_a_gang_up_when_the_report_says() -> None:
     assert data["gangs"]["soft_timeouts"] == 1
 
 
-def test_recorded_waits_stand_beside() -> None:
-    jobs = job("a", 0, 10, recorded_wait_s=50), job("b", 0, 10)
-    waits = simulate(workload((4,), *jobs)).data["waits"]
-    assert (waits["simulated"]["count"], waits["recorded"]["count"]) == (2, 1)
-    assert waits["recorded"]["mean"] == 50
-    assert waits["queues"]["q"]["simulated"] == waits["simulated"]
-    assert waits["gangs"] == {"simulated": waits["gangs"]["simulated"], "recorded": None}
-
-
 def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     jobs = [
         job("a", 0, 100, recorded_wait_s=7),
@@ -106,6 +104,8 @@ def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     assert waits["r"]["gangs"]["simulated"]["count"] == 1
     assert 100 < waits["r"]["gangs"]["simulated"]["mean"] < waits["r"]["simulated"]["max"]
     assert waits["q"]["recorded"]["count"] == 1
+    assert report.data["waits"]["recorded"]["mean"] == 7
+    assert report.data["waits"]["gangs"]["recorded"] is None
     assert waits["idle"]["simulated"]["count"] == waits["q"]["gangs"]["simulated"]["count"] == 0
     lines = section(report, "Waits").splitlines()
     assert lines[0].split() == ["jobs", "mean", "p50", "p75", "p90", "p95", "p99", "max"]
@@ -208,7 +208,6 @@ def test_what_is_no_journal(tmp_path: Path, wrong: bytes) -> None:
 
 
 def configured(workload: Workload, policy: str = "fifo", node_sort: str = "fair") -> Any:
-    """The partition that a workload's queues are made into, as it is read back."""
     text = queue_configuration(workload, policy=policy, node_sort=node_sort)
     (partition,) = load(text).partitions
     return partition
@@ -231,3 +230,213 @@ def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     partition = configured(replace(plain, nodes=(*plain.nodes, node)), node_sort="bestfit")
     assert partition.resource_weights == {"memory": 1, "vcore": 1, "nvidia.com/gpu": 1}
     assert partition.node_sort_policy == "bestfit"
+
+
+# -- the figures of a schedule -----------------------------------------------------------------------
+
+
+SECOND = 1_000_000_000
+
+
+def record(name: str, queue: str, submit: int, start: int, end: int, cores: int = 1) -> JobRecord:
+    """Times in s; -1 stays -1."""
+    start, end = (time * SECOND if time >= 0 else -1 for time in (start, end))
+    return JobRecord(name, queue, submit * SECOND, start, end, cores * 1000)
+
+
+def held(node: str, cores: int, since: int, until: int) -> Holding:
+    return Holding(node, {"vcore": cores * 1000}, since * SECOND, until * SECOND)
+
+
+def cluster(nodes: tuple[int, ...], *pods: tuple[int, int]) -> Workload:
+    """Nodes with these cores, and a job of one (number, cores) group for each of `pods`."""
+    jobs = [Job(str(n), 0, 1, "ann", "q", (Member(c, _cores(s)),)) for n, (c, s) in enumerate(pods)]
+    specs = [NodeSpec(f"n{n}", _cores(size)) for n, size in enumerate(nodes, 1)]
+    return Workload("by hand", tuple(specs), (QueueSpec("q"),), tuple(jobs), (), 1, "a test")
+
+
+def _cores(number: int) -> dict[str, int]:
+    return {"vcore": number * 1000}
+
+
+def test_the_figures_of_three_jobs() -> None:
+    records = [
+        record("a", "q", 10, 10, 110, cores=2),
+        record("b", "q", 10, 110, 160, cores=4),
+        record("c", "r", 60, 60, 61),
+        record("never", "r", 0, -1, -1),
+    ]
+    figures = quality(cluster((4,), (1, 1)), records, [], preemptions=3)
+    assert (figures.total, figures.completed, figures.preemptions) == (4, 3, 3)
+    assert figures.mean_wait == pytest.approx(100 / 3, abs=0.001)
+    assert (figures.median_wait, figures.p95_wait, figures.longest_wait) == (0, 100, 100)
+    # a and c wait for nothing; b needs 150 s for 50
+    assert figures.slowdown == pytest.approx((1 + 3 + 1) / 3, abs=0.001)
+    assert figures.makespan == 160  # from the first submission
+    assert figures.utilisation == pytest.approx((200 + 200 + 1) / (4 * 160), abs=1e-6)
+    assert figures.fairness == pytest.approx((2 + 1) ** 2 / (2 * (4 + 1)))
+    assert json.loads(json.dumps(figures.data())) == figures.data()
+
+
+def test_without_completed_jobs_there_are_no_waits() -> None:
+    figures = quality(cluster((4,)), [record("never", "q", 0, -1, -1)], [])
+    assert (figures.completed, figures.total, figures.makespan, figures.utilisation) == (0, 1, 0, 0)
+    assert figures.mean_wait is figures.longest_wait is figures.slowdown is figures.fairness is None
+    assert quality(cluster(()), [], []).total == 0
+
+
+def test_the_order_of_records_and_holdings_does_not_matter() -> None:
+    records = [record(str(n), "qr"[n % 2], n, 3 * n, 3 * n + n % 7 + 1) for n in range(50)]
+    holdings = [held("n1", 1, 3 * n, 3 * n + n % 7 + 1) for n in range(50)]
+    workload = cluster((4,), (5, 1), (2, 3))
+    assert quality(workload, records, holdings) == quality(workload, records[::-1], holdings[::-1])
+
+
+@pytest.mark.parametrize(
+    ("submit", "start", "end", "slowdown"),
+    [(0, 0, 100, 1), (0, 100, 200, 2), (0, 9, 10, 1), (0, 99, 100, 10), (5, 5, 5, 1)],
+)
+def test_a_slowdown_is_bounded_below_and_for_short_runs(
+    submit: int, start: int, end: int, slowdown: float
+) -> None:
+    assert bounded_slowdown(record("a", "q", submit, start, end)) == slowdown
+
+
+def test_jains_index() -> None:
+    assert jain([7, 7, 7]) == 1
+    assert jain([0, 0, 0, 9]) == 0.25
+    assert jain([]) is None
+
+
+pieces = st.tuples(
+    st.integers(0, 2), st.integers(1, 2), st.integers(0, 2), st.integers(0, 20), st.integers(0, 9)
+)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=3),
+    held=st.lists(pieces, max_size=12),
+    waiting=st.lists(st.tuples(st.integers(0, 25), st.integers(0, 8)), max_size=4),
+    pods=st.lists(
+        st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=5
+    ),
+)
+def test_fragmentation_is_what_a_plain_count_gives(
+    sizes: Any, held: Any, waiting: Any, pods: Any
+) -> None:
+    nodes = tuple(NodeSpec(f"n{n}", {"vcore": c, "memory": m}) for n, (c, m) in enumerate(sizes))
+    members = tuple(Member(n, {"vcore": c, "memory": m}) for n, c, m in pods)
+    workload = Workload(
+        "", nodes, (QueueSpec("q"),), (Job("j", 0, 1, "ann", "q", members),), (), 1, ""
+    )
+    holdings = [
+        Holding(f"n{node}", {"vcore": c, "memory": m}, since, since + length)
+        for node, c, m, since, length in held
+    ]
+    spans = [(since, since + length) for since, length in waiting]
+    expected = _count(workload, holdings, spans)
+    assert fragmentation(workload, holdings, spans) == pytest.approx(expected)
+
+
+def _count(workload: Workload, holdings: list[Holding], spans: list[tuple[int, int]]) -> float:
+    """The same from instant to instant and node by node."""
+    times = sorted({0, 60, *(t for h in holdings for t in (h.since, h.until)), *sum(spans, ())})
+    lost = waited = 0.0
+    for begin, end in pairwise(times):
+        if not any(since <= begin < until for since, until in spans):
+            continue
+        waited += end - begin
+        for node in workload.nodes:
+            free = dict(node.resources)
+            for holding in holdings:
+                if holding.node == node.name and holding.since <= begin < holding.until:
+                    for name, amount in holding.resources.items():
+                        free[name] -= amount
+            empty = now = 0
+            for member in workload.jobs[0].members:
+                empty += member.count * _fits(member, node.resources)
+                now += member.count * _fits(member, free)
+            if empty:
+                lost += free["vcore"] * (empty - now) / empty * (end - begin)
+    capacity = workload.capacity()["vcore"]
+    return lost / (capacity * waited) if capacity and waited else 0.0
+
+
+def _fits(member: Member, room: dict[str, int]) -> bool:
+    return all(amount <= room[name] for name, amount in member.resources.items())
+
+
+# -- virtual time, what is allocated, and figures of waits -------------------------------------------
+
+
+SECOND = 1_000_000_000
+
+
+def test_actions_come_in_the_order_of_time_then_of_planning() -> None:
+    clock, seen = Clock(), []
+    for ns, name in ((5, "c"), (3, "a"), (5, "d"), (3, "b")):
+        clock.after(ns, seen.append, name)
+    clock.now = clock.planned[0][0]
+    clock.run_due()
+    assert (seen, clock.planned[0][0], clock.done) == (["a", "b"], 5, 2)
+    clock.now = 5
+    clock.run_due()
+    assert seen == ["a", "b", "c", "d"]
+    clock.run_due()
+    assert (clock.planned, clock.done) == ([], 4)
+
+
+def test_what_is_planned_for_now_is_done_now() -> None:
+    clock, seen = Clock(), []
+
+    def again(left: Any) -> None:
+        seen.append(left)
+        if left:
+            clock.after(0, again, left - 1)
+
+    clock.after(0, again, 2)
+    clock.run_due()
+    assert seen == [2, 1, 0]
+
+
+def test_usage_is_integrated_over_days() -> None:
+    usage = Usage("vcore")
+    usage.change(DAY // 2, 4, False)
+    usage.change(DAY * 2, 2, True)
+    usage.change(DAY * 2, -1, False)
+    usage.settle(DAY * 3)
+    assert usage.days == [2 * DAY, 4 * DAY, 5 * DAY]
+    assert (usage.area, usage.held_area, usage.until) == (11 * DAY, 2 * DAY, 3 * DAY)
+    assert usage.peak == 5  # 6 was never there for any time
+
+
+@given(st.lists(st.tuples(st.integers(0, 3 * DAY), st.integers(0, 9)), max_size=30))
+def test_days_add_up_to_the_whole(changes: list[tuple[int, int]]) -> None:
+    usage, now, area = Usage("vcore"), 0, 0
+    for step, amount in changes:
+        area += usage.allocated * step
+        now += step
+        usage.change(now, amount - usage.allocated, False)
+    usage.settle(now)
+    assert usage.area == area
+
+
+def test_percentiles_are_of_the_nearest_rank() -> None:
+    figures = distribution([n * SECOND for n in range(100, 0, -1)])
+    assert [figures[f"p{p}"] for p in (50, 75, 90, 95, 99)] == [50, 75, 90, 95, 99]
+    assert (figures["count"], figures["mean"], figures["max"]) == (100, 50.5, 100)
+    assert distribution([]) == dict.fromkeys(figures) | {"count": 0}
+
+
+@given(st.lists(st.integers(0, 10**17), min_size=1, max_size=50), st.randoms())
+def test_figures_do_not_depend_on_the_order(waits: list[int], chance: Any) -> None:
+    shuffled = list(waits)
+    chance.shuffle(shuffled)
+    assert distribution(shuffled) == distribution(waits)
+
+
+def test_durations_read_well() -> None:
+    told = [duration(s) for s in (None, 0.0, 0.5, 59.9, 60, 370, 3600, 43_260, 90_000, 172_800)]
+    assert told == [
+        "-", "0s", "0.5s", "59.9s", "1m0s", "6m10s", "1h0m", "12h1m", "1d1h", "2d0h",
+    ]  # fmt: skip

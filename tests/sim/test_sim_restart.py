@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -54,11 +52,7 @@ def at_every_step(
     preempted: str = "",
     **options: Any,
 ) -> None:
-    """Restart after each step of the undisturbed run, either side, with and without its answers.
-
-    The job ``preempted`` is submitted again after that, unless its resource manager has started again
-    while the pod was stopping and no longer knows why: then the job fails.
-    """
+    """Restart after each step of the undisturbed run, either side, with and without its answers."""
     calm, undisturbed = outcomes(workload, **options)
     if expected is not None:
         assert undisturbed == expected
@@ -80,56 +74,47 @@ def at_every_step(
 # -- the flows of the design document, at every step -----------------------------------------------
 
 
-def test_i7_i8_an_ordinary_job(order: str) -> None:
-    at_every_step(
-        workload((4,), job("a", 0, 100, (3, 1)), job("b", 5, 50, (2, 1))),
-        {"a": "completed", "b": "completed"},
-        message_order=order,
-    )
+def crowded(busy_s: int = 100) -> Workload:
+    """The gang finds room for two of its three pods, and for all of them later."""
+    return workload((3,), job("a", 0, busy_s, (1, 1)), job("g", 1, 50, (3, 1)))
 
 
-@pytest.mark.parametrize("by_request", [False, True])
-def test_i7_i8_a_gang_starts_and_ends(order: str, by_request: bool) -> None:
-    gang = workload((3,), job("g", 0, 100, (3, 1)))
-    at_every_step(gang, {"g": "completed"}, message_order=order, by_request=by_request)
-
-
-def test_i7_i8_gangs_with_several_task_groups_wait_for_one_another() -> None:
-    jobs = job("g", 0, 60, (1, 2), (2, 1)), job("h", 1, 60, (2, 2)), job("a", 2, 30, (1, 1))
-    at_every_step(workload((2, 2), *jobs), dict.fromkeys("gha", "completed"))
-
-
-def crowded(*, hard: bool = False) -> Workload:
-    """The gang finds room for two of its three pods, and for all of them after 100 s, or 1000 s."""
-    busy = job("a", 0, 1000 if hard else 100, (1, 1))
-    return workload((3,), busy, job("g", 1, 50, (3, 1)))
-
-
+GANG = workload((3,), job("g", 0, 100, (3, 1)))
+SEVERAL = job("g", 0, 60, (1, 2), (2, 1)), job("h", 1, 60, (2, 2)), job("a", 2, 30, (1, 1))
 TIMES_OUT = {"gang_admission": "incremental", "placeholder_timeout_s": 30}
+KEYS_ONLY = {**TIMES_OUT, "ask_form": "allocation"}
+# fmt: off
+FLOWS: dict[str, tuple[Workload, dict[str, str] | None, dict[str, Any]]] = {
+    "an ordinary job": (workload((4,), job("a", 0, 100, (3, 1)), job("b", 5, 50, (2, 1))),
+        {"a": "completed", "b": "completed"}, {}),
+    "a gang starts and ends": (GANG, {"g": "completed"}, {}),
+    "a gang by request": (GANG, {"g": "completed"}, {"by_request": True}),
+    "a gang times out softly": (crowded(), {"a": "completed", "g": "completed"}, TIMES_OUT),
+    # it may be killed later than without the restart, as the new scheduler waits from the start
+    "a gang times out hard": (crowded(1000), {"a": "completed", "g": "failed"}, {**TIMES_OUT, "gang_style": "Hard"}),
+    # a manager that asks and reports with allocations, and names none of them by its UUID
+    "nothing but keys, soft": (crowded(), None, KEYS_ONLY),
+    "nothing but keys, hard": (crowded(), None, {**KEYS_ONLY, "gang_style": "Hard"}),
+}
+# fmt: on
 
 
-def test_g45_i7_i8_a_gang_that_times_out_softly(order: str) -> None:
-    expected = {"a": "completed", "g": "completed"}
-    at_every_step(crowded(), expected, message_order=order, **TIMES_OUT)
+@pytest.mark.parametrize("flow", FLOWS)
+def test_g45_x45_i7_i8_a_restart_at_every_step_of(order: str, flow: str) -> None:
+    jobs, expected, options = FLOWS[flow]
+    at_every_step(jobs, expected, message_order=order, **options)
 
 
-def test_g45_i7_i8_a_gang_that_times_out_hard(order: str) -> None:
-    """It may be killed later than without the restart, as the new scheduler waits from the start."""
-    expected = {"a": "completed", "g": "failed"}
-    gang = crowded(hard=True)
-    at_every_step(gang, expected, message_order=order, gang_style="Hard", **TIMES_OUT)
-
-
-@pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_x45_i7_i8_a_manager_that_knows_nothing_but_keys(order: str, style: str) -> None:
-    """It asks and reports with allocations, and names none of them by its UUID."""
-    form = {"message_order": order, "gang_style": style, "ask_form": "allocation"}
-    at_every_step(crowded(), **form, **TIMES_OUT)
-
-
-def test_s4_i8_restarts_while_confirmations_get_lost_or_come_twice() -> None:
-    gang = workload((3,), job("g", 0, 100, (3, 1)))
-    at_every_step(gang, {"g": "completed"}, lose=0.4, repeat=0.4, seed=3)
+@pytest.mark.parametrize(
+    ("jobs", "options"),
+    [
+        (workload((2, 2), *SEVERAL), {}),
+        (GANG, {"lose": 0.4, "repeat": 0.4, "seed": 3}),
+    ],
+    ids=["gangs with several groups wait for one another", "confirmations get lost or come twice"],
+)
+def test_s4_i7_i8_a_restart_at_every_step_while(jobs: Workload, options: dict[str, Any]) -> None:
+    at_every_step(jobs, {each.job_id: "completed" for each in jobs.jobs}, **options)
 
 
 @pytest.mark.parametrize("pods", [1, 4])
@@ -184,11 +169,7 @@ def test_a_node_that_is_not_there_cannot_be_lost() -> None:
 
 
 def arbitrary(rng: random.Random) -> Workload:
-    """A small cluster and a few jobs, each of which fits into it by itself.
-
-    All pods of one workload are alike and the queue may use what the nodes have: so a gang that is
-    let in finds its places, and no two of them wait for one another for ever.
-    """
+    """A small cluster and a few jobs, each of which fits into it by itself."""
     size = rng.randint(1, 2)
     nodes = tuple(
         NodeSpec(f"n{at}", {"vcore": 1000 * size * rng.randint(1, 3), "memory": 64})
@@ -247,10 +228,7 @@ def live_through(rng: random.Random) -> None:
 
 
 def live_through_losses(rng: random.Random) -> None:
-    """Nodes vanish and come back as well: every job has its end, and nothing is left of any.
-
-    Only gangs that lose placeholders while they run may end up waiting for one another.
-    """
+    """Nodes vanish and come back as well: every job has its end, and nothing is left of any."""
     jobs, options = arbitrary(rng), options_of(rng)
     calm, _ = outcomes(jobs, **options)
     faults = restarts_of(rng, calm.steps)
@@ -265,14 +243,9 @@ EXAMPLES = settings(settings.default, max_examples=min(settings.default.max_exam
 
 @EXAMPLES
 @given(rng=st.randoms(use_true_random=False))
-def test_i7_i8_any_restarts(rng: random.Random) -> None:
-    live_through(rng)
-
-
-@EXAMPLES
-@given(rng=st.randoms(use_true_random=False))
-def test_i7_i8_any_restarts_and_losses_of_nodes(rng: random.Random) -> None:
-    live_through_losses(rng)
+@pytest.mark.parametrize("live", [live_through, live_through_losses])
+def test_i7_i8_any_restarts(live: Callable[[random.Random], None], rng: random.Random) -> None:
+    live(rng)
 
 
 @pytest.mark.slow
@@ -298,12 +271,3 @@ def test_i7_i8_known_restarts(seed: int) -> None:
 def test_i7_i8_many_restarts(seed: int) -> None:
     live_through(random.Random(seed))
     live_through_losses(random.Random(seed))
-
-
-def test_the_sample_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "recovery.md"
-    if not page.is_file():
-        pytest.skip("docs/ is part of a checkout only")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
-    exec(compile(code, str(page), "exec"), {"__name__": "sample"})
-    assert "completed" in capsys.readouterr().out

@@ -41,8 +41,6 @@ def philly() -> Workload:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Callable[..., Path]:
-    """Write ``name=text`` tables as ``name.csv`` files and return their folder."""
-
     def write(**tables: str) -> Path:
         for name, text in tables.items():
             (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")

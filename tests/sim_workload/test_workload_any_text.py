@@ -13,10 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quadriga.sim.workload import (
-    MEMORY,
-    VCORE,
-    Job,
-    Member,
     Workload,
     WorkloadError,
     open_workload,
@@ -142,80 +138,3 @@ def test_any_bytes_are_a_workload_or_one_error(folder: Path, content: bytes) -> 
             check(open_workload(path, nodes=NODES, mapping=mapping))
         except WorkloadError as error:
             assert len(str(error).splitlines()) == 1
-
-
-jobs = st.lists(
-    st.builds(
-        Job,
-        job_id=st.integers(1, 10**6).map(str),
-        submit_s=st.integers(0, 10**7),
-        runtime_s=st.integers(1, 10**6),
-        user=st.integers(0, 99).map("user-{}".format),
-        queue=st.integers(1, 9).map("queue-{}".format),
-        members=st.builds(
-            lambda processors, memory: (
-                Member(1, {VCORE: processors * 1000, MEMORY: processors * memory * 1024}),
-            ),
-            st.integers(1, 8),
-            st.integers(1, 2**20),
-        ),
-        walltime_s=st.none() | st.integers(1, 10**6),
-        recorded_wait_s=st.integers(0, 10**6),
-        group=st.integers(0, 9).map("group-{}".format),
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-@given(jobs)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_written_is_read(folder: Path, jobs: list[Job]) -> None:
-    """The same jobs in all three formats, in order of submission."""
-    jobs.sort(key=lambda job: job.submit_s)
-    start = jobs[0].submit_s
-    swf, sacct, csv = (
-        ["; MaxProcs: 8"],
-        [SACCT_HEAD + "|Account"],
-        ["id,at,begin,run,cpu,mem,who,lane,team,est"],
-    )
-    for job in jobs:
-        ((member,), total) = job.members, job.total()
-        vcores, kib = member.resources[VCORE] // 1000, total[MEMORY] // 1024
-        n, user, group, queue = (
-            t.rpartition("-")[2] for t in (job.job_id, job.user, job.group or "", job.queue)
-        )
-        begin, estimate = job.submit_s + (job.recorded_wait_s or 0), job.walltime_s
-        swf.append(
-            f"{n} {job.submit_s} {job.recorded_wait_s} {job.runtime_s} {vcores} -1 -1 {vcores}"
-            f" {estimate or -1} {kib // vcores} -1 {user} {group} 1 {queue} -1 -1 -1"
-        )
-        hours, minutes = (estimate or 0) // 3600, (estimate or 0) // 60 % 60
-        limit = f"{hours}:{minutes:02d}:{(estimate or 0) % 60:02d}" if estimate else ""
-        sacct.append(
-            f"{n}|{job.user}|{job.queue}|{job.submit_s}|{begin}|{job.runtime_s}|{limit}|{vcores}"
-            f"|{kib}Kn|1|||{job.group}"
-        )
-        csv.append(
-            f"{n},{job.submit_s},{begin},{job.runtime_s},{vcores},{kib},{job.user},{job.queue}"
-            f",{job.group},{estimate or ''}"
-        )
-    mapping = folder / "written.yaml"
-    mapping.write_text(
-        "job: {id: id, submit: at, start: begin, runtime: run, vcore: cpu, user: who, queue: lane,"
-        " memory: {column: mem, unit: Ki}, group: team, estimate: est}"
-    )
-    path = folder / "written.txt"
-
-    def read(lines: list[str], **options: Any) -> tuple[Job, ...]:
-        path.write_text("\n".join(lines))
-        workload = open_workload(path, bad_lines=0, nodes=parse_nodes(["1x8vcore,99Gi"]), **options)
-        assert workload.skipped == ()
-        return workload.jobs
-
-    assert list(read(swf)) == jobs
-    later = [(job.job_id, job.submit_s - start, job.members, job.walltime_s) for job in jobs]
-    for read_jobs in (read(sacct), read(csv, mapping=mapping)):
-        assert [(j.job_id, j.submit_s, j.members, j.walltime_s) for j in read_jobs] == later
-        rest = [(j.runtime_s, j.user, j.group, j.queue, j.recorded_wait_s) for j in read_jobs]
-        assert rest == [(j.runtime_s, j.user, j.group, j.queue, j.recorded_wait_s) for j in jobs]

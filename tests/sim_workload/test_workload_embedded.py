@@ -1,8 +1,4 @@
-"""The embedded model: its promises, and how near it comes to the log it was fitted to.
-
-The tolerances are those of docs/workload-model.md. They hold for several seeds, so they are about
-the model and not about one lucky seed.
-"""
+"""The embedded model: its promises, and how near it comes to the log it was fitted to."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def read(tmp_path: Path, *lines: str, header: str = COLUMNS, **options: object) 
 def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
     workload = read(
         tmp_path,
-        line("13", Submit="2024-03-01T12:00:07", User="bob", Account="chem", Partition="Big.Mem"),
+        line("13", Submit="2024-03-01T12:00:10", User="bob", Account="chem", Partition="Big.Mem"),
         line("12"),
     )
     assert workload.name == "jobs"
@@ -56,15 +56,15 @@ def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
     assert [(each.name, each.original) for each in workload.queues] == [
         ("big-mem", "Big.Mem"), ("main", "main"),
     ]  # fmt: skip
-    assert workload.horizon_s == 8
+    assert workload.horizon_s == 11
     assert workload.start_unix_s == 1_709_294_400  # 2024-03-01 12:00 UTC
     first, second = workload.jobs
     assert (first.job_id, first.submit_s, first.runtime_s) == ("12", 0, 60)
     assert (first.user, first.group, first.queue) == ("ann", "bio", "main")
     assert (first.walltime_s, first.recorded_wait_s, first.status) == (3600, 10, "completed")
     assert first.members == (Member(1, {VCORE: 4000, MEMORY: 16 * GIB}),)
-    assert (second.job_id, second.submit_s, second.queue) == ("13", 7, "big-mem")
-    assert second.recorded_wait_s == 3
+    assert (second.job_id, second.submit_s, second.queue) == ("13", 10, "big-mem")
+    assert second.recorded_wait_s == 0
 
 
 def test_steps_are_ignored_tasks_of_arrays_are_jobs_in_a_known_format(tmp_path: Path) -> None:
@@ -176,6 +176,7 @@ def test_parts_of_a_job_are_as_equal_as_they_can_be_also_without_memory(tmp_path
     [
         ("00:30:00", 1800),
         ("1-02:03:04", 93_784),
+        ("277:46:40", 1_000_000),
         ("10:00", 600),
         ("UNLIMITED", None),
         ("Partition_Limit", None),

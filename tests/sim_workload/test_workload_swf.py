@@ -65,6 +65,7 @@ def test_a_log_becomes_a_workload(tmp_path: Path) -> None:
     assert first.members == (Member(1, {VCORE: 1000}),)
     assert not first.gang
     assert (second.user, second.walltime_s, second.recorded_wait_s) == ("anonymous", None, None)
+    assert third.recorded_wait_s == 0
     # What was used counts where what was wanted is not known.
     assert third.members == (Member(1, {VCORE: 4000, MEMORY: 4 * 512 * 1024}),)
 
@@ -179,18 +180,19 @@ def test_optional_fields_are_read(tmp_path: Path) -> None:
         write(
             tmp_path,
             header
-            + "1 0 0 9 2 -1 -1 2 20 -1 5 7 3 1 1 1 -1 -1\n"
+            + "1 0 0 9 2 -1 -1 2 1 -1 5 7 3 1 1 1 -1 -1\n"
             + "2 1 0 9 2 -1 -1 2 -1 -1 0 7 -1 1 1 1 1 30\n"
-            + "3 2 0 9 2 -1 -1 2 -1 -1 -1 7 4 1 1 1 2 -1\n",
+            + "3 2 0 9 2 -1 -1 2 -1 -1 -1 0 0 1 1 1 2 -1\n",
         )
     )
     assert workload.start_unix_s == 1_709_294_400
     first, second, third = workload.jobs
-    assert (first.group, first.status, first.walltime_s) == ("group-3", "cancelled", 20)
+    assert (first.group, first.status, first.walltime_s) == ("group-3", "cancelled", 1)
     assert (first.preceding, first.think_s) == (None, None)
     assert (second.group, second.status) == (None, "failed")
     assert (second.preceding, second.think_s) == ("1", 30)
     assert (third.status, third.preceding, third.think_s) == (None, "2", None)
+    assert (third.user, third.group) == ("user-0", "group-0")
 
 
 def test_groups_can_be_the_queues(tmp_path: Path) -> None:

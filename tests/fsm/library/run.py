@@ -1,10 +1,5 @@
 """``python tests/fsm/library/run.py``: the library's own tests, with ``FastMachine`` for ``Machine``, those
 of its ``LockedMachine`` with ``FastLockedMachine``, and all with ``FastHierarchicalMachine``.
-
-The tests are those of the source distribution of the version that is installed; pip fetches it. Nothing
-in them is changed. Left out is what looks at the style of the library's sources, and a class of tests
-where another module imports it. The three runs go on at the same time; each says what it has to say when
-it has ended.
 """
 
 import os
@@ -18,9 +13,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 EVERYTHING = ("--ignore", "tests/test_codestyle.py", "tests")
 RUNS = {
-    "substitute_nested": EVERYTHING,
-    "substitute": EVERYTHING,
-    "substitute_locked": ("tests/test_threading.py", "tests/test_states.py"),
+    "HierarchicalMachine": EVERYTHING,
+    "Machine": EVERYTHING,
+    "LockedMachine": ("tests/test_threading.py", "tests/test_states.py"),
 }
 
 
@@ -35,22 +30,22 @@ def main(arguments: list[str]) -> int:
             opened.extractall(folder, filter="data")
         sources = archive.with_name(archive.name.removesuffix(".tar.gz"))
         (sources / "transitions").rename(sources / "unused")  # or it would hide what is installed
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "once"]
-        command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm", *arguments]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm", "-p", "substitute", *arguments]
         environment = {**os.environ, "PYTHONPATH": str(HERE)}
         running = {}
-        for plugin, selected in RUNS.items():
-            with (Path(folder) / plugin).open("w") as said:
-                running[plugin] = subprocess.Popen(
-                    [*command, "-p", plugin, *selected],
+        for machine, selected in RUNS.items():
+            with (Path(folder) / machine).open("w") as said:
+                running[machine] = subprocess.Popen(
+                    [*command, *selected],
                     cwd=sources,
-                    env=environment,
+                    env=environment | {"QUADRIGA_SUBSTITUTE": machine},
                     stdout=said,
                     stderr=subprocess.STDOUT,
                 )
-        for plugin, process in running.items():
+        for machine, process in running.items():
             process.wait()
-            print((Path(folder) / plugin).read_text(), flush=True)
+            print((Path(folder) / machine).read_text(), flush=True)
         return max(process.returncode for process in running.values())
 
 

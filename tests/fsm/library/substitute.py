@@ -1,41 +1,76 @@
-"""A plugin of pytest: wherever a module of the library or of its tests says ``Machine``, ``FastMachine`` is meant.
+"""A plugin of pytest: wherever a module of the library or of its tests names one of its machines, ours is meant.
 
-The extensions of the library (nesting, locking, asyncio, markup, graphs) are imported here for the first
-time, so that their classes derive from it too.
+``QUADRIGA_SUBSTITUTE`` says which one. The extensions of the library (nesting, locking, asyncio, markup,
+graphs) are imported here for the first time, so that their classes derive from ours too.
 """
 
 import importlib
+import importlib.util
+import os
 import pkgutil
 import sys
+from typing import Any
 
 import pytest
 import transitions
-from transitions import core
 
-from quadriga.fsm import FastMachine
-
-STOCK = core.Machine
+WHICH = os.environ["QUADRIGA_SUBSTITUTE"]
+EXTENSIONS = "transitions.extensions"
+assert not any(name.startswith(EXTENSIONS) for name in sys.modules), "imported before"
+spec: Any = importlib.util.find_spec(EXTENSIONS)
+extensions: Any = None
+if (
+    WHICH == "HierarchicalMachine"
+):  # the package imports all of them: here nesting comes first, and alone
+    extensions = importlib.util.module_from_spec(spec)
+    sys.modules[EXTENSIONS] = transitions.extensions = extensions  # type: ignore[attr-defined]
+#: where each of them is at home, and how many others derive from it
+HOMES = {"Machine": ("transitions.core", 12), "HierarchicalMachine": (f"{EXTENSIONS}.nesting", 6)}
+home: Any = importlib.import_module(HOMES[WHICH][0]) if WHICH in HOMES else None
+stock = getattr(home, WHICH, None)
+# only now, as they import what they derive from
+fast: Any = importlib.import_module(
+    "quadriga.fsm" if WHICH in HOMES else "quadriga.fsm.fast_locked"
+)
+OURS = getattr(fast, f"Fast{WHICH}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    early = [name for name in sys.modules if name.startswith("transitions.extensions")]
-    assert not early, (
-        f"{early} have been imported before, and derive from the library's own machine"
-    )
-    transitions.Machine = core.Machine = FastMachine  # type: ignore[misc]
+    if (
+        WHICH == "LockedMachine"
+    ):  # not in its own module, whose code calls super(LockedMachine, self)
+        factory = importlib.import_module(f"{EXTENSIONS}.factory")
+        for module in (importlib.import_module(EXTENSIONS), factory):
+            module.LockedMachine = OURS  # type: ignore[attr-defined]
+        factory._CLASS_MAP[False, False, True, False] = OURS
+        return
+    setattr(home, WHICH, OURS)
+    if WHICH == "Machine":
+        transitions.Machine = OURS  # type: ignore[misc]
+    else:
+        spec.loader.exec_module(extensions)
     for found in pkgutil.walk_packages(transitions.__path__, "transitions."):
         importlib.import_module(found.name)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    core.Machine = STOCK  # type: ignore[misc]  # its own code calls super(Machine, self)
-    from transitions.extensions import factory
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    """A test runs once, although its class is imported by other modules of tests."""
+    own = [i for i in items if i.cls is None or i.cls.__module__ == i.module.__name__]
+    config.hook.pytest_deselected(items=[item for item in items if item not in own])
+    items[:] = own
 
-    classes = {cls for cls in vars(factory).values() if isinstance(cls, type)}
-    machines = {cls for cls in classes if issubclass(cls, STOCK) and cls is not STOCK}
-    assert len(machines) >= 12, machines
-    assert all(issubclass(cls, FastMachine) for cls in machines), machines
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if WHICH == "LockedMachine":
+        test: Any = next(item for item in session.items if "TestLockedTransitions" in item.nodeid)
+        assert vars(test.module)["LockedMachine"] is OURS
+        return
+    setattr(home, WHICH, stock)  # its own code calls super() with its name
+    classes = vars(importlib.import_module(f"{EXTENSIONS}.factory")).values()
+    machines = {c for c in classes if isinstance(c, type) and issubclass(c, stock)} - {stock}
+    assert len(machines) >= HOMES[WHICH][1], machines
+    assert all(issubclass(cls, OURS) for cls in machines), machines
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"transitions {transitions.__version__}, with FastMachine for Machine"
+    return f"transitions {transitions.__version__}, with Fast{WHICH} for {WHICH}"
