@@ -34,37 +34,24 @@ REPOSITORY = HERE.parents[1]
 ADDITIONS = """
 const APPTAGCREATEFORCE = application.create.force
 const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps
-const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/
-const FOREIGNDEFAULT = default
-const FOREIGNSTATIC = static
-const KEYFOREIGN = foreign
+const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/; FOREIGNDEFAULT = default
+const FOREIGNSTATIC = static; KEYFOREIGN = foreign
 const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
 const TAGCREATIONTIME = yunikorn.apache.org/creationTime
 const TAGFOREIGN = internal.yunikorn.apache.org/foreign
 const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
-field Allocation: PreemptionPolicy preemptionPolicy = 15
-field Allocation: bool originator = 14
+field Allocation: PreemptionPolicy preemptionPolicy = 15; bool originator = 14
 field Allocation: string allocationID = 13
 field AllocationRelease: string allocationID = 7
 field AllocationRequest: repeated Allocation allocations = 4
 field AllocationResponse: repeated RejectedAllocation rejectedAllocations = 5
-field RejectedAllocation: string allocationKey = 1
-field RejectedAllocation: string applicationID = 2
-field RejectedAllocation: string reason = 3
+field RejectedAllocation: string allocationKey = 1; string applicationID = 2; string reason = 3
 message RejectedAllocation
-value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213
-value EventRecord.ChangeDetail: APP_CANNOTRUN_QUOTA = 215
-value EventRecord.ChangeDetail: APP_EXPIRED = 212
-value EventRecord.ChangeDetail: APP_RESUMING = 211
-value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
-value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216
-value EventRecord.ChangeDetail: NODE_RESERVATION = 306
-value EventRecord.ChangeDetail: QUEUE_PREEMPTION = 407
-value EventRecord.ChangeDetail: UG_APP_LINK = 602
-value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
-value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604
-value EventRecord.ChangeDetail: UG_USER_LIMIT = 600
-value EventRecord.ChangeDetail: UG_USER_RESOURCE = 603
+value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213; APP_CANNOTRUN_QUOTA = 215
+value EventRecord.ChangeDetail: APP_EXPIRED = 212; APP_RESUMING = 211; APP_RUNNABLE_QUEUE = 214
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216; NODE_RESERVATION = 306
+value EventRecord.ChangeDetail: QUEUE_PREEMPTION = 407; UG_APP_LINK = 602; UG_GROUP_LIMIT = 601
+value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604; UG_USER_LIMIT = 600; UG_USER_RESOURCE = 603
 value EventRecord.Type: USERGROUP = 5
 value NodeInfo.ActionFromRM: CREATE_DRAIN = 6
 """
@@ -162,6 +149,14 @@ def _api_facts() -> Iterator[str]:
                 yield f"api {protocol.__name__}.{pascal}({', '.join(parameters)})"
 
 
+def _written(text: str) -> Iterator[str]:
+    """Those of a text; after a semicolon comes another fact that begins as the line does."""
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            head, mark, facts = line.partition(": " if ": " in line else " ")
+            yield from (f"{head}{mark}{fact}" for fact in facts.split("; "))
+
+
 @pytest.fixture(scope="session")
 def ours() -> set[str]:
     """The facts of the package: messages, constants and interfaces."""
@@ -173,14 +168,13 @@ def ours() -> set[str]:
 @pytest.fixture(scope="session")
 def table() -> set[str]:
     """The facts of the specification, as committed."""
-    lines = (HERE / "facts.txt").read_text(encoding="utf-8").splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
+    return set(_written((HERE / "facts.txt").read_text(encoding="utf-8")))
 
 
 @pytest.fixture(scope="session")
 def specified(table: set[str]) -> set[str]:
     """The facts of the specification, and what ours has in addition."""
-    return table | set(ADDITIONS.split("\n")[1:-1])
+    return table | set(_written(ADDITIONS))
 
 
 @pytest.fixture(scope="session")
