@@ -26,13 +26,8 @@ def blocks(document: str, language: str) -> list[str]:
 
 def test_the_program_runs(document: str, tmp_path: Path) -> None:
     (program,) = blocks(document, "python")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "accepted n1\n"), done.stderr
 
 

@@ -125,7 +125,7 @@ async def test_metadata_must_be_numbers(rm: RM) -> None:
 # -- limits ----------------------------------------------------------------------------------------
 
 
-async def test_i2_i9_i11_items_streams_and_resource_managers_are_bounded() -> None:
+async def test_i11_i2_i9_items_streams_and_resource_managers_are_bounded() -> None:
     limits = Limits(items=3, streams_per_rm=3, streams=5, resource_managers=2)
     async with house(limits=limits) as place:
         rm = await place.rm().begin()
