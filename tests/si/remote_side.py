@@ -11,12 +11,7 @@ from typing import Any, TypeVar
 
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AllocationResponse,
-    EventRecord,
-    NullCallback,
-    RequestError,
-)
+from quadriga.si import AllocationResponse, EventRecord, NullCallback, RequestError
 from quadriga.si.client import Backoff, Client, Watcher
 from quadriga.si.server import Limits, Server
 from quadriga.sim import RemoteScheduler
@@ -146,12 +141,8 @@ class Wire:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._open.add(far_writer)
             try:
-                await asyncio.wait(
-                    [
-                        asyncio.ensure_future(_carry(reader, far_writer)),
-                        asyncio.ensure_future(_carry(far_reader, writer)),
-                    ]
-                )
+                ways = _carry(reader, far_writer), _carry(far_reader, writer)
+                await asyncio.wait([asyncio.ensure_future(way) for way in ways])
             finally:
                 self._open.discard(far_writer)
         except OSError:

@@ -59,28 +59,22 @@ class Generic:
         method = self.pool.FindServiceByName(service).methods_by_name[name]
         types = (method.input_type, method.output_type)
         request, response = (message_factory.GetMessageClass(each) for each in types)
-        return request, response
+        how = {
+            "request_serializer": request.SerializeToString,
+            "response_deserializer": response.FromString,
+        }
+        return request, how
 
     async def unary(self, path: str, **fields: Any) -> dict[str, Any]:
-        request, response = self._method(path)
-        call = self._channel.unary_unary(
-            f"/{path}",
-            request_serializer=request.SerializeToString,
-            response_deserializer=response.FromString,
-        )
-        said: dict[str, Any] = json_format.MessageToDict(
-            await call(json_format.ParseDict(fields, request()))
-        )
+        request, how = self._method(path)
+        call = self._channel.unary_unary(f"/{path}", **how)
+        answer = await call(json_format.ParseDict(fields, request()))
+        said: dict[str, Any] = json_format.MessageToDict(answer)
         return said
 
     def stream(self, path: str) -> Conversation:
-        request, response = self._method(path)
-        call = self._channel.stream_stream(
-            f"/{path}",
-            request_serializer=request.SerializeToString,
-            response_deserializer=response.FromString,
-        )
-        return Conversation(call(), request)
+        request, how = self._method(path)
+        return Conversation(self._channel.stream_stream(f"/{path}", **how)(), request)
 
 
 class Conversation:
@@ -163,11 +157,8 @@ class Stranger:
             assert release["terminationType"] == "PLACEHOLDER_REPLACED"
             await self.pods.say(rmID="stranger", releases={"allocationsToRelease": [release]})
         await until(lambda: len(self.pods.items("new")) == 6)
-        assert sorted(each["allocationKey"] for each in self.members()) == [
-            "pod-0",
-            "pod-1",
-            "pod-2",
-        ]
+        keys = [each["allocationKey"] for each in self.members()]
+        assert sorted(keys) == ["pod-0", "pod-1", "pod-2"]
 
     async def end_the_gang(self) -> None:
         stops = [
@@ -215,13 +206,9 @@ async def test_i2_reflection_answers_under_the_name_of_either_version(
     )()
     await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
     listed = (await call.read()).list_services_response.service
-    assert sorted(each.name for each in listed) == [
-        "grpc.health.v1.Health",
-        "grpc.reflection.v1.ServerReflection",
-        "grpc.reflection.v1alpha.ServerReflection",
-        "quadriga.v1.Extension",
-        "si.v1.Scheduler",
-    ]
+    reflection = [f"grpc.reflection.{each}.ServerReflection" for each in ("v1", "v1alpha")]
+    wanted = ["grpc.health.v1.Health", *reflection, "quadriga.v1.Extension", "si.v1.Scheduler"]
+    assert sorted(each.name for each in listed) == wanted
     symbol = "si.v1.Scheduler"
     await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
     assert (await call.read()).file_descriptor_response.file_descriptor_proto
