@@ -14,18 +14,6 @@ from quadriga.sim.script import Script
 from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Metrics
 
-__all__ = [
-    "CONFIG",
-    "Labels",
-    "families",
-    "metrics_of",
-    "played",
-    "samples",
-    "scrape",
-    "served",
-    "service_of",
-]
-
 CONFIG = """\
 partitions:
   - name: default
@@ -81,6 +69,11 @@ def served() -> Iterator[Measured]:
     yield "quadriga_journal_file_lost_total", "counter", "Lost.", [({}, 0)]
     outcomes = [({"outcome": outcome}, 1) for outcome in ("taken", "refused")]
     yield "quadriga_reloads_total", "counter", "Reloads.", outcomes
+
+
+def values(text: str, label: str) -> set[str]:
+    """All that a label says anywhere."""
+    return {value for _, labels in samples(text) for name, value in labels if name == label}
 
 
 def scrape(metrics: Metrics, service: SchedulerService) -> str:
