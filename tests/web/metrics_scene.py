@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -80,6 +81,7 @@ def scrape(metrics: Metrics, service: SchedulerService) -> str:
     return metrics.plain(service.read(metrics.look)).decode()
 
 
+@lru_cache(maxsize=2)
 def samples(text: str) -> dict[tuple[str, Labels], float]:
     """Every sample by name and labels; there must not be two of a kind."""
     found: dict[tuple[str, Labels], float] = {}
@@ -94,6 +96,7 @@ def samples(text: str) -> dict[tuple[str, Labels], float]:
     return found
 
 
+@lru_cache(maxsize=2)
 def families(text: str) -> dict[str, tuple[str, str, frozenset[str]]]:
     """By the name in the TYPE line: type, help, and the names of the labels but ``le``."""
     found: dict[str, tuple[str, str, set[str]]] = {}

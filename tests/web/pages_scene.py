@@ -6,6 +6,7 @@ that thread, step by step (``do``), so that a reader only ever sees whole steps.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from quadriga.core import Options, Scheduler
@@ -14,8 +15,6 @@ from quadriga.core.views import Views
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import HOST_NAME, INSTANCE_TYPE, NODE_READY_ATTRIBUTE, RACK_NAME
 from quadriga.sim.script import Script
-
-__all__ = ["CONFIG", "GI", "NASTY", "NASTY_NODE", "NASTY_USER", "Scene", "wide_config"]
 
 GI = 2**30
 
@@ -80,16 +79,11 @@ partitions:
 
 def wide_config(parents: int, leaves: int) -> str:
     """So many queues below root, each with so many leaves."""
-    lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
-    lines += ["        submitacl: '*'", "        queues:"]
-    for parent in range(parents):
-        lines += [f"          - name: team-{parent:02}", "            queues:"]
-        for leaf in range(leaves):
-            lines += [
-                f"              - name: project-{leaf:02}",
-                f"                resources: {{max: {{vcore: {4 + leaf}, memory: {8 + leaf}Gi}}}}",
-            ]
-    return "\n".join(lines) + "\n"
+    sizes = {f"project-{n:02}": {"vcore": 4 + n, "memory": f"{8 + n}Gi"} for n in range(leaves)}
+    below = [{"name": name, "resources": {"max": size}} for name, size in sizes.items()]
+    teams = [{"name": f"team-{n:02}", "queues": below} for n in range(parents)]
+    root = {"name": "root", "submitacl": "*", "queues": teams}
+    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]}, indent=1)
 
 
 class Scene:

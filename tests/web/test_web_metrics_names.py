@@ -251,7 +251,7 @@ def test_2_21_openmetrics_says_the_same() -> None:
     assert kinds["yunikorn_queue_app"] == "gauge"
     assert kinds["yunikorn_queue_app_total"] == "unknown"  # it does not take the gauge's name
     found = {(s.name, frozenset(s.labels.items())): s.value for f in parsed for s in f.samples}
-    plain = samples(metrics.plain(seen).decode())
+    plain = {**samples(metrics.plain(seen).decode())}
     # but for buckets, and for what changes by itself
     for told in (found, plain):
         for name, labels in [*told]:

@@ -18,11 +18,8 @@ def test_the_sample_runs() -> None:
     exec(compile(sample, "docs/pages.md", "exec"), {"__name__": "sample"})
 
 
-def test_every_page_is_in_the_table() -> None:
+def test_every_page_and_every_endpoint_is_in_a_table_with_its_parameters_and_bounds() -> None:
     assert set(re.findall(r"^\| `/ui/(\w*)", TEXT, re.MULTILINE)) == set(PAGES)
-
-
-def test_every_endpoint_is_in_the_table_with_its_parameters() -> None:
     section = TEXT.partition("## Data")[2].partition("All but")[0]
     rows = re.findall(r"^\| (`.*?) \|(.*)\|$", section, re.MULTILINE)
     told = {
@@ -34,19 +31,13 @@ def test_every_endpoint_is_in_the_table_with_its_parameters() -> None:
     for source in ENDPOINTS:
         apart = source.name in ("lifecycles", "pictures", "events")
         assert ("partition" in source.parameters) is not apart
-
-
-def test_the_bounds_are_as_told() -> None:
-    limits = {
-        source.name: kind
+    bounds = {
+        source.name: (kind.default, kind.most)
         for source in ENDPOINTS
         if isinstance(kind := source.parameters.get("limit"), Number)
     }
-    assert (limits["applications"].default, limits["applications"].most) == (50, 200)
-    assert (limits["events"].default, limits["events"].most) == (200, 500)
-
-
-def test_pictures_are_there_and_small() -> None:
+    assert bounds["applications"] == (50, 200)
+    assert bounds["events"] == (200, 500)
     pictures = re.findall(r"!\[[^\]]*\]\((.*?)\)", TEXT)
     assert len(pictures) == 3
     for name in pictures:
