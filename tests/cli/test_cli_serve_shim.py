@@ -111,12 +111,10 @@ def test_a_shim_runs_a_pod_and_readers_see_it(
     assert [child["queuename"] for child in children] == ["root.b", "root.default"]
     path.write_text(QUEUES + "            queues:\n              - name: c\n", encoding="utf-8")
     service.send(signal.SIGHUP)
-    service.log_has(
-        "resource manager 'rm-a': queue root.default has applications and cannot be a parent"
-    )
-    assert (
-        'quadriga_reloads_total{outcome="refused"} 1' in service.ask("/ws/v1/metrics")[1].decode()
-    )
+    refused = "queue root.default has applications and cannot be a parent"
+    service.log_has(f"resource manager 'rm-a': {refused}")
+    metrics = service.ask("/ws/v1/metrics")[1].decode()
+    assert 'quadriga_reloads_total{outcome="refused"} 1' in metrics
 
     # A clean stop ends its streams with a status that says so.
     service.send(signal.SIGTERM)
