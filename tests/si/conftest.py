@@ -1,8 +1,4 @@
-"""The protocol as a set of facts: lines of text, one for each name, number, type or signature.
-
-Facts of ours are read from the generated code. Facts of the specification are in facts.txt and, in
-a checkout that has the document beside it, also come from the document itself.
-"""
+"""The protocol as a set of facts, one for each name, number, type or signature; and who is served."""
 
 import inspect
 import os

@@ -256,33 +256,6 @@ async def test_the_same_with_await(serving: Serving) -> None:
 # -- much ------------------------------------------------------------------------------------------
 
 
-def test_a_slow_callback_does_not_hold_up_others_nor_lose_anything(
-    client: Make, serving: Serving
-) -> None:
-    """One RM stands still in its callback, the other gets its answers; then the first goes on."""
-    go_on = threading.Event()
-
-    class Slow(Heard):
-        def update_allocation(self, response: si.AllocationResponse) -> None:
-            assert go_on.wait(PATIENCE)
-            self._note(response)
-
-    slow, quick = Slow(), Heard()
-    for rm_id, heard in (("slow", slow), ("quick", quick)):
-        rm = client()
-        rm.register_resource_manager(register(rm_id), heard)
-        rm.update_node(nodes("n1", vcore=10_000_000, rm_id=rm_id))
-        rm.update_application(apps("a", rm_id=rm_id))
-        for n in range(10):
-            keys = [f"p-{n}-{m}" for m in range(50)]
-            rm.update_allocation(asks("a", *keys, rm_id=rm_id))
-    quick.wait_for_placed(500)
-    assert placed(slow.messages) == []
-    go_on.set()
-    slow.wait_for_placed(500)
-    assert len(set(placed(slow.messages))) == 500
-
-
 def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
     client: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

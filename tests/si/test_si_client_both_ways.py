@@ -7,7 +7,6 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-import test_core_gang_golden as golden
 from preemption_side import TWO_QUEUES
 
 from quadriga import si
@@ -16,7 +15,7 @@ from quadriga.sim import flows
 from quadriga.sim.script import ONE_QUEUE, Script
 from tests.si.remote_side import RemoteScript
 
-#: in turn, for the wire does not know what it carries
+#: in turn, for the wire does not know what it carries; test_si_client_oracle.py plays many more
 ORDERS = ("design", "k8shim")
 
 
@@ -76,26 +75,6 @@ def test_the_flows_of_the_design(scripts: Callable[..., Any], name: str, order: 
     for script in (here, there):
         flows.FLOWS[name][1](script)
     same(here, there)
-
-
-@pytest.mark.parametrize(
-    ("tell", "order"),
-    [
-        pytest.param(*flow.values, order, id=f"{flow.id}-{order}")
-        for flow, order in zip(golden.FLOWS, cycle(ORDERS))
-    ],
-)
-def test_the_golden_flows(
-    tell: Callable[[golden.Flow], None], order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extra = {"si.messageOrder": order}
-    monkeypatch.setattr(golden, "scripted", lambda order: RemoteScript(extra=extra))
-    flow = golden.Flow(order)
-    try:
-        tell(flow)
-    finally:
-        flow.script.stop()  # type: ignore[attr-defined]
-    assert flow.text == golden.told(tell, order)
 
 
 class Picky(si.NullCallback):

@@ -1,9 +1,4 @@
-"""A scheduler process and a resource manager process on loopback: whichever is killed, at whatever
-step of a gang's start, nothing is lost and nothing doubled (I6, I7, I8).
-
-The RM waits at every point of its work until this test lets it go on, so each run is ended at its
-point exactly, and no time has to pass anywhere.
-"""
+"""Whichever process is killed at whatever step of a gang's start, nothing is lost or doubled (I6 to I8)."""
 
 from __future__ import annotations
 

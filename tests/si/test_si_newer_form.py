@@ -1,7 +1,6 @@
 """A resource manager of SI 1.7 on the wire: it knows no AllocationAsk and no UUID (X45).
 
-Its messages are made here, of the field numbers that the interface has since 1.6, so nothing of ours
-helps it. What it does not know is left where it arrives: among the unknown fields.
+Its messages are made here of field numbers, so nothing of ours helps it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Many resource managers (RMs) at once over gRPC, with a server in a process of its own: every ask gets
-one allocation, every release one confirmation, nobody waits for somebody who does not read, and memory
-stays within bounds. `python -m bench serve --full` has the large sizes."""
+"""Many resource managers at once, with a server in a process of its own; `bench serve --full` has more."""
 
 from __future__ import annotations
 

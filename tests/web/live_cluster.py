@@ -1,7 +1,6 @@
 """A scheduler at work for the tests of the web: something of everything, and more every moment.
 
-It stands in a service with a thread of its own, whose clock is the script's. What happens is done in
-that thread, step by step, so that a reader only ever sees whole steps.
+A step is done in the thread of the service, so that a reader only ever sees whole steps.
 """
 
 from __future__ import annotations
@@ -71,10 +70,7 @@ partitions:
 
 
 class LiveCluster:
-    """``with LiveCluster() as cluster:`` a service, its views, and a thread that keeps it busy.
-
-    ``busy=False`` leaves everything as it was built.
-    """
+    """A service, its views, and a thread that keeps it busy if it is to be."""
 
     def __init__(self, *, busy: bool = True) -> None:
         self.now = 1_700_000_000 * 10**9

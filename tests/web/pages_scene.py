@@ -1,7 +1,6 @@
 """A busy cluster for the tests of the pages: something of everything that they have to show.
 
-It stands in a service with a thread of its own, whose clock is the scene's. What happens is done in
-that thread, step by step (``do``), so that a reader only ever sees whole steps.
+A step (``do``) is done in the thread of the service, so that a reader only ever sees whole steps.
 """
 
 from __future__ import annotations

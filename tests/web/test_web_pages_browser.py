@@ -106,8 +106,7 @@ def visit(browser: Any) -> Iterator[Visit]:
 
 
 class Visit:
-    """A page that nothing went wrong on: errors and failed requests are collected, and there must be
-    none at the end but those that were announced in ``expected``. The test has its clock."""
+    """A page that nothing goes wrong on but what is ``expected``. The test has its clock."""
 
     def __init__(self, browser: Any) -> None:
         self.context = browser.new_context(color_scheme="light", viewport=WIDE)

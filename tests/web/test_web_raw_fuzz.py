@@ -1,6 +1,5 @@
-"""Bytes on a socket that no client sends: whatever comes, the server answers with a status that blames the
-sender or hangs up, serves everybody else, logs no bug, and shows no file of another folder.
-`QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
+"""Bytes that no client sends: the server blames the sender or hangs up, serves all others, logs no bug, and
+shows no file of another folder. `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
 
 from __future__ import annotations
 

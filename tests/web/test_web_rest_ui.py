@@ -1,7 +1,4 @@
-"""What YuniKorn's web UI reads of its nine calls is there, with the type it expects (section 3).
-
-The scheduler is at work, the server a real one, and every object that comes is looked at.
-"""
+"""What YuniKorn's web UI reads of its nine calls is there, with the type it expects (section 3)."""
 
 from __future__ import annotations
 
@@ -53,8 +50,7 @@ def list_of(check: Check) -> Check:
 
 
 def fields(checks: Mapping[str, Check]) -> Check:
-    """An object with these fields, several of a kind in one text; what is wrong is told by an
-    assertion."""
+    """An object with these fields, several of a kind in one text."""
 
     def check(value: Any) -> bool:
         assert isinstance(value, dict), value
