@@ -20,6 +20,7 @@ import pytest
 from control_plane import ControlPlane, free_ports
 from plain_client import APIError, Object, PlainClient, path_of
 from server_version import cron_jobs, labels_namespaces
+from whole_cluster import Cluster
 
 from quadriga.k8s.admission.process import Plan, run
 from quadriga.k8s.admission.registration import unregister
@@ -321,7 +322,7 @@ def test_t19_the_user_of_a_pod_cannot_be_changed(
 
 
 def test_t19_a_job_runs_as_the_user_who_made_it(
-    webhook: Running, namespace: str, admin: PlainClient, write: Write, pods: Any
+    cluster: Cluster, webhook: Running, write: Write
 ) -> None:
     """The controller creates the pods, and its claim is believed."""
     template = {"spec": {**pod("x")["spec"], "restartPolicy": "Never"}}
@@ -333,10 +334,10 @@ def test_t19_a_job_runs_as_the_user_who_made_it(
     }
     # The controller manager of the tests is an administrator, and no service account.
     trusted = {"admissionController.accessControl.externalUsers": "^admin$"}
-    configure(admin, webhook.own_namespace, trusted)
-    wait_until(lambda: write_claim(admin, namespace) == 201)
-    assert write("POST", path_of("Job", namespace), job)[0] == 201
-    found = pods.until(lambda present: len(present) == 2, namespace)
+    configure(cluster.admin, webhook.own_namespace, trusted)
+    wait_until(lambda: write_claim(cluster.admin, cluster.namespace) == 201)
+    assert write("POST", path_of("Job", cluster.namespace), job)[0] == 201
+    found = cluster.until(lambda present: len(present) == 2)
     for each in found:
         assert json.loads(each["metadata"]["annotations"][USER_INFO])["user"] == "alice"
         assert each["spec"]["schedulerName"] == "yunikorn"

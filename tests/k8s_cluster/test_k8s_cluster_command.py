@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from control_plane import ControlPlane, free_ports
-from plain_client import APIError, History, Object, PlainClient
+from control_plane import ControlPlane, Process, free_ports
+from manifests import condition, pod
+from plain_client import APIError, Object, PlainClient
 from process_kubelet import ProcessKubelet
+from scheduler_process import ServedCore, wait
+from whole_cluster import Cluster
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "deploy" / "kubernetes"
@@ -151,57 +154,48 @@ def phases(present: list[Object]) -> set[str]:
 
 
 def test_the_first_gang_runs_as_the_page_says(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
+    cluster: Cluster, start: Callable[..., Command]
 ) -> None:
-    kubelet(count=3)
+    cluster.kubelet(count=3)
     command = start().ready()
-    shell(control_plane, "sh", "-euc", blocks()["gang"])
-    names = [each["metadata"]["name"] for _, each in pods.of("default")]
+    shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+    names = [each["metadata"]["name"] for _, each in cluster.pods.of("default")]
     assert any(name.startswith("tg-first-gang-workers-") for name in names), "placeholders"
-    pods.until(lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default")
-    said = kubectl(control_plane, "describe", "pods", "--selector=job-name=first-gang")
+    cluster.pods.until(
+        lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default"
+    )
+    said = kubectl(cluster.plane, "describe", "pods", "--selector=job-name=first-gang")
     assert "GangScheduling" in said
     assert "Scheduled" in said
-    actions = {each.get("action") for each in admin.list("Event", "default")}
+    actions = {each.get("action") for each in cluster.admin.list("Event", "default")}
     assert {"CreatingPlaceholders", "GangReservationComplete"} <= actions
     assert command.stop() == 0, command.log
     assert "Traceback" not in command.log
 
 
-def test_the_manifests_run(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
-    stock_scheduler: None,
-    empty: None,
-) -> None:
+def test_the_manifests_run(cluster: Cluster, stock_scheduler: None, empty: None) -> None:
     """The deployment's own pod schedules: placed by the stock scheduler, with its command and account."""
     folder = str(Path(sys.executable).parent)
-    kubelet(
+    cluster.kubelet(
         count=3,
-        KUBECONFIG=str(control_plane.kubeconfig("quadriga")),
+        KUBECONFIG=str(cluster.plane.kubeconfig("quadriga")),
         PATH=f"{folder}:{os.environ['PATH']}",
     )
-    admin.wait_not_terminating("quadriga")
-    manifests = shell(control_plane, "kubectl", "kustomize", str(FOLDER))
+    cluster.admin.wait_not_terminating("quadriga")
+    manifests = shell(cluster.plane, "kubectl", "kustomize", str(FOLDER))
     # ports of this machine: any free ones
     free = manifests.replace("--health=0.0.0.0:9082", "--health=0\n        - --http=0")
     assert free != manifests
     subprocess.run(
-        ["kubectl", f"--kubeconfig={control_plane.kubeconfig('admin')}", "apply", "-f", "-"],
+        ["kubectl", f"--kubeconfig={cluster.plane.kubeconfig('admin')}", "apply", "-f", "-"],
         input=free.encode(),
         check=True,
         capture_output=True,
     )
-    shell(control_plane, "sh", "-euc", blocks()["wait"])
-    shell(control_plane, "sh", "-euc", blocks()["gang"])
-    pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
-    (own,) = pods.in_namespace("quadriga")
+    shell(cluster.plane, "sh", "-euc", blocks()["wait"])
+    shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+    cluster.pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
+    (own,) = cluster.pods.in_namespace("quadriga")
     assert own["status"]["phase"] == "Running"
 
 
@@ -227,50 +221,28 @@ def test_the_settings_of_yunikorn_are_copied(
         admin.delete("Namespace", None, name)
 
 
-def test_k156_a_pod_that_waits_says_why(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
-) -> None:
-    earlier = {each["metadata"]["uid"] for each in admin.list("Event")}
-    kubelet(count=2)
-    shell(control_plane, "sh", "-euc", blocks()["quota"])
+def test_k156_a_pod_that_waits_says_why(cluster: Cluster, start: Callable[..., Command]) -> None:
+    earlier = {each["metadata"]["uid"] for each in cluster.admin.list("Event")}
+    cluster.kubelet(count=2)
+    shell(cluster.plane, "sh", "-euc", blocks()["quota"])
     command = start().ready()
-    spec = {"schedulerName": "yunikorn", "nodeSelector": {"disk": "fast"}}
-    for namespace, name, cpu, more in (
-        ("default", "selects", "1", spec),
-        ("team-a", "first", "5", {"schedulerName": "yunikorn"}),
-        ("team-a", "second", "5", {"schedulerName": "yunikorn"}),
-    ):
-        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-        admin.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name},
-                "spec": {**more, "containers": [container]},
-            },
-            namespace,
-        )
+    fast = {"nodeSelector": {"disk": "fast"}}
+    cluster.admin.create(pod("selects", cpu="1", **fast), "default")
+    for name in ("first", "second"):
+        cluster.admin.create(pod(name, cpu="5"), "team-a")
 
-    def condition(name: str) -> dict[str, str]:
-        for each in pods.now.copy().values():
-            if each["metadata"]["name"] == name:
-                for found in each["status"].get("conditions", ()):
-                    if found["type"] == "PodScheduled":
-                        return dict(found)
-        return {}
+    def scheduled(name: str) -> Object:
+        found = (e for e in cluster.pods.now.copy().values() if e["metadata"]["name"] == name)
+        return next((condition(each, "PodScheduled") for each in found), {})
 
-    selects = command.until(lambda: condition("selects"), "no condition", 30)
+    selects = command.until(lambda: scheduled("selects"), "no condition", 30)
     assert (selects["status"], selects["reason"]) == ("False", "Unschedulable")
     assert selects["message"].startswith("0 of 2 nodes: 2 NodeAffinity: ")
-    assert "NodeAffinity" in shell(control_plane, "sh", "-euc", blocks()["why"])
+    assert "NodeAffinity" in shell(cluster.plane, "sh", "-euc", blocks()["why"])
     held = command.until(
         lambda: [
             each
-            for each in (condition("first"), condition("second"))
+            for each in (scheduled("first"), scheduled("second"))
             if each and each["status"] == "False"
         ],
         "no condition",
@@ -284,7 +256,7 @@ def test_k156_a_pod_that_waits_says_why(
     def told() -> Counter[tuple[str, str, str]]:
         return Counter(
             (each["involvedObject"]["name"], each["reason"], each["message"])
-            for each in admin.list("Event")
+            for each in cluster.admin.list("Event")
             if each["reason"] in ("Scheduling", "Informational", "NodeAccepted")
             and each["metadata"]["uid"] not in earlier
         )
@@ -292,15 +264,7 @@ def test_k156_a_pod_that_waits_says_why(
     before = command.until(lambda: len(told()) >= 5 and told(), "no events", 30)
     assert command.stop() == 0, command.log
     again = start().ready()
-    admin.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "late"},
-            "spec": {"schedulerName": "yunikorn", "containers": [{"name": "c", "image": "x"}]},
-        },
-        "default",
-    )
+    cluster.admin.create(pod("late"), "default")
     # its events are written after those of the start
     again.until(lambda: any(name == "late" for name, _, _ in told()), "no events", 30)
     twice = {each: count for each, count in told().items() if count > 1}
@@ -346,34 +310,20 @@ def test_k11_the_second_process_stands_by_and_takes_over(
 
 
 def test_k1_the_core_may_be_another_process(
-    control_plane: ControlPlane,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
-    tmp_path: Path,
+    cluster: Cluster, start: Callable[..., Command], tmp_path: Path
 ) -> None:
-    kubelet(count=2)
-    (port,) = free_ports(1)
-    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
-    with (tmp_path / "core.log").open("wb") as log:
-        core = subprocess.Popen(
-            [
-                *(sys.executable, "-c", program, "serve", "--http", "off"),
-                *("--grpc", str(port)),
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    cluster.kubelet(count=2)
+    core = ServedCore(tmp_path)
+    core.start()
     try:
-        command = start("--core", f"127.0.0.1:{port}").ready()
+        command = start("--core", f"127.0.0.1:{core.port}").ready()
         assert set(command.ports) == {"health"}
-        shell(control_plane, "sh", "-euc", blocks()["gang"])
-        pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
+        shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+        cluster.pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
         assert "quadriga_kubernetes_ready 1" in command.ask("/metrics")[1]
         assert command.stop() == 0, command.log
     finally:
-        core.terminate()
-        core.wait(30)
+        core.kill()
 
 
 @pytest.fixture
@@ -413,64 +363,47 @@ def configuration_is_checked(admin: PlainClient) -> None:
 
 
 def test_k158_the_webhook_runs_with_its_own_rights(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    account_admits: None,
-    namespace: str,
-    tmp_path: Path,
+    cluster: Cluster, account_admits: None, tmp_path: Path
 ) -> None:
     # and those only
-    kubectl(control_plane, "delete", "clusterrolebinding/quadriga")
-    kubectl(control_plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
+    kubectl(cluster.plane, "delete", "clusterrolebinding/quadriga")
+    kubectl(cluster.plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
     (port,) = free_ports(1)
-    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
-    log_file = tmp_path / "log"
-    with log_file.open("wb") as log:
-        webhook = subprocess.Popen(
-            [
-                *(sys.executable, "-c", program, "kubernetes", "admission"),
-                *("--kubeconfig", str(control_plane.kubeconfig("quadriga"))),
-                *("--namespace", "quadriga", "--listen", f"127.0.0.1:{port}"),
-                *("--admission-url", f"https://127.0.0.1:{port}"),
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    log = tmp_path / "log"
+    command = [
+        *(sys.executable, "-m", "quadriga.cli", "kubernetes", "admission"),
+        *("--kubeconfig", cluster.plane.kubeconfig("quadriga"), "--namespace", "quadriga"),
+        *("--listen", f"127.0.0.1:{port}", "--admission-url", f"https://127.0.0.1:{port}"),
+    ]
+    webhook = Process("webhook", command, log)
+    webhook.start()
     try:
-        end = time.monotonic() + 60
-        while "ready: the webhook serves" not in log_file.read_text():
-            assert webhook.poll() is None, log_file.read_text()
-            assert time.monotonic() < end, log_file.read_text()
-            time.sleep(0.05)
-        admitted(admin, namespace, log_file.read_text)
-        configuration_is_checked(admin)
-        webhook.terminate()
+        serves = "ready: the webhook serves"
+        wait(lambda: serves in log.read_text() or webhook.ended(), "it serves", 60, webhook.tail)
+        admitted(cluster.admin, cluster.namespace, log.read_text)
+        configuration_is_checked(cluster.admin)
+        webhook.signal(signal.SIGTERM)
         assert webhook.wait(30) == 0
     finally:
         webhook.kill()
-        webhook.wait()
 
 
 def test_k158_the_webhook_runs_in_the_schedulers_process(
-    admin: PlainClient,
-    account_admits: None,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    namespace: str,
+    cluster: Cluster, account_admits: None, start: Callable[..., Command]
 ) -> None:
-    kubelet(count=1)
+    cluster.kubelet(count=1)
     (port,) = free_ports(1)
     url = f"https://127.0.0.1:{port}"
     command = start("--admission", f"127.0.0.1:{port}", "--admission-url", url).ready()
-    name = admitted(admin, namespace, lambda: command.log)["metadata"]["name"]
+    name = admitted(cluster.admin, cluster.namespace, lambda: command.log)["metadata"]["name"]
 
     def phase() -> bool:
-        found = admin.find("Pod", namespace, name)
+        found = cluster.admin.find("Pod", cluster.namespace, name)
         return found is not None and found["status"]["phase"] == "Succeeded"
 
     # what the webhook gave to the scheduler, the scheduler has scheduled
     command.until(phase, "the pod does not run")
-    configuration_is_checked(admin)
+    configuration_is_checked(cluster.admin)
     assert command.is_ready()
     assert command.stop() == 0, command.log
     assert "Traceback" not in command.log
