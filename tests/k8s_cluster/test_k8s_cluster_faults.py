@@ -27,7 +27,6 @@ def start(control_plane: ControlPlane) -> Iterator[Callable[..., Running]]:
         def make(server: str | None = None, **more: object) -> Running:
             config = control_plane.kubeconfig(server=server)
             made = stack.enter_context(running(config, **more))  # type: ignore[arg-type]
-            made.wait_ready()
             return made
 
         yield make

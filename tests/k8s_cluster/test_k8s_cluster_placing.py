@@ -153,11 +153,14 @@ def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
         wait(lambda: not schedulable("a"), "a is cordoned")
         assert next_places(bool) == {"b", "c"}
 
+        def clear() -> None:
+            for name, on in where(cluster.present()).items():
+                if on == "a":
+                    cluster.delete(name)
+            cluster.until(lambda present: "a" not in where(present).values())
+
         # Drained: what is there goes, and the node after it.
-        for name, on in where(cluster.present()).items():
-            if on == "a":
-                cluster.delete(name)
-        cluster.until(lambda present: "a" not in where(present).values())
+        clear()
         assert next_places(bool) == {"b", "c"}
         cluster.admin.delete("Node", None, "a")
         wait(lambda: "a" not in scheduler.allocated(), "a is gone")
@@ -182,10 +185,7 @@ def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
         next_places(bool)
         cluster.admin.delete("Node", None, "a")
         wait(lambda: "a" not in scheduler.allocated(), "a is gone again")
-        for name, on in where(cluster.present()).items():
-            if on == "a":
-                cluster.delete(name)
-        cluster.until(lambda present: "a" not in where(present).values())
+        clear()
         cordoned = node("a", cpu="8", pods="1000")
         cordoned["spec"]["unschedulable"] = True
         local.register(cordoned)
@@ -214,6 +214,13 @@ def three_zones(kubelet: Kubelets) -> ProcessKubelet:
     )
 
 
+def web(count: int, **spec: object) -> list[Object]:
+    return [
+        pod(f"web-{index}", "web", labels={"app": "web"}, tolerations=TOLERATED, **spec)
+        for index in range(count)
+    ]
+
+
 TOLERATED = [{"key": "owner", "operator": "Equal", "value": "team", "effect": "NoSchedule"}]
 
 
@@ -221,17 +228,7 @@ def test_t14_replicas_that_avoid_each_other_in_one_batch(
     cluster: Cluster, three_zones: ProcessKubelet
 ) -> None:
     # They are all there before the scheduler is, which so decides on them in one batch.
-    avoid = affinity("podAntiAffinity", {"app": "web"}, HOST)
-    for index in range(4):
-        cluster.create(
-            pod(
-                f"web-{index}",
-                "web",
-                labels={"app": "web"},
-                affinity=avoid,
-                tolerations=TOLERATED,
-            )
-        )
+    cluster.create(*web(4, affinity=affinity("podAntiAffinity", {"app": "web"}, HOST)))
     scheduler = cluster.quadriga()
     present = cluster.until(lambda present: len(bound(present)) == 3)
     assert sorted(where(present).values()) == ["a", "b", "c"]
@@ -253,16 +250,7 @@ def test_t14_replicas_are_spread_over_zones(cluster: Cluster, three_zones: Proce
             "labelSelector": {"matchLabels": {"app": "web"}},
         }
     ]
-    for index in range(6):
-        cluster.create(
-            pod(
-                f"web-{index}",
-                "web",
-                labels={"app": "web"},
-                topologySpreadConstraints=spread,
-                tolerations=TOLERATED,
-            )
-        )
+    cluster.create(*web(6, topologySpreadConstraints=spread))
     cluster.quadriga()
     present = cluster.until(lambda present: len(bound(present)) == 6)
     zones = ["east" if on == "a" else "west" for on in where(present).values()]

@@ -76,12 +76,7 @@ def test_t16_configurations_change_while_it_runs(cluster: Cluster) -> None:
     # A restart finds other queues; what ran in one that is gone goes on.
     scheduler.kill()
     other = GUARANTEED.replace("owner", "other")
-    cluster.admin.patch(
-        "ConfigMap",
-        "default",
-        "yunikorn-configs",
-        {"binaryData": None, "data": {"queues.yaml": other}},
-    )
+    change({"binaryData": None, "data": {"queues.yaml": other}})
     scheduler.start()
     scheduler.wait_books(cluster.admin)
     assert scheduler.applications() == {"one": "Running"}
@@ -89,22 +84,17 @@ def test_t16_configurations_change_while_it_runs(cluster: Cluster) -> None:
     assert len(bound(cluster.present())) == 1
 
 
+def annotate(cluster: Cluster, **annotations: str) -> None:
+    own = {f"yunikorn.apache.org/{name}": value for name, value in annotations.items()}
+    change = {"metadata": {"annotations": own}}
+    cluster.admin.patch("Namespace", None, cluster.namespace, change)
+
+
 def test_t17_quotas_and_parent_queues_of_namespaces(cluster: Cluster) -> None:
     cluster.kubelet(count=1)
     cluster.admin.create(queues(BY_NAMESPACE))
-    cluster.admin.patch(
-        "Namespace",
-        None,
-        cluster.namespace,
-        {
-            "metadata": {
-                "annotations": {
-                    "yunikorn.apache.org/namespace.quota": '{"cpu": "2", "memory": "1Gi"}',
-                    "yunikorn.apache.org/parentqueue": "root.teams",
-                }
-            }
-        },
-    )
+    quota = '{"cpu": "2", "memory": "1Gi"}'
+    annotate(cluster, **{"namespace.quota": quota, "parentqueue": "root.teams"})
     scheduler = cluster.quadriga()
     for index in range(3):
         cluster.create(pod(f"pod-{index}", "team", cpu="1"))
@@ -126,12 +116,7 @@ def test_t17_quotas_and_parent_queues_of_namespaces(cluster: Cluster) -> None:
 def test_t17_so_many_applications_of_a_namespace_run(cluster: Cluster) -> None:
     cluster.kubelet(count=1)
     cluster.admin.create(queues(BY_NAMESPACE))
-    cluster.admin.patch(
-        "Namespace",
-        None,
-        cluster.namespace,
-        {"metadata": {"annotations": {"yunikorn.apache.org/namespace.maxApps": "1"}}},
-    )
+    annotate(cluster, **{"namespace.maxApps": "1"})
     scheduler = cluster.quadriga()
     cluster.create(pod("first", "first"))
     cluster.until(lambda present: len(bound(present, "first")) == 1)

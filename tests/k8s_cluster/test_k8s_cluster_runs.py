@@ -21,7 +21,6 @@ def ours(
 ) -> Iterator[Running]:
     kubelet(count=5)
     with running(control_plane.kubeconfig(), over_grpc=request.param, core=SOON_COMPLETED) as found:
-        found.wait_ready()
         yield found
 
 

@@ -39,8 +39,7 @@ def test_k103_local_volumes_have_one_pod_each(cluster: Cluster) -> None:
         cluster.admin.create(volume(f"pv-{index}", "local", NODES[index % 2]))
     wait_available(cluster.admin, cluster.history)
     names = [f"pod-{index}" for index in range(6)]
-    with running(cluster.plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    with running(cluster.plane.kubeconfig("admin")):
         for name in names:
             cluster.create(claim(name, "local"))
             cluster.create(claiming(name, name))
@@ -110,8 +109,7 @@ def test_k138_the_volume_is_the_one_that_kube_scheduler_takes(
         )
 
     cluster.history("PersistentVolume").until(known, what="the volumes are available")
-    with running(cluster.plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    with running(cluster.plane.kubeconfig("admin")):
         for number in range(cases):
             node = chance.choice(NODES)
             there = {"nodeSelector": {"kubernetes.io/hostname": node}}

@@ -15,8 +15,6 @@ from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.si.constants import FOREIGN_DEFAULT, HOST_NAME, INSTANCE_TYPE, RACK_NAME, TAG_FOREIGN
 from quadriga.sim.script import Script, resource
 
-__all__ = ["CONFIG", "ODD", "LiveCluster"]
-
 #: an application's id that has to be escaped in a path
 ODD = "odd/app id#1?ä%41"
 
@@ -25,11 +23,8 @@ partitions:
   - name: default
     nodesortpolicy: {type: binpacking, resourceweights: {vcore: 2.5, memory: 1}}
     placementrules:
-      - name: provided
-        create: true
-      - name: fixed
-        value: root.dev
-        filter: {type: allow, users: [ann, bob], groups: [staff]}
+      - {name: provided, create: true}
+      - {name: fixed, value: root.dev, filter: {type: allow, users: [ann, bob], groups: [staff]}}
     queues:
       - name: root
         submitacl: '*'
@@ -41,30 +36,19 @@ partitions:
         queues:
           - name: prod
             parent: true
-            resources:
-              guaranteed: {memory: 1000, vcore: 2}
-              max: {memory: 100000, vcore: 100}
+            resources: {guaranteed: {memory: 1000, vcore: 2}, max: {memory: 100000, vcore: 100}}
             properties: {priority.offset: "5", preemption.policy: fence}
             childtemplate:
               maxapplications: 3
               properties: {application.sort.policy: fair}
               resources: {guaranteed: {vcore: 1}, max: {vcore: 20}}
-            limits:
-              - limit: staff
-                groups: [staff]
-                maxapplications: 9
-                maxresources: {vcore: 60}
+            limits: [{limit: staff, groups: [staff], maxapplications: 9, maxresources: {vcore: 60}}]
             queues:
-              - name: gangs
-                properties: {application.sort.policy: fifo}
+              - {name: gangs, properties: {application.sort.policy: fifo}}
               - name: idle
-          - name: dev
-            resources: {max: {vcore: 40}}
+          - {name: dev, resources: {max: {vcore: 40}}}
           - name: tight
-            limits:
-              - limit: cat may have little
-                users: [cat]
-                maxresources: {vcore: 1}
+            limits: [{limit: cat may have little, users: [cat], maxresources: {vcore: 1}}]
           - name: odd:queue
 """
 
@@ -93,11 +77,8 @@ class LiveCluster:
         self.service.stop()
 
     def step(self, what: Callable[[Scheduler], Script]) -> Script:
-        """One step in the thread of the scheduler's owner."""
         found: Script = self.service.read(what)
         return found
-
-    # -- what there is -----------------------------------------------------------------------------
 
     def _build(self, scheduler: Scheduler) -> Script:
         scheduler.advance(self.now)

@@ -27,8 +27,7 @@ partitions:
   - name: default
     nodesortpolicy: {type: fair}
     placementrules:
-      - name: provided
-        create: true
+      - {name: provided, create: true}
       - name: user
         parent: {name: fixed, value: root.people}
         create: true
@@ -39,18 +38,12 @@ partitions:
         queues:
           - name: production
             parent: true
-            resources:
-              guaranteed: {vcore: 24, memory: 96Gi}
-              max: {vcore: 64, memory: 256Gi}
+            resources: {guaranteed: {vcore: 24, memory: 96Gi}, max: {vcore: 64, memory: 256Gi}}
             properties: {priority.offset: "10", preemption.policy: fence}
             queues:
               - name: web
-                resources:
-                  guaranteed: {vcore: 16, memory: 64Gi}
-                  max: {vcore: 40, memory: 160Gi}
-              - name: billing
-                maxapplications: 1
-                resources: {max: {vcore: 8, memory: 32Gi}}
+                resources: {guaranteed: {vcore: 16, memory: 64Gi}, max: {vcore: 40, memory: 160Gi}}
+              - {name: billing, maxapplications: 1, resources: {max: {vcore: 8, memory: 32Gi}}}
           - name: research
             parent: true
             resources: {max: {vcore: 56, memory: 400Gi, nvidia.com/gpu: 8}}
@@ -64,14 +57,10 @@ partitions:
                     users: ['*']
                     maxapplications: 3
                     maxresources: {vcore: 4, memory: 16Gi}
-                  - limit: the lab
-                    groups: [lab]
-                    maxresources: {vcore: 12, memory: 64Gi}
+                  - {limit: the lab, groups: [lab], maxresources: {vcore: 12, memory: 64Gi}}
           - name: people
             parent: true
-            childtemplate:
-              maxapplications: 4
-              resources: {max: {vcore: 6}}
+            childtemplate: {maxapplications: 4, resources: {max: {vcore: 6}}}
           - name: leaving
 """
 

@@ -325,11 +325,7 @@ partitions:
             properties: {preemption.delay: 1s}
             resources: {guaranteed: {vcore: 4000m}}
   - name: other
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: far
+    queues: [{name: root, submitacl: '*', queues: [{name: far}]}]
 """
 
 
