@@ -34,14 +34,9 @@ RESULT = f"SUM {sum(x * x for x in range(1000))}"
 @pytest.fixture
 def spark_kubelet(kubelet: Kubelets, real_programs: RealPrograms) -> ProcessKubelet:
     """Two nodes that can run Spark's executors and drivers."""
-    spark = real_programs.spark
+    nodes = node("a", cpu="4"), node("b", cpu="4")
     return kubelet(
-        node("a", cpu="4"),
-        node("b", cpu="4"),
-        images={"spark": executor(spark)},
-        SPARK_HOME=str(spark),
-        SPARK_LOCAL_IP="127.0.0.1",
-        PYSPARK_PYTHON=str(real_programs.python),
+        *nodes, images={"spark": executor(real_programs.spark)}, **of_spark(real_programs)
     )
 
 
@@ -72,13 +67,10 @@ def submit(
     return [str(programs.spark / "bin" / "spark-submit"), *options, str(script)]
 
 
-def environment(programs: RealPrograms) -> dict[str, str]:
-    return {
-        **os.environ,
-        "SPARK_HOME": str(programs.spark),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": str(programs.python),
-    }
+def of_spark(programs: RealPrograms) -> dict[str, str]:
+    """Variables of the environment."""
+    python = {"PYSPARK_PYTHON": str(programs.python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {"SPARK_HOME": str(programs.spark), **python}
 
 
 def test_t20_spark_in_client_mode_beside_a_job_that_is_too_large(
@@ -100,7 +92,7 @@ def test_t20_spark_in_client_mode_beside_a_job_that_is_too_large(
     )
     done = subprocess.run(
         command,
-        env=environment(real_programs),
+        env={**os.environ, **of_spark(real_programs)},
         capture_output=True,
         text=True,
         timeout=240,
