@@ -52,8 +52,12 @@ class _Program:
 
     def rest(self, path: str) -> Any:
         """The JSON below /ws/v1."""
-        status, text = self.ask(f"/ws/v1{path}", "http")
-        return json.loads(text) if status == 200 else None
+        return json.loads(self._ask("http", f"/ws/v1{path}") or b"null")
+
+    def _ask(self, which: str, path: str) -> bytes | None:
+        """``None`` for every status but 200. Raises OSError."""
+        status, text = self.ask(path, which)
+        return text.encode() if status == 200 else None
 
     @property
     def ports(self) -> dict[str, int]:

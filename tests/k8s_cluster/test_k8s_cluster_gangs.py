@@ -30,15 +30,6 @@ def all_bound(count: int) -> Callable[[list[Object]], bool]:
     return lambda present: len(bound(real(present))) == count == len(present)
 
 
-def events(history: History, namespace: str) -> list[tuple[str, str, str]]:
-    """Reason, type and text of the events in a namespace, as they came."""
-    return [
-        (each["reason"], each["type"], each.get("message", "") or each.get("note", ""))
-        for change, each in history.of(namespace)
-        if change == "ADDED"
-    ]
-
-
 def test_t2_a_gang_of_two_groups_starts_together(cluster: Cluster) -> None:
     cluster.kubelet(count=3)
     scheduler = cluster.quadriga()
@@ -204,52 +195,30 @@ def test_t7_a_placeholder_that_somebody_deletes_is_made_again(cluster: Cluster) 
     scheduler.wait_books(cluster.admin)
 
 
-def test_t8_task_groups_with_an_error_are_told_and_the_pod_runs(cluster: Cluster) -> None:
-    told = cluster.history("Event")
-    cluster.kubelet(count=1)
-    cluster.quadriga()
-    wrong = {GROUPS: '[{"name": "worker", "minMember": 0}]', GROUP: "worker"}
-    cluster.create(pod("wrong", "wrong", annotations=wrong))
-    cluster.until(all_bound(1))
-    told.until(
-        lambda present: any(
-            (each["reason"], each["action"], each["type"])
-            == ("GangScheduling", "TaskGroupsError", "Warning")
-            for each in present
-            if "action" in each
-        ),
-        cluster.namespace,
-    )
-
-
-def test_t8_of_several_ids_the_losers_are_told(cluster: Cluster) -> None:
-    told = cluster.history("Event")
-    cluster.kubelet(count=1)
-    scheduler = cluster.quadriga()
-    several = pod("several", "label-wins", labels={"applicationId": "old-label"})
-    several["metadata"]["annotations"]["yunikorn.apache.org/app-id"] = "annotation"
-    cluster.create(several)
-    cluster.until(all_bound(1))
-    assert "label-wins" in scheduler.applications()
-    told.until(lambda _: _told(told, cluster.namespace, "Scheduling", "annotation", "old-label"))
-
-
-def test_t8_a_group_that_there_is_not_is_told_and_the_pods_run(cluster: Cluster) -> None:
+def test_t8_mistakes_are_told_and_the_pods_run(cluster: Cluster) -> None:
+    """An error in task groups, several ids of an application, a group that there is not."""
     told = cluster.history("Event")
     cluster.kubelet(count=2)
-    cluster.quadriga()
-    members = gang("named", {"worker": (2, "1")})
+    scheduler = cluster.quadriga()
+    groups = {GROUPS: '[{"name": "worker", "minMember": 0}]', GROUP: "worker"}
+    several = pod("several", "label-wins", labels={"applicationId": "old-label"})
+    several["metadata"]["annotations"]["yunikorn.apache.org/app-id"] = "annotation"
     stranger = gang("named", {"worker": (1, "1")})[0]
     stranger["metadata"]["name"] = "stranger"
     stranger["metadata"]["annotations"][GROUP] = "wroker"
-    cluster.create(*members, stranger)
-    cluster.until(all_bound(3))
-    told.until(lambda _: _told(told, cluster.namespace, "GangScheduling", "wroker"))
+    members = gang("named", {"worker": (2, "1")})
+    cluster.create(pod("wrong", "wrong", annotations=groups), several, *members, stranger)
+    cluster.until(all_bound(5))
+    assert "label-wins" in scheduler.applications()
 
+    def warned(reason: str, *words: str) -> bool:
+        return any(
+            each["reason"] == reason
+            and each["type"] == "Warning"
+            and all(word in f"{each.get('action')} {each.get('message')}" for word in words)
+            for each in told.in_namespace(cluster.namespace)
+        )
 
-def _told(told: History, namespace: str, reason: str, *words: str) -> bool:
-    """Whether there is a Warning of this reason with all these words."""
-    return any(
-        found == reason and kind == "Warning" and all(word in text for word in words)
-        for found, kind, text in events(told, namespace)
-    )
+    told.until(lambda _: warned("GangScheduling", "TaskGroupsError"))
+    told.until(lambda _: warned("Scheduling", "annotation", "old-label"))
+    told.until(lambda _: warned("GangScheduling", "wroker"))
