@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +67,17 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
     yield started
     for service in services:
         service.close()
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """Logging is the process's."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -33,18 +33,12 @@ TAKEN = "a port that somebody has"
 
 
 @pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Logging, and who takes signals, are the process's."""
+def _as_before(monkeypatch: pytest.MonkeyPatch, logging_as_before: None) -> Iterator[None]:
+    """Who takes signals, and what others log, is the process's."""
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    taken = {
-        which: signal.getsignal(which) for which in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    }
+    signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+    taken = {which: signal.getsignal(which) for which in signals}
     yield
-    logging.captureWarnings(False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
     quieted = "uvicorn uvicorn.error uvicorn.access asyncio grpc quadriga.applications"
     for name in quieted.split():
         logging.getLogger(name).setLevel(logging.NOTSET)
@@ -80,10 +74,8 @@ class Visit(Served):
         os.kill(os.getpid(), which)
 
     def log_has(self, text: str) -> None:
-        until(
-            lambda: text in self._log.read_text(encoding="utf-8"),
-            lambda: f"{text!r} is not in {self._log.read_text(encoding='utf-8')}",
-        )
+        read = self._log.read_text
+        until(lambda: text in read("utf-8"), lambda: f"{text!r} is not in {read('utf-8')}")
 
     def end(self) -> None:
         self.over.set()

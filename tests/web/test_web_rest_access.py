@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from live_cluster import CONFIG, LiveCluster
-from on_a_port import PATIENCE, client_of, on_a_port
+from on_a_port import PATIENCE, Client, client_of, on_a_port
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -84,21 +84,29 @@ async def test_a_wrong_token_is_said_to_be_wrong_and_a_missing_one_to_be_needed(
                 assert refused.headers["www-authenticate"] == challenge
 
 
+async def configured(
+    client: Client, body: str, rm_id: str, token: str | None, more: dict[str, str] | None = None
+) -> tuple[int, str]:
+    """Status and text of an answer, which tells no token."""
+    headers = {**(bearer(token) if token else {}), **(more or {})}
+    response = await client.put(f"/ws/v1/config?rmID={rm_id}", content=body, headers=headers)
+    for secret in (ADMIN, OWNER, OTHER, VIEWER):
+        assert secret not in response.text
+    return response.status_code, response.text
+
+
+async def shown(client: Client) -> Any:
+    return (await client.get("/ws/v1/config", headers={"Accept": "application/json"})).json()
+
+
 async def test_i39_who_may_configure_the_queues(access: Access, cluster: LiveCluster) -> None:
     async with client_of(cluster, access=access) as client:
 
         async def put(token: str | None, rm_id: str = "rm", body: str = MORE) -> int:
-            headers = bearer(token) if token else {}
-            path = f"/ws/v1/config?rmID={rm_id}"
-            response = await client.put(path, content=body, headers=headers)
-            for secret in (ADMIN, OWNER, OTHER, VIEWER):
-                assert secret not in response.text
-            return response.status_code
+            return (await configured(client, body, rm_id, token))[0]
 
         async def running() -> str:
-            data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
-            found: str = data.json()["checksum"]
-            return found
+            return str((await shown(client))["checksum"])
 
         for token, status in ((None, 401), (OTHER[:-1], 401), (OTHER, 403), (VIEWER, 403)):
             assert await put(token) == status
@@ -129,31 +137,24 @@ async def test_2_14_what_get_gives_can_be_edited_and_put(
     async with client_of(cluster, access=access) as client:
 
         async def put(text: str, rm_id: str = "rm") -> tuple[int, str]:
-            headers = {**bearer(ADMIN), "Content-Type": form}
-            path = f"/ws/v1/config?rmID={rm_id}"
-            response = await client.put(path, content=text, headers=headers)
-            return response.status_code, response.text
+            return await configured(client, text, rm_id, ADMIN, {"Content-Type": form})
 
-        async def shown() -> str:
+        async def text_of_it() -> str:
             return (await client.get("/ws/v1/config", headers={"Accept": form})).text
 
-        async def running() -> Any:
-            headers = {"Accept": "application/json"}
-            return (await client.get("/ws/v1/config", headers=headers)).json()
-
-        before, text = await running(), await shown()
+        before, text = await shown(client), await text_of_it()
         assert (await client.post("/ws/v1/validate-conf", content=text)).json()["allowed"]
         # as it is: it says the same, and the second time it is the same text
         assert (await put(text))[0] == 200
-        assert {**await running(), "checksum": ""} == {**before, "checksum": ""}
-        once = await running()
-        assert (await put(await shown()))[0] == 200
-        assert await running() == once
+        assert {**await shown(client), "checksum": ""} == {**before, "checksum": ""}
+        once = await shown(client)
+        assert (await put(await text_of_it()))[0] == 200
+        assert await shown(client) == once
         assert once["checksum"] == checksum(text)
         # edited: the queues, and the resource manager's own settings
         assert text.count("binpacking") == text.count("1h") == 1
         assert (await put(text.replace("binpacking", "fair").replace("1h", "2h")))[0] == 200
-        after = await running()
+        after = await shown(client)
         assert after["partitions"][0]["nodesortpolicy"]["type"] == "fair"
         assert after["extra"] == {"health.checkInterval": "2h"}
         # the queues of everybody go without the settings of one, unless these stay as they are
@@ -166,7 +167,7 @@ async def test_2_14_what_get_gives_can_be_edited_and_put(
         status, reason = await put(wrong)
         assert status == 400
         assert "rm.pauseTimeout" in reason
-        assert await running() == after
+        assert await shown(client) == after
 
 
 async def test_a_page_of_somebody_else_changes_nothing(cluster: LiveCluster) -> None:
@@ -174,8 +175,7 @@ async def test_a_page_of_somebody_else_changes_nothing(cluster: LiveCluster) -> 
     async with client_of(cluster) as client:  # nobody is asked for a token
 
         async def put(headers: dict[str, str]) -> int:
-            path = "/ws/v1/config?rmID=rm"
-            return (await client.put(path, content=MORE, headers=headers)).status_code
+            return (await configured(client, MORE, "rm", None, headers))[0]
 
         # what a browser says of a page elsewhere, and of one that has made its name point here
         refused = [{"Origin": evil}, {"Origin": "null"}, {"Host": "evil.example", "Origin": evil}]
