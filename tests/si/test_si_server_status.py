@@ -149,10 +149,11 @@ async def test_i11_i2_i9_items_streams_and_resource_managers_are_bounded() -> No
 async def test_a_stream_has_to_say_in_time_whose_it_is_and_unary_calls_have_a_pace() -> None:
     limits = Limits(introduction_s=0.01, request_burst=2, requests_per_second=0.001)
     async with house(limits=limits) as place:
-        await place.rm().open("UpdateNode", bound=False).is_refused("DEADLINE_EXCEEDED")
+        rm = place.rm()
+        await rm.open("UpdateNode", bound=False).is_refused("DEADLINE_EXCEEDED")
         for _ in range(2):
-            await place.rm().register()
-        assert (await refusal(place.rm().register()))[0] == "RESOURCE_EXHAUSTED"
+            await rm.register()
+        assert (await refusal(rm.register()))[0] == "RESOURCE_EXHAUSTED"
 
 
 async def test_streams_that_come_too_fast_are_read_later() -> None:
