@@ -48,6 +48,7 @@ def test_addresses() -> None:
         assert understood("--http", text).http == address
     for text in ("", *"x -1 65536 a:b ::1:80 1.2.3.4: host:٣ no.host.invalid:1".split()):
         assert f"--http {text!r}" in refused(f"--http={text}")
+    assert "--grpc 'no.host.invalid:1'" in refused("--grpc", "no.host.invalid:1")
     assert str(Address("::1", 80)) == "[::1]:80"
     assert str(Address("localhost", 0).at(7)) == "localhost:7"
 

@@ -212,7 +212,7 @@ def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not found, found
 
 
-@pytest.mark.parametrize("seed", _seeds(3))
+@pytest.mark.parametrize("seed", _seeds(4))
 async def test_the_server_survives(seed: int, no_bugs: None, tmp_path: Path) -> None:
     before = limits_of_process.getrusage(limits_of_process.RUSAGE_SELF).ru_maxrss
     async with besieged(tmp_path) as (place, is_served):

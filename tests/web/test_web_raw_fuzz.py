@@ -219,7 +219,7 @@ PLACES = ("/ws/v1/validate-conf", "/ws/v1/clusters", "/livez", "/")
 
 async def test_what_breaks_off_is_nobodys_bug(server: Client, no_bugs: None) -> None:
     rests = ("zz\r\n", "5\r\nabcdefgh", "0\r\n\r\nGET \x00", "3\r\nabc\r\nfffffffffffffffffff\r\n")
-    for method, path, rest in product(("POST", "GET"), PLACES, rests):
+    for method, path, rest in product(("POST", "GET", "HEAD"), PLACES, rests):
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         assert b"HTTP/1.1 500" not in await said_to(server, (head + rest).encode()), (head, rest)
 

@@ -110,6 +110,7 @@ async def test_those_who_wait_for_the_same_get_the_same(
     await asyncio.sleep(0)
     one_leaves = waiting.pop()
     one_leaves.cancel()
+    await asyncio.sleep(0)
     go_on.set()
     await asyncio.gather(*waiting)
     assert looks == [1]
