@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from service_process import Service
 from quadriga.cli.main import main
 from quadriga.fsm.pytest_plugin import track
 from quadriga.sim import SHIM_APPLICATION, SHIM_TASK
-from tests.si.certificates import certify
+from tests.si.certificates import certify, tokens_in
 
 track(SHIM_APPLICATION)
 track(SHIM_TASK)
@@ -43,10 +44,9 @@ def trace(tmp_path: Path) -> Path:
     """Thirty jobs on four nodes of four processors; every fifth is a gang of two nodes."""
     lines = ["; MaxNodes: 4", "; MaxProcs: 16"]
     for n in range(1, 31):
-        processors = 8 if n % 5 == 0 else 1 + n % 4
-        lines.append(
-            f"{n} {n * 10} 5 {100 + n} {processors} -1 -1 {processors} 600 -1 1 {n % 3} 1 -1 1 -1 -1 -1"
-        )
+        size = 8 if n % 5 == 0 else 1 + n % 4
+        times = f"{n} {n * 10} 5 {100 + n}"
+        lines.append(f"{times} {size} -1 -1 {size} 600 -1 1 {n % 3} 1 -1 1 -1 -1 -1")
     path = tmp_path / "small.swf"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -69,6 +69,17 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
         service.close()
 
 
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """Logging is the process's."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority, and certificates of a server and of a client called shim-a."""
@@ -79,10 +90,5 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> Path:
-    path = tmp_path / "tokens"
-    path.write_text(
-        "ops admin plain:correct-horse-battery-staple\nshim-a rm:rm-a certificate:shim-a\n",
-        encoding="utf-8",
-    )
-    path.chmod(0o600)
-    return path
+    text = "ops admin plain:correct-horse-battery-staple\nshim-a rm:rm-a certificate:shim-a\n"
+    return tokens_in(tmp_path, text)

@@ -46,13 +46,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def journal(path: Path, *lines: tuple[int, str, str, str, str]) -> Path:
-    write_journal(
-        path,
-        [
-            Line(seq, time, key, trigger, source, target, "test")
-            for seq, (time, key, trigger, source, target) in enumerate(lines)
-        ],
-    )
+    write_journal(path, [Line(seq, *line, "test") for seq, line in enumerate(lines)])
     return path
 
 
@@ -60,16 +54,14 @@ def journal(path: Path, *lines: tuple[int, str, str, str, str]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["shop:ORDER", "shop:Desk.ORDER", "stock.shelves:ORDER"])
-def test_a_lifecycle_from_the_current_directory(quadriga: Any, shop: Path, name: str) -> None:
+def test_a_lifecycle_from_the_current_directory_or_an_installed_package(
+    quadriga: Any, shop: Path, name: str
+) -> None:
     done = quadriga("draw", name, "--format", "json")
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out)["name"] == "order"
     assert "pay" in quadriga("lifecycles", name).out
-
-
-def test_a_lifecycle_from_an_installed_package(quadriga: Any) -> None:
-    by_name = quadriga("draw", "node")
-    assert quadriga("draw", "quadriga.fsm.node:NODE") == by_name
+    assert quadriga("draw", "quadriga.fsm.node:NODE") == quadriga("draw", "node")
 
 
 @pytest.mark.parametrize(
@@ -112,18 +104,6 @@ def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
     assert "the coverage has no rows of node, only order" in other.err
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [("{", "is not a coverage file"), ("3", "not a coverage"), (None, "No such file")],
-)
-def test_a_wrong_coverage_file(quadriga: Any, shop: Path, content: str | None, said: str) -> None:
-    if content is not None:
-        (shop / "c.json").write_text(content, encoding="utf-8")
-    done = quadriga("draw", "node", "--coverage", "c.json")
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-
-
 # -- the path of an entity -------------------------------------------------------------------------
 
 
@@ -140,19 +120,15 @@ def test_the_path_of_an_entity_of_a_simulation(quadriga: Any, trace: Path, shop:
     assert "nothing is called 'application/555' in this journal" in wrong.err
 
 
-def test_the_path_of_an_entity_of_ones_own(quadriga: Any, shop: Path) -> None:
-    journal(shop / "a#1.jsonl", (2, "order/1#a", "pay", "New", "Paid"), (9, "x/y", "a", "b", "c"))
-    drawn = quadriga("draw", "shop:ORDER", "--path", "a#1.jsonl#order/1#a", "--format", "dot")
-    assert (drawn.code, drawn.err) == (0, "")
-    assert "<B>7 ns</B>" in drawn.out  # until the end of the journal
-
-
 def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: Path) -> None:
-    journal(shop / "j", (1, "order/1", "drop", "New", "Gone"), (5, "order/1", "pay", "New", "Paid"))
-    drawn = quadriga("draw", "shop:ORDER", "--path", "j#order/1", "--format", "mermaid")
+    lives = (1, "order/1#a", "drop", "New", "Gone"), (5, "order/1#a", "pay", "New", "Paid")
+    journal(shop / "a#1.jsonl", *lives, (12, "x/y", "a", "b", "c"))
+    draw = ("draw", "shop:ORDER", "--path", "a#1.jsonl#order/1#a", "--format")
+    drawn = quadriga(*draw, "mermaid")
     assert "(1) pay" in drawn.out
     assert "(1) drop" not in drawn.out
     assert "begins anew once" in drawn.err
+    assert "<B>7 ns</B>" in quadriga(*draw, "dot").out  # until the end of the journal
 
 
 # -- sequences of messages -------------------------------------------------------------------------
@@ -176,34 +152,10 @@ def test_the_messages_of_a_simulation_about_one_application(
 
 def test_a_flow_as_an_image_without_graphviz(quadriga: Any, tmp_path: Path) -> None:
     assert quadriga("draw", "--flow", "gang-start", "-o", tmp_path / "flow.svg").code == 0
-    text = (tmp_path / "flow.svg").read_text(encoding="utf-8")
-    assert text == quadriga("draw", "--flow", "gang-start", "--format", "svg").out
+    drawn = quadriga("draw", "--flow", "gang-start", "--format", "svg").out
+    assert (tmp_path / "flow.svg").read_text(encoding="utf-8") == drawn
     assert quadriga("draw", "--flow", "gang-start", "-o", tmp_path / "flow.txt").code == 0
     assert (tmp_path / "flow.txt").read_text(encoding="utf-8").startswith("time ")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--messages", "shop.py"), "shop.py:2: not a message"),
-        (("--messages", "none.jsonl#5"), "none.jsonl: No such file"),
-        (("--messages", "m#nobody"), "no message of m is about 'nobody'"),
-        (("--messages", "m", "--flow", "gang-start"), "--messages FILE"),
-        (("--messages", "m", "--left-to-right"), "--left-to-right and --messages FILE"),
-        (("--messages", "m", "--format", "json"), "a flow is drawn as mermaid, plantuml, svg"),
-        (("--messages", "m", "--format", "text", "--dark"), "text cannot show dark colours"),
-    ],
-    ids=str,
-)
-def test_wrong_messages_are_explained(
-    quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    recorder = Recorder()
-    recorder.add("a", "b", "add app-1")
-    recorder.write("m")
-    done = quadriga("draw", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
 
 
 @pytest.mark.parametrize(
@@ -220,6 +172,16 @@ def test_wrong_messages_are_explained(
         (("--flow", "gang-start", "--left-to-right"), "--left-to-right and --flow NAME"),
         (("dispatcher", "--dark"), "--dark and dispatcher do not go together"),
         (("dispatcher", "--format", "svg"), "the table of messages is drawn as md"),
+        (("--messages", "shop.py"), "shop.py:2: not a message"),
+        (("--messages", "none.jsonl#5"), "none.jsonl: No such file"),
+        (("--messages", "m#nobody"), "no message of m is about 'nobody'"),
+        (("--messages", "m", "--flow", "gang-start"), "--messages FILE"),
+        (("--messages", "m", "--left-to-right"), "--left-to-right and --messages FILE"),
+        (("--messages", "m", "--format", "json"), "a flow is drawn as mermaid, plantuml, svg"),
+        (("--messages", "m", "--format", "text", "--dark"), "text cannot show dark colours"),
+        (("node", "--coverage", "shop.py"), "is not a coverage file"),
+        (("node", "--coverage", "3"), "not a coverage"),
+        (("node", "--coverage", "none.json"), "No such file"),
     ],
     ids=str,
 )
@@ -227,6 +189,10 @@ def test_wrong_use_is_explained(
     quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     journal(shop / "j", (1, "order/1", "pay", "New", "Paid"))
+    (shop / "3").write_text("3", encoding="utf-8")
+    recorder = Recorder()
+    recorder.add("a", "b", "add app-1")
+    recorder.write("m")
     done = quadriga("draw", *arguments)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
@@ -244,16 +210,11 @@ def test_the_table_of_messages(quadriga: Any, tmp_path: Path) -> None:
 # -- direction and colours -------------------------------------------------------------------------
 
 
-def test_left_to_right_and_dark(quadriga: Any) -> None:
-    plain = quadriga("draw", "ask").out
+def test_left_to_right_and_dark(quadriga: Any, tmp_path: Path) -> None:
+    assert "rankdir=TB" in quadriga("draw", "ask").out
     drawn = quadriga("draw", "ask", "--left-to-right", "--dark").out
-    assert "rankdir=LR" in drawn
-    assert "rankdir=TB" in plain
-    assert 'bgcolor="#14181f"' in drawn
+    assert "rankdir=LR" in drawn and 'bgcolor="#14181f"' in drawn
     assert quadriga("draw", "ask", "--format", "md", "--dark").code == 2
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="dot is not installed")
-def test_a_dark_image(quadriga: Any, tmp_path: Path) -> None:
-    assert quadriga("draw", "ask", "--dark", "-o", tmp_path / "ask.svg").code == 0
-    assert "#14181f" in (tmp_path / "ask.svg").read_text(encoding="utf-8")
+    if shutil.which("dot") is not None:
+        assert quadriga("draw", "ask", "--dark", "-o", tmp_path / "ask.svg").code == 0
+        assert "#14181f" in (tmp_path / "ask.svg").read_text(encoding="utf-8")

@@ -32,10 +32,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal.jsonl"
 
 
-def test_every_change_is_written_once(path: Path) -> None:
+def test_every_change_is_written_once_and_story_reads_it(
+    path: Path, quadriga: Callable[..., Any]
+) -> None:
     script = Script()
     file = JournalFile(path, MIB)
     keep(file, script)
+    script.now = 1_790_000_000 * 10**9 + 5_000_000
     script.node("n1", vcore=4000)
     keep(file, script)
     keep(file, script)
@@ -46,6 +49,9 @@ def test_every_change_is_written_once(path: Path) -> None:
     file.close()
     assert numbers(path) == list(range(script.scheduler.journal.count))
     assert file.lost == 0
+    done = quadriga("story", "application/app-1", "--journal", path)
+    assert done.code == 0
+    assert "2026-09-21 14:13:20.005  New       ask ->  Accepted" in done.out
 
 
 def test_any_name_is_written_so_that_it_can_be_read_again(path: Path) -> None:
@@ -65,19 +71,6 @@ def test_any_name_is_written_so_that_it_can_be_read_again(path: Path) -> None:
     assert line.key == f"application/{evil}"
 
 
-def test_story_reads_it(path: Path, quadriga: Callable[..., Any]) -> None:
-    script = Script()
-    script.now = 1_790_000_000 * 10**9 + 5_000_000
-    script.app("app-1")
-    script.ask("app-1", "a", vcore=1000)
-    file = JournalFile(path, MIB)
-    keep(file, script)
-    file.close()
-    done = quadriga("story", "application/app-1", "--journal", path)
-    assert done.code == 0
-    assert "2026-09-21 14:13:20.005  New  ask ->  Accepted" in done.out
-
-
 def test_a_full_file_becomes_the_old_one_and_there_are_never_more_than_two(path: Path) -> None:
     script = Script()
     file = JournalFile(path, 2000)
@@ -92,18 +85,6 @@ def test_a_full_file_becomes_the_old_one_and_there_are_never_more_than_two(path:
     assert together == list(range(together[0], script.scheduler.journal.count))
 
 
-def test_a_new_process_goes_on_behind_the_last_whole_line(path: Path) -> None:
-    file = JournalFile(path, MIB)
-    keep(file, Script())
-    file.close()
-    with path.open("ab") as stream:
-        stream.write(b'{"seq":1,"time":7,"key":"no')
-    file = JournalFile(path, MIB)
-    keep(file, Script())
-    file.close()
-    assert numbers(path) == [0, 0]
-
-
 FIRST = b'{"seq":0,"time":7,"key":"node/a","trigger":"t","source":"s","target":"s","cause":"c"}'
 SECOND = FIRST.replace(b'"seq":0', b'"seq":1')
 THIRD = FIRST.replace(b'"seq":0', b'"seq":2')
@@ -114,12 +95,7 @@ THIRD = FIRST.replace(b'"seq":0', b'"seq":2')
     [
         # damaged first bytes, a damaged first record, a block of zeros
         (b"\xff" + FIRST[1:] + b"\n" + SECOND + b"\n", None, [1], "86 bytes at offset 0"),
-        (
-            FIRST[:20] + b"\xff" + FIRST[21:] + b"\n" + SECOND + b"\n",
-            None,
-            [1],
-            "86 bytes at offset 0",
-        ),
+        (FIRST[:20] + b"\xff" + FIRST[21:] + b"\n" + SECOND, None, [1], "86 bytes at offset 0"),
         (bytes(500) + SECOND + b"\n", None, [1], "500 bytes at offset 0"),
         # damaged ends of lines: the records before them are whole
         (FIRST + b"\n" + SECOND + b"x", None, [0, 1], "no end of line after offset 86"),
@@ -157,17 +133,14 @@ def test_a_new_process_goes_on_in_a_damaged_journal_and_nothing_is_lost(
     ],
 )
 def test_what_is_no_journal_is_not_touched(path: Path, text: bytes) -> None:
+    with pytest.raises(ValueError, match="is not a file"):
+        JournalFile(path.parent, MIB)
+    with pytest.raises(FileNotFoundError):
+        JournalFile(path / "no" / "where", MIB)
     path.write_bytes(text)
     with pytest.raises(ValueError, match="is not a journal: it has no record"):
         JournalFile(path, MIB)
     assert path.read_bytes() == text
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is not a file"):
-        JournalFile(tmp_path, MIB)
-    with pytest.raises(FileNotFoundError):
-        JournalFile(tmp_path / "no" / "where", MIB)
 
 
 def test_what_came_too_quickly_is_counted_as_lost(path: Path, caplog: Any) -> None:

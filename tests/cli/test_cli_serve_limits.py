@@ -32,29 +32,20 @@ def settings(*words: str) -> Settings:
     return settings_of(read("serve", *words))
 
 
-def test_q16_the_defaults_of_the_options_are_those_of_the_scheduler() -> None:
+def test_q16_every_bound_of_messages_and_groups_has_an_option() -> None:
     assert Options(**options_of(settings())) == Options()
-
-
-def test_q16_every_bound_of_messages_has_an_option() -> None:
     names = ("text", "tags", "tag-characters", "groups", "types", "known-types")
     words = [word for name in names for word in (f"--max-{name}", "70")]
     found = options_of(settings(*words, "--max-gang-members", "7", "--max-former-users", "0"))
     assert set(asdict(found["bounds"]).values()) == {70}
     assert (found["gang_members"], found["keep_users"]) == (7, 0)
-
-
-def test_q16_the_groups_of_users_have_options() -> None:
-    found = settings("--max-group-answers", "7", "--group-deadline", "1")
-    assert (found.max_group_answers, found.group_deadline) == (7, 1)
-    service = SchedulerService(group_answers=1)
-    try:
+    of_groups = settings("--max-group-answers", "7", "--group-deadline", "1")
+    assert (of_groups.max_group_answers, of_groups.group_deadline) == (7, 1)
+    with SchedulerService(group_answers=1) as service:
         answers = service._lookups.answers
         for user in ("a", "b"):
             answers.put(user, (), 10**12)
         assert list(answers.known) == ["b"]
-    finally:
-        service.stop()
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.option)
@@ -64,16 +55,12 @@ def test_q16_a_limit_beyond_its_range_is_refused_by_name(limit: Limit) -> None:
             settings(limit.option, str(value))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--max-connections", "7", "--max-connections-per-client", "3"),
-        ("--max-connections", "7", "admission", "--max-connections-per-client", "3"),
-        ("admission", "--max-connections", "7", "--max-connections-per-client", "3"),
-    ],
-)
-def test_q16_the_webhook_has_the_bounds_of_connections(words: tuple[str, ...]) -> None:
-    assert connections_of(read("kubernetes", *words)) == (7, 3)
+def test_q16_the_webhook_has_the_bounds_of_connections() -> None:
+    both = ("--max-connections", "7"), ("--max-connections-per-client", "3")
+    for at in range(3):  # wherever the command stands
+        words = [*both[:at], ("admission",), *both[at:]]
+        assert connections_of(read("kubernetes", *sum(words, ()))) == (7, 3)
+    assert connections_of(read("kubernetes", *sum(both, ()))) == (7, 3)
     assert connections_of(read("kubernetes", "admission")) == (1000, 500)
     with pytest.raises(CommandError, match="--max-connections is 0, not within"):
         connections_of(read("kubernetes", "--max-connections", "0"))
@@ -83,11 +70,8 @@ def test_q16_the_health_port_serves_while_one_address_holds_connections() -> Non
     async def scraped() -> bytes:
         return b""
 
-    def fine() -> str:
-        return ""
-
     async def tried() -> tuple[bytes, bytes]:
-        server = HealthServer(alive=fine, ready=fine, metrics=scraped, connections=(40, 20))
+        server = HealthServer(alive=str, ready=str, metrics=scraped, connections=(40, 20))
         port = await server.start("127.0.0.1", 0)
         held: list[Any] = []
         try:

@@ -26,23 +26,18 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[st
         yield name, listening
 
 
-def test_it_hears_how_we_are(systemd: tuple[str, socket.socket]) -> None:
+def test_it_hears_how_we_are(systemd: tuple[str, socket.socket], tmp_path: Path) -> None:
+    """Where nobody listens nothing happens."""
     name, listening = systemd
+    for environment in ({}, {"NOTIFY_SOCKET": str(tmp_path / "gone")}):
+        Notifier(environment).ready("x")
     notifier = Notifier({"NOTIFY_SOCKET": name})
     notifier.ready("http://127.0.0.1:1/")
     notifier.watchdog()
     notifier.stopping()
-    heard = [listening.recv(4096) for _ in range(3)]
-    assert heard == [
-        b"READY=1\nSTATUS=http://127.0.0.1:1/",
-        b"WATCHDOG=1",
-        b"STOPPING=1\nSTATUS=stopping",
-    ]
-
-
-def test_nobody_listens_and_nothing_happens(tmp_path: Path) -> None:
-    Notifier({}).ready("x")
-    Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}).ready("x")
+    ready, *others = [listening.recv(4096) for _ in range(3)]
+    assert ready == b"READY=1\nSTATUS=http://127.0.0.1:1/"
+    assert others == [b"WATCHDOG=1", b"STOPPING=1\nSTATUS=stopping"]
 
 
 @pytest.mark.parametrize(

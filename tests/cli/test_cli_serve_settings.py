@@ -33,35 +33,24 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_options_both_listen_on_loopback_as_yunikorn_does() -> None:
+def test_addresses() -> None:
+    """Without options both listen on loopback, as in YuniKorn."""
     settings = understood()
-    assert settings.http == Address("127.0.0.1", 9080)
-    assert settings.grpc == Address("127.0.0.1", 9081)
+    assert [settings.http, settings.grpc] == [Address("127.0.0.1", n) for n in (9080, 9081)]
     assert (settings.tls, settings.tokens, settings.journal) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        ("8000", "127.0.0.1", 8000),
-        ("127.0.0.2:0", "127.0.0.2", 0),
-        ("localhost:80", "localhost", 80),
-        ("[::1]:9080", "::1", 9080),
-    ],
-)
-def test_addresses(text: str, host: str, port: int) -> None:
-    assert understood("--http", text).http == Address(host, port)
-    assert understood("--http", "off").http is None
-
-
-def test_an_address_is_told_as_a_browser_wants_it() -> None:
+    for text, address in {
+        "8000": Address("127.0.0.1", 8000),
+        "127.0.0.2:0": Address("127.0.0.2", 0),
+        "localhost:80": Address("localhost", 80),
+        "[::1]:9080": Address("::1", 9080),
+        "off": None,
+    }.items():
+        assert understood("--http", text).http == address
+    for text in ("", *"x -1 65536 a:b ::1:80 1.2.3.4: host:٣ no.host.invalid:1".split()):
+        assert f"--http {text!r}" in refused(f"--http={text}")
+    assert "--grpc 'no.host.invalid:1'" in refused("--grpc", "no.host.invalid:1")
     assert str(Address("::1", 80)) == "[::1]:80"
     assert str(Address("localhost", 0).at(7)) == "localhost:7"
-
-
-@pytest.mark.parametrize("text", ["", "x", "-1", "65536", "a:b", "::1:80", "1.2.3.4:", "host:٣"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    assert f"--http {text!r}" in refused(f"--http={text}")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "[::]", "10.0.0.1"])
@@ -106,7 +95,3 @@ def test_beyond_loopback_somebody_must_be_trusted(files: Path) -> None:
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(words: list[str], reason: str) -> None:
     assert reason in refused(*words)
-
-
-def test_a_host_that_nobody_knows_is_refused() -> None:
-    assert "--grpc 'no.such.host.invalid:1'" in refused("--grpc", "no.such.host.invalid:1")

@@ -127,4 +127,5 @@ async def test_everybody_at_once(start: Callable[..., Service], tmp_path: Path) 
             with pytest.raises(grpc.aio.AioRpcError) as ended:
                 await asyncio.wait_for(stream.task, PATIENCE)
             assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert "the scheduler stops" in (ended.value.details() or "")
     assert await asyncio.to_thread(service.wait) == 0

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from quadriga.core import Scheduler
+
 
 def test_a_trace_is_recognised_and_reported(quadriga: Any, trace: Path) -> None:
     done = quadriga("simulate", "--trace", trace, "--check")
@@ -18,16 +20,14 @@ def test_a_trace_is_recognised_and_reported(quadriga: Any, trace: Path) -> None:
     assert "Measured" in done.out
 
 
-def test_json_on_the_standard_output_is_the_same_every_time(quadriga: Any, trace: Path) -> None:
+def test_json_is_the_same_every_time(quadriga: Any, trace: Path, tmp_path: Path) -> None:
+    """But for measurements."""
     one, other = (quadriga("simulate", "--trace", trace, "--json") for _ in range(2))
     assert one == other
     report = json.loads(one.out)
     assert report["jobs"]["completed"] == report["jobs"]["total"] == 30
     assert report["gangs"]["total"] == 6
     assert "measured" not in report
-
-
-def test_json_in_a_file_with_measurements(quadriga: Any, trace: Path, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     done = quadriga("simulate", "--trace", trace, "--json", path, "--measure", "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
@@ -35,18 +35,11 @@ def test_json_in_a_file_with_measurements(quadriga: Any, trace: Path, tmp_path: 
 
 
 def test_the_model_in_small(quadriga: Any) -> None:
-    arguments = ("--days", 1, "--limit", 20, "--cluster", 0.1, "--scale", 0.5)
-    done = quadriga("simulate", *arguments, "--json")
-    assert done.code == 0
-    assert json.loads(done.out)["jobs"]["total"] <= 20
-
-
-def test_the_seed_makes_a_difference(quadriga: Any) -> None:
-    one, other = (
-        quadriga("simulate", "--days", 1, "--limit", 20, "--seed", seed, "--json")
-        for seed in (1, 2)
-    )
-    assert json.loads(one.out)["waits"] != json.loads(other.out)["waits"]
+    """The seed makes a difference."""
+    small = ("simulate", "--days", 1, "--limit", 20, "--cluster", 0.1, "--scale", 0.5, "--json")
+    one, other = (json.loads(quadriga(*small, "--seed", seed).out) for seed in (1, 2))
+    assert one["jobs"]["total"] <= 20
+    assert one["waits"] != other["waits"]
 
 
 @pytest.mark.parametrize(
@@ -84,21 +77,33 @@ def test_a_configuration_of_ones_own(quadriga: Any, trace: Path, tmp_path: Path)
     assert json.loads(done.out)["options"]["config"] == "given"
 
 
-def test_story_of_a_run(quadriga: Any, trace: Path, tmp_path: Path) -> None:
+def test_story_of_a_run(
+    quadriga: Any, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal = tmp_path / "run.jsonl"
-    assert quadriga("simulate", "--trace", trace, "--journal", journal, "--quiet").code == 0
+    run = ("simulate", "--trace", trace, "--journal", journal)
+    assert quadriga(*run, "--quiet").code == 0
     done = quadriga("story", "application/5", "--journal", journal)
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[0] == "application/5"
     assert "New" in lines[1]
     assert "Completed" in done.out
-
-    unknown = quadriga("story", "5", "--journal", journal)
-    assert (unknown.code, unknown.out) == (2, "")
-    assert "near it: application/5" in unknown.err
-    assert "application/5" in quadriga("story", "aplication/5", "--journal", journal).err
-    assert quadriga("story", "zzzzzz", "--journal", journal).code == 2
+    for name, said in (
+        ("5", "near it: application/5"),
+        ("aplication/5", "application/5"),
+        ("zzzzzz", ""),
+    ):
+        unknown = quadriga("story", name, "--journal", journal)
+        assert (unknown.code, unknown.out) == (2, "")
+        assert said in unknown.err
+    # a violated invariant leaves the journal
+    journal.unlink()
+    monkeypatch.setattr(Scheduler, "check", lambda self: ["V1: wrong"])
+    wrong = quadriga(*run)
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "V1: wrong" in wrong.err
+    assert journal.stat().st_size
 
 
 def test_a_story_cannot_steer_the_terminal(quadriga: Any, tmp_path: Path) -> None:
@@ -143,13 +148,10 @@ def test_a_story_cannot_steer_the_terminal(quadriga: Any, tmp_path: Path) -> Non
 def test_wrong_input_is_one_line_and_code_2(
     quadriga: Any, trace: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    (tmp_path / "bad.yaml").write_text("partitions: [1, 2]\n")
-    (tmp_path / "empty").write_text("")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    places = {"tmp": tmp_path, "trace": trace} | {
-        name: tmp_path / file
-        for name, file in (("bad", "bad.yaml"), ("empty", "empty"), ("binary", "binary"))
-    }
+    places = {"tmp": tmp_path, "trace": trace}
+    for name, data in ("bad", b"partitions: [1, 2]\n"), ("empty", b""), ("binary", b"\xff\xfe\x00"):
+        places[name] = tmp_path / name
+        places[name].write_bytes(data)
     done = quadriga(*(argument.format(**places) for argument in arguments))
     assert (done.code, done.out) == (2, "")
     last = done.err.splitlines()[-1]
@@ -157,19 +159,6 @@ def test_wrong_input_is_one_line_and_code_2(
     assert "Traceback" not in done.err
     if not done.err.startswith("usage:"):
         assert len(done.err.splitlines()) == 1
-
-
-def test_a_violated_invariant_is_code_1_and_leaves_the_journal(
-    quadriga: Any, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from quadriga.core import Scheduler
-
-    monkeypatch.setattr(Scheduler, "check", lambda self: ["V1: wrong"])
-    journal = tmp_path / "run.jsonl"
-    done = quadriga("simulate", "--trace", trace, "--journal", journal)
-    assert (done.code, done.out) == (1, "")
-    assert "V1: wrong" in done.err
-    assert journal.stat().st_size
 
 
 FOREIGN = """\
@@ -216,7 +205,6 @@ def test_what_cannot_be_simulated_is_wrong_input(
     path = tmp_path / "queues.yaml"
     path.write_text(text, encoding="utf-8")
     done = quadriga("simulate", "--trace", trace, "--config", path, *options)
-    assert done.code == 2
-    assert done.out == ""
+    assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert len(done.err.splitlines()) == 1

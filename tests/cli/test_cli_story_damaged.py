@@ -32,43 +32,31 @@ def read(path: Path) -> tuple[list[int], list[Gap]]:
     return [line.seq for line in read_journal(path, gaps.append)], gaps
 
 
-def test_a_damaged_byte_costs_one_record(path: Path) -> None:
+def test_a_damaged_byte_costs_one_record_and_at_the_end_of_a_line_none(path: Path) -> None:
     """Any byte of a record, with text that is not UTF-8."""
-    whole = lines(path)
-    before = len(b"".join(whole[:2]))
-    for at in range(len(whole[2]) - 1):
-        damaged = bytearray(b"".join(whole))
-        damaged[before + at] = 0xFF
-        path.write_bytes(damaged)
-        assert read(path) == ([0, 1, 3, 4, 5], [Gap(before, len(whole[2]), 1, 3)])
-
-
-def test_a_damaged_end_of_a_line_costs_no_record(path: Path) -> None:
-    whole = lines(path)
-    end = len(b"".join(whole[:3])) - 1
+    whole, record = path.read_bytes(), lines(path)[2]
+    before = whole.index(record)
+    end = before + len(record) - 1
+    for at in range(before, end):
+        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+        assert read(path) == ([0, 1, 3, 4, 5], [Gap(before, len(record), 1, 3)])
     for damage in (b"\xff", b"x", b"{"):
-        damaged = bytearray(b"".join(whole))
-        damaged[end : end + 1] = damage
-        path.write_bytes(damaged)
+        path.write_bytes(whole[:end] + damage + whole[end + 1 :])
         assert read(path) == ([0, 1, 2, 3, 4, 5], [Gap(end, 1, 2, 3)])
 
 
-def test_a_block_of_zeros_costs_only_the_records_that_it_touches(path: Path) -> None:
-    whole = b"".join(lines(path))
+def test_a_block_of_zeros_costs_what_it_touches_and_damage_at_both_ends_is_told_apart(
+    path: Path,
+) -> None:
+    whole = path.read_bytes()
+    first, *_, last = lines(path)
     start, stop = whole.index(b"step1"), whole.index(b"step3")
     path.write_bytes(whole[:start] + bytes(stop - start) + whole[stop:])
-    begin, end = len(lines(path)[0]), whole.index(b'{"seq":4')
+    begin, end = len(first), whole.index(b'{"seq":4')
     assert read(path) == ([0, 4, 5], [Gap(begin, end - begin, 0, 4)])
-
-
-def test_damage_at_both_ends_is_told_apart(path: Path) -> None:
-    first, *middle, last = lines(path)
-    path.write_bytes(b"?" + first[1:] + b"".join(middle) + last[:-3] + b"??\n")
-    at = len(first + b"".join(middle))
-    assert read(path) == (
-        [1, 2, 3, 4],
-        [Gap(0, len(first), None, 1), Gap(at, len(last), 4, None)],
-    )
+    path.write_bytes(b"?" + whole[1:-3] + b"??\n")
+    gaps = [Gap(0, len(first), None, 1), Gap(len(whole) - len(last), len(last), 4, None)]
+    assert read(path) == ([1, 2, 3, 4], gaps)
 
 
 @pytest.mark.parametrize("kept", [1, 5, 30])
@@ -114,6 +102,10 @@ def test_story_names_a_few_places_and_counts_all(quadriga: Callable[..., Any], p
     assert len(places) == 5
     assert places[0].endswith("skipped 2 bytes at offset 0, before record 0")
     assert total == f"story: {path}: skipped 60 bytes in all, at 30 places"
+    path.write_bytes(b"partitions:\n  - name: default")  # no record, so no journal
+    done = quadriga("story", "node/a", "--journal", path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"quadriga: story: {path}:1: not a line of a journal")
 
 
 def test_draw_reads_on_as_well(quadriga: Callable[..., Any], tmp_path: Path) -> None:
@@ -123,13 +115,5 @@ def test_draw_reads_on_as_well(quadriga: Callable[..., Any], tmp_path: Path) -> 
         stream.write(b"\xff\n")
     drawn = quadriga("draw", "--path", f"{path}#node/a", "--format", "mermaid")
     assert (drawn.code, "(1) accept" in drawn.out) == (0, True)
-    assert drawn.err == f"draw: {path}: skipped 2 bytes at offset {path.stat().st_size - 2}, " + (
-        "after record 0\n"
-    )
-
-
-def test_a_file_without_any_record_is_no_journal(quadriga: Callable[..., Any], path: Path) -> None:
-    path.write_bytes(b"partitions:\n  - name: default")
-    done = quadriga("story", "node/a", "--journal", path)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"quadriga: story: {path}:1: not a line of a journal")
+    at = path.stat().st_size - 2
+    assert drawn.err == f"draw: {path}: skipped 2 bytes at offset {at}, after record 0\n"

@@ -15,6 +15,7 @@ from plain_client import APIError, History, Object, PlainClient
 from process_kubelet import Image, ProcessKubelet, node
 from real_programs import RealPrograms
 from scheduler_process import Quadriga
+from whole_cluster import Cluster
 
 #: they stay; that of the manifests is emptied as well, but to delete it takes five seconds
 SYSTEM = {"default", "kube-system", "kube-public", "kube-node-lease", "quadriga"}
@@ -199,6 +200,19 @@ def quadriga(
             # Shown where the test has failed.
             print(f"--- {each.name}\n{each.tail()}")
             each.kill()
+
+
+@pytest.fixture
+def cluster(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    pods: History,
+    history: Callable[[str], History],
+    namespace: str,
+    kubelet: Callable[..., ProcessKubelet],
+    quadriga: Callable[..., Quadriga],
+) -> Cluster:
+    return Cluster(control_plane, admin, pods, history, namespace, kubelet, quadriga)
 
 
 @pytest.fixture(scope="session")

@@ -31,20 +31,10 @@ USERS = {
     "nobody": ("nobody", ""),
 }
 
-CONTROLLERS = (
-    "job",
-    "cronjob",
-    "garbagecollector",
-    "namespace",
-    "daemonset",
-    "replicaset",
-    "deployment",
-    "statefulset",
-    "endpoint",
-    "disruption",
-    "resourcequota",
-    "persistentvolume-binder",
-)
+CONTROLLERS = """
+job cronjob garbagecollector namespace daemonset replicaset deployment statefulset endpoint disruption
+resourcequota persistentvolume-binder
+""".split()
 
 
 class Missing(Exception):
@@ -206,11 +196,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig('admin')}",
             f"--controllers={','.join(CONTROLLERS)}",
             f"--service-account-private-key-file={key}",
-            "--leader-elect=false",
-            *insecure_port(self.version),
-            "--secure-port=0",
-            "--kube-api-qps=1000",
-            "--kube-api-burst=2000",
+            *self._of_clients(),
             # Claims are looked at again this often after a provisioner's answer.
             "--pvclaimbinder-sync-period=2s",
         )
@@ -221,13 +207,14 @@ class ControlPlane:
         self._run(
             "kube-scheduler",
             f"--kubeconfig={self.kubeconfig('admin')}",
-            "--leader-elect=false",
-            *insecure_port(self.version),
-            "--secure-port=0",
-            "--kube-api-qps=1000",
-            "--kube-api-burst=2000",
+            *self._of_clients(),
             *more,
         )
+
+    def _of_clients(self) -> list[str]:
+        """Flags of all that are clients of the API server here."""
+        alone = ["--leader-elect=false", *insecure_port(self.version), "--secure-port=0"]
+        return [*alone, "--kube-api-qps=1000", "--kube-api-burst=2000"]
 
     def stop(self) -> None:
         for process in reversed(self._processes.values()):

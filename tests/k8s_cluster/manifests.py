@@ -55,6 +55,32 @@ def pod(
     }
 
 
+#: placeholders are placed one by one; by default none is before there is room for all
+WHOLE = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        properties: {gang.admission: whole}
+        queues:
+          - name: default
+"""
+GUARANTEED = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: owner
+            resources: {guaranteed: {vcore: 4}}
+            properties: {preemption.delay: 1s}
+          - name: guest
+            resources: {guaranteed: {vcore: 1}}
+"""
+
+
 def foreign(name: str, node: str, *, cpu: str = "100m", run: str = "forever") -> Object:
     """Somebody else's pod, which is on this node already."""
     made = pod(name, cpu=cpu, run=run, nodeName=node)
@@ -132,3 +158,75 @@ def queues(text: str, **settings: str) -> Object:
         "metadata": {"name": "yunikorn-configs", "namespace": "default"},
         "data": {**({"queues.yaml": text} if text else {}), **settings},
     }
+
+
+# -- volumes ---------------------------------------------------------------------------------------
+
+
+def claiming(name: str, *claims: str, **spec: Any) -> Object:
+    """A pod with volumes of these claims."""
+    volumes = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
+    return pod(name, name, queue="root.default", volumes=volumes, **spec)
+
+
+def storage_class(
+    name: str, mode: str = "WaitForFirstConsumer", by: str = "kubernetes.io/no-provisioner"
+) -> Object:
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
+    return {**kind, "metadata": {"name": name}, "provisioner": by, "volumeBindingMode": mode}
+
+
+def claim(name: str, of_class: str = "wait", size: int = 1, **spec: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {
+            "storageClassName": of_class,
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": f"{size}Gi"}},
+            **spec,
+        },
+    }
+
+
+def volume(
+    name: str, of_class: str, *nodes: str, size: int = 1, labels: Object | None = None, **spec: Any
+) -> Object:
+    """Of ``size`` GiB; these nodes can use it."""
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            "capacity": {"storage": f"{size}Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": of_class,
+            "local": {"path": "/tmp"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
+            **spec,
+        },
+    }
+
+
+# -- what became of them ---------------------------------------------------------------------------
+
+
+def bound(present: list[Object], prefix: str = "") -> list[Object]:
+    """The pods that have a node, with names that begin so."""
+    return [
+        each
+        for each in present
+        if each["spec"].get("nodeName") and each["metadata"]["name"].startswith(prefix)
+    ]
+
+
+def condition(pod: Object, kind: str) -> Object:
+    found = (each for each in pod["status"].get("conditions", ()) if each["type"] == kind)
+    return next(found, {})
+
+
+def in_phase(present: list[Object], phase: str = "Running") -> list[Object]:
+    return [each for each in present if each["status"].get("phase") == phase]

@@ -122,7 +122,7 @@ def running(
     core: CoreOptions | None = None,
     observe: Callable[[str, str, int], None] | None = None,
 ) -> Iterator[Running]:
-    """Our scheduler until the end of the block."""
+    """Our scheduler, from when it is ready until the end of the block."""
     login = log_in(str(kubeconfig), clock=time.monotonic_ns, wall=time.time_ns)
     options = Options(namespace=namespace, leader_election=leader_election, tune_gc=False)
     with ExitStack() as stack:
@@ -138,4 +138,5 @@ def running(
         found.shim = watcher.shim = KubernetesShim(scheduler, login, options, observe=observe)
         found.shim.start()
         stack.callback(found.shim.stop)
+        found.wait_ready()
         yield found

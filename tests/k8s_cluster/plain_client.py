@@ -15,47 +15,28 @@ from urllib.parse import quote, urlencode, urlsplit
 
 Object = dict[str, Any]
 
+_GROUPS = {
+    "/api/v1": """
+        Pod Node Namespace ConfigMap Secret Service ServiceAccount Event ResourceQuota PersistentVolume
+        PersistentVolumeClaim
+    """,
+    "/apis/batch/v1": "Job",
+    "/apis/apps/v1": "Deployment ReplicaSet StatefulSet DaemonSet",
+    "/apis/coordination.k8s.io/v1": "Lease",
+    "/apis/scheduling.k8s.io/v1": "PriorityClass",
+    "/apis/storage.k8s.io/v1": "StorageClass CSINode",
+    "/apis/rbac.authorization.k8s.io/v1": "Role RoleBinding ClusterRole ClusterRoleBinding",
+    "/apis/apiextensions.k8s.io/v1": "CustomResourceDefinition",
+}
 #: Kind → the path before the namespace, and the plural.
 KINDS = {
-    "Pod": ("/api/v1", "pods"),
-    "Node": ("/api/v1", "nodes"),
-    "Namespace": ("/api/v1", "namespaces"),
-    "ConfigMap": ("/api/v1", "configmaps"),
-    "Secret": ("/api/v1", "secrets"),
-    "Service": ("/api/v1", "services"),
-    "ServiceAccount": ("/api/v1", "serviceaccounts"),
-    "Event": ("/api/v1", "events"),
-    "ResourceQuota": ("/api/v1", "resourcequotas"),
-    "PersistentVolume": ("/api/v1", "persistentvolumes"),
-    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
-    "Job": ("/apis/batch/v1", "jobs"),
-    "Deployment": ("/apis/apps/v1", "deployments"),
-    "ReplicaSet": ("/apis/apps/v1", "replicasets"),
-    "StatefulSet": ("/apis/apps/v1", "statefulsets"),
-    "DaemonSet": ("/apis/apps/v1", "daemonsets"),
-    "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
-    "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
-    "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses"),
-    "CSINode": ("/apis/storage.k8s.io/v1", "csinodes"),
-    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
-    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
-    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
-    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
-    "CustomResourceDefinition": (
-        "/apis/apiextensions.k8s.io/v1",
-        "customresourcedefinitions",
-    ),
+    kind: (prefix, kind.lower() + ("es" if kind.endswith("s") else "s"))
+    for prefix, kinds in _GROUPS.items()
+    for kind in kinds.split()
 }
 CLUSTER_WIDE = {
-    "Node",
-    "Namespace",
-    "PriorityClass",
-    "PersistentVolume",
-    "StorageClass",
-    "CSINode",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "CustomResourceDefinition",
+    *("Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode"),
+    *("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"),
 }
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

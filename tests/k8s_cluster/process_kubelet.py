@@ -236,7 +236,8 @@ class ProcessKubelet:
             known.stopping = True
             self._spawn(self._gone(known))
         elif meta.get("deletionTimestamp"):
-            if not known.stopping:
+            # A node that is not served any more confirms nothing.
+            if not known.stopping and pod["spec"]["nodeName"] in self.node_names:
                 known.stopping = True
                 self._spawn(self._terminate(known))
         elif not known.started:

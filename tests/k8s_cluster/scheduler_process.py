@@ -56,19 +56,29 @@ class _Program:
 
     def _ask(self, which: str, path: str) -> bytes | None:
         """``None`` for every status but 200. Raises OSError."""
-        if which not in self._ports:
+        status, text = self.ask(path, which)
+        return text.encode() if status == 200 else None
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Raises OSError until they have been written."""
+        if not self._ports:
             try:
                 self._ports = json.loads(self._ports_file.read_text())
             except ValueError as error:
                 raise OSError("the ports are being written") from error
-        url = f"http://127.0.0.1:{self._ports[which]}{path}"
+        return self._ports
+
+    def ask(self, path: str, which: str = "health") -> tuple[int, str]:
+        """Status and text. Raises OSError."""
+        url = f"http://127.0.0.1:{self.ports[which]}{path}"
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                text: bytes = answer.read()
-                return text
+            with opener.open(url, timeout=10) as answer:
+                return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
-                return None
+                return error.code, error.read().decode()
 
     def usage(self) -> dict[str, int]:
         """What the root queue's applications have, without what is 0."""
@@ -137,6 +147,7 @@ class Quadriga(_Program):
         *,
         name: str = "quadriga",
         user: str = "admin",
+        namespace: str = "default",
         server: str | None = None,
         lease: bool = False,
         core: str | None = None,
@@ -147,7 +158,7 @@ class Quadriga(_Program):
             *program,
             "kubernetes",
             f"--kubeconfig={plane.kubeconfig(user, server)}",
-            "--namespace=default",
+            f"--namespace={namespace}",
             "--health=0",
             "--log-level=info",
             *arguments,
@@ -171,7 +182,7 @@ class Quadriga(_Program):
 
     def is_ready(self) -> bool:
         try:
-            return self._ask("health", "/readyz") == b"ok\n"
+            return self.ask("/readyz") == (200, "ok\n")
         except OSError:
             return False
 
@@ -185,9 +196,9 @@ class Quadriga(_Program):
     def thaw(self) -> None:
         self._process.signal(signal.SIGCONT)
 
-    def stop(self, seconds: float = 20) -> int:
+    def stop(self, which: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
         """Its exit status."""
-        self._process.signal(signal.SIGTERM)
+        self._process.signal(which)
         return self._process.wait(seconds)
 
     def wait(self, seconds: float) -> int:
@@ -227,17 +238,17 @@ def is_ours(pod: Object) -> bool:
 
 
 def wait(
-    holds: Callable[[], object],
+    holds: Callable[[], Any],
     what: str,
     seconds: float = 20,
     told: Callable[[], str] | None = None,
-) -> None:
-    """For what no event tells. An OSError counts as no."""
+) -> Any:
+    """For what no event tells; returns that. An OSError counts as no."""
     end = time.monotonic() + seconds
     while True:
         try:
-            if holds():
-                return
+            if found := holds():
+                return found
         except OSError:
             pass
         if time.monotonic() >= end:

@@ -18,8 +18,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from control_plane import ControlPlane, free_ports
+from manifests import job
 from plain_client import APIError, Object, PlainClient, path_of
+from scheduler_process import wait
 from server_version import cron_jobs, labels_namespaces
+from whole_cluster import Cluster
 
 from quadriga.k8s.admission.process import Plan, run
 from quadriga.k8s.admission.registration import unregister
@@ -166,7 +169,7 @@ def wait_until_asked(admin: PlainClient, namespace: str) -> None:
         found = admin.request("POST", path, pod("probe"), query={"dryRun": "All"})
         return bool(found["spec"]["schedulerName"] == "yunikorn")
 
-    wait_until(asked)
+    wait(asked, "the webhook is asked", 30)
 
 
 def make_namespace(
@@ -321,22 +324,16 @@ def test_t19_the_user_of_a_pod_cannot_be_changed(
 
 
 def test_t19_a_job_runs_as_the_user_who_made_it(
-    webhook: Running, namespace: str, admin: PlainClient, write: Write, pods: Any
+    cluster: Cluster, webhook: Running, write: Write
 ) -> None:
     """The controller creates the pods, and its claim is believed."""
-    template = {"spec": {**pod("x")["spec"], "restartPolicy": "Never"}}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "one"},
-        "spec": {"template": template, "completions": 2, "parallelism": 2},
-    }
+    template = {"metadata": {}, "spec": {**pod("x")["spec"], "restartPolicy": "Never"}}
     # The controller manager of the tests is an administrator, and no service account.
     trusted = {"admissionController.accessControl.externalUsers": "^admin$"}
-    configure(admin, webhook.own_namespace, trusted)
-    wait_until(lambda: write_claim(admin, namespace) == 201)
-    assert write("POST", path_of("Job", namespace), job)[0] == 201
-    found = pods.until(lambda present: len(present) == 2, namespace)
+    configure(cluster.admin, webhook.own_namespace, trusted)
+    wait(lambda: is_believed(cluster.admin, cluster.namespace), "its claim is believed", 30)
+    assert write("POST", path_of("Job", cluster.namespace), job("one", 2, template))[0] == 201
+    found = cluster.until(lambda present: len(present) == 2)
     for each in found:
         assert json.loads(each["metadata"]["annotations"][USER_INFO])["user"] == "alice"
         assert each["spec"]["schedulerName"] == "yunikorn"
@@ -347,24 +344,13 @@ def configure(admin: PlainClient, namespace: str, data: Mapping[str, str]) -> No
     admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-def write_claim(admin: PlainClient, namespace: str) -> int:
+def is_believed(admin: PlainClient, namespace: str) -> bool:
+    claim = pod("claim", **{USER_INFO: ALICE})
     try:
-        admin.request(
-            "POST",
-            path_of("Pod", namespace),
-            pod("claim", **{USER_INFO: ALICE}),
-            query={"dryRun": "All"},
-        )
-    except APIError as error:
-        return error.status
-    return 201
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+        admin.request("POST", path_of("Pod", namespace), claim, query={"dryRun": "All"})
+    except APIError:
+        return False
+    return True
 
 
 def test_t19_a_wrong_configuration_is_denied(webhook: Running, write: Write) -> None:

@@ -11,87 +11,22 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from control_plane import ControlPlane, free_ports
-from plain_client import APIError, History, Object, PlainClient
+from control_plane import ControlPlane, Process, free_ports
+from manifests import condition, pod
+from plain_client import APIError, Object, PlainClient
 from process_kubelet import ProcessKubelet
+from scheduler_process import Quadriga, ServedCore, wait
+from whole_cluster import Cluster
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "deploy" / "kubernetes"
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
-
-
-class Command:
-    """``quadriga kubernetes`` in a process of its own."""
-
-    def __init__(self, folder: Path, config: Path, *options: str) -> None:
-        folder.mkdir()
-        self.log_file = folder / "log"
-        self._ports_file = folder / "ports"
-        program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
-        command = [
-            *(sys.executable, "-W", "error::ResourceWarning", "-c", program, "kubernetes"),
-            *("--kubeconfig", str(config), "--ports-file", str(self._ports_file)),
-            *("--health", "0", "--http", "0", *options),
-        ]
-        with self.log_file.open("wb") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "NAMESPACE": "quadriga", "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,
-            )
-
-    @property
-    def log(self) -> str:
-        return self.log_file.read_text(encoding="utf-8", errors="replace")
-
-    def until(self, holds: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if found := holds():
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"{what}\n{self.log}")
-
-    @property
-    def ports(self) -> dict[str, int]:
-        self.until(self._ports_file.exists, "it tells no ports")
-        found: dict[str, int] = json.loads(self._ports_file.read_text(encoding="utf-8"))
-        return found
-
-    def ask(self, path: str, port: str = "health") -> tuple[int, str]:
-        url = f"http://127.0.0.1:{self.ports[port]}{path}"
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(url, timeout=10) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            with refusal:
-                return refusal.code, refusal.read().decode()
-
-    def is_ready(self) -> bool:
-        """It schedules: one that stands by is ready too, and says so."""
-        return self.ask("/readyz") == (200, "ok\n")
-
-    def ready(self) -> Command:
-        self.until(self.is_ready, "it is not ready")
-        return self
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(30)
 
 
 @pytest.fixture
@@ -105,20 +40,22 @@ def installed(control_plane: ControlPlane, admin: PlainClient, empty: None) -> N
 @pytest.fixture
 def start(
     control_plane: ControlPlane, installed: None, tmp_path: Path
-) -> Iterator[Callable[..., Command]]:
-    started: list[Command] = []
+) -> Iterator[Callable[..., Quadriga]]:
+    started: list[Quadriga] = []
 
-    def run(*options: str) -> Command:
-        folder = tmp_path / f"command-{len(started)}"
-        made = Command(folder, control_plane.kubeconfig("quadriga"), *options)
+    def run(*options: str, ready: bool = True) -> Quadriga:
+        account = {"user": "quadriga", "namespace": "quadriga", "name": f"command-{len(started)}"}
+        program = ("-W", "error::ResourceWarning", "-m", "quadriga.cli")
+        made = Quadriga(
+            control_plane, tmp_path, lease=True, program=program, arguments=options, **account
+        )
         started.append(made)
+        made.start(ready=ready)
         return made
 
     yield run
     for each in started:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.wait()
+        each.kill()
 
 
 def kubectl(control_plane: ControlPlane, *arguments: str) -> str:
@@ -151,57 +88,48 @@ def phases(present: list[Object]) -> set[str]:
 
 
 def test_the_first_gang_runs_as_the_page_says(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
+    cluster: Cluster, start: Callable[..., Quadriga]
 ) -> None:
-    kubelet(count=3)
-    command = start().ready()
-    shell(control_plane, "sh", "-euc", blocks()["gang"])
-    names = [each["metadata"]["name"] for _, each in pods.of("default")]
+    cluster.kubelet(count=3)
+    command = start()
+    shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+    names = [each["metadata"]["name"] for _, each in cluster.pods.of("default")]
     assert any(name.startswith("tg-first-gang-workers-") for name in names), "placeholders"
-    pods.until(lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default")
-    said = kubectl(control_plane, "describe", "pods", "--selector=job-name=first-gang")
+    cluster.pods.until(
+        lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default"
+    )
+    said = kubectl(cluster.plane, "describe", "pods", "--selector=job-name=first-gang")
     assert "GangScheduling" in said
     assert "Scheduled" in said
-    actions = {each.get("action") for each in admin.list("Event", "default")}
+    actions = {each.get("action") for each in cluster.admin.list("Event", "default")}
     assert {"CreatingPlaceholders", "GangReservationComplete"} <= actions
-    assert command.stop() == 0, command.log
-    assert "Traceback" not in command.log
+    assert command.stop() == 0, command.log()
+    assert "Traceback" not in command.log()
 
 
-def test_the_manifests_run(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
-    stock_scheduler: None,
-    empty: None,
-) -> None:
+def test_the_manifests_run(cluster: Cluster, stock_scheduler: None, empty: None) -> None:
     """The deployment's own pod schedules: placed by the stock scheduler, with its command and account."""
     folder = str(Path(sys.executable).parent)
-    kubelet(
+    cluster.kubelet(
         count=3,
-        KUBECONFIG=str(control_plane.kubeconfig("quadriga")),
+        KUBECONFIG=str(cluster.plane.kubeconfig("quadriga")),
         PATH=f"{folder}:{os.environ['PATH']}",
     )
-    admin.wait_not_terminating("quadriga")
-    manifests = shell(control_plane, "kubectl", "kustomize", str(FOLDER))
+    cluster.admin.wait_not_terminating("quadriga")
+    manifests = shell(cluster.plane, "kubectl", "kustomize", str(FOLDER))
     # ports of this machine: any free ones
     free = manifests.replace("--health=0.0.0.0:9082", "--health=0\n        - --http=0")
     assert free != manifests
     subprocess.run(
-        ["kubectl", f"--kubeconfig={control_plane.kubeconfig('admin')}", "apply", "-f", "-"],
+        ["kubectl", f"--kubeconfig={cluster.plane.kubeconfig('admin')}", "apply", "-f", "-"],
         input=free.encode(),
         check=True,
         capture_output=True,
     )
-    shell(control_plane, "sh", "-euc", blocks()["wait"])
-    shell(control_plane, "sh", "-euc", blocks()["gang"])
-    pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
-    (own,) = pods.in_namespace("quadriga")
+    shell(cluster.plane, "sh", "-euc", blocks()["wait"])
+    shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+    cluster.pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
+    (own,) = cluster.pods.in_namespace("quadriga")
     assert own["status"]["phase"] == "Running"
 
 
@@ -227,50 +155,28 @@ def test_the_settings_of_yunikorn_are_copied(
         admin.delete("Namespace", None, name)
 
 
-def test_k156_a_pod_that_waits_says_why(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
-) -> None:
-    earlier = {each["metadata"]["uid"] for each in admin.list("Event")}
-    kubelet(count=2)
-    shell(control_plane, "sh", "-euc", blocks()["quota"])
-    command = start().ready()
-    spec = {"schedulerName": "yunikorn", "nodeSelector": {"disk": "fast"}}
-    for namespace, name, cpu, more in (
-        ("default", "selects", "1", spec),
-        ("team-a", "first", "5", {"schedulerName": "yunikorn"}),
-        ("team-a", "second", "5", {"schedulerName": "yunikorn"}),
-    ):
-        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-        admin.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name},
-                "spec": {**more, "containers": [container]},
-            },
-            namespace,
-        )
+def test_k156_a_pod_that_waits_says_why(cluster: Cluster, start: Callable[..., Quadriga]) -> None:
+    earlier = {each["metadata"]["uid"] for each in cluster.admin.list("Event")}
+    cluster.kubelet(count=2)
+    shell(cluster.plane, "sh", "-euc", blocks()["quota"])
+    command = start()
+    fast = {"nodeSelector": {"disk": "fast"}}
+    cluster.admin.create(pod("selects", cpu="1", **fast), "default")
+    for name in ("first", "second"):
+        cluster.admin.create(pod(name, cpu="5"), "team-a")
 
-    def condition(name: str) -> dict[str, str]:
-        for each in pods.now.copy().values():
-            if each["metadata"]["name"] == name:
-                for found in each["status"].get("conditions", ()):
-                    if found["type"] == "PodScheduled":
-                        return dict(found)
-        return {}
+    def scheduled(name: str) -> Object:
+        found = (e for e in cluster.pods.now.copy().values() if e["metadata"]["name"] == name)
+        return next((condition(each, "PodScheduled") for each in found), {})
 
-    selects = command.until(lambda: condition("selects"), "no condition", 30)
+    selects = wait(lambda: scheduled("selects"), "no condition", 30)
     assert (selects["status"], selects["reason"]) == ("False", "Unschedulable")
     assert selects["message"].startswith("0 of 2 nodes: 2 NodeAffinity: ")
-    assert "NodeAffinity" in shell(control_plane, "sh", "-euc", blocks()["why"])
-    held = command.until(
+    assert "NodeAffinity" in shell(cluster.plane, "sh", "-euc", blocks()["why"])
+    held = wait(
         lambda: [
             each
-            for each in (condition("first"), condition("second"))
+            for each in (scheduled("first"), scheduled("second"))
             if each and each["status"] == "False"
         ],
         "no condition",
@@ -284,35 +190,27 @@ def test_k156_a_pod_that_waits_says_why(
     def told() -> Counter[tuple[str, str, str]]:
         return Counter(
             (each["involvedObject"]["name"], each["reason"], each["message"])
-            for each in admin.list("Event")
+            for each in cluster.admin.list("Event")
             if each["reason"] in ("Scheduling", "Informational", "NodeAccepted")
             and each["metadata"]["uid"] not in earlier
         )
 
-    before = command.until(lambda: len(told()) >= 5 and told(), "no events", 30)
-    assert command.stop() == 0, command.log
-    again = start().ready()
-    admin.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "late"},
-            "spec": {"schedulerName": "yunikorn", "containers": [{"name": "c", "image": "x"}]},
-        },
-        "default",
-    )
+    before = wait(lambda: len(told()) >= 5 and told(), "no events", 30)
+    assert command.stop() == 0, command.log()
+    start()
+    cluster.admin.create(pod("late"), "default")
     # its events are written after those of the start
-    again.until(lambda: any(name == "late" for name, _, _ in told()), "no events", 30)
+    wait(lambda: any(name == "late" for name, _, _ in told()), "no events", 30)
     twice = {each: count for each, count in told().items() if count > 1}
     assert twice == {}, "what the first process has written"
     assert not before - told()
 
 
 def test_k16_one_process_has_probes_metrics_and_pages(
-    start: Callable[..., Command], kubelet: Callable[..., ProcessKubelet]
+    start: Callable[..., Quadriga], kubelet: Callable[..., ProcessKubelet]
 ) -> None:
     kubelet(count=1)
-    command = start().ready()
+    command = start()
     assert command.ask("/healthz") == (200, "ok\n")
     status, metrics = command.ask("/metrics")
     assert status == 200
@@ -330,50 +228,36 @@ def test_k16_one_process_has_probes_metrics_and_pages(
 
 
 def test_k11_the_second_process_stands_by_and_takes_over(
-    admin: PlainClient, start: Callable[..., Command]
+    admin: PlainClient, start: Callable[..., Quadriga]
 ) -> None:
-    first = start().ready()
-    second = start()
-    second.until(lambda: "leads" in second.ask("/readyz")[1], "it does not stand by")
-    second.until(lambda: second.ask("/readyz")[0] == 200, "a pod that stands by is not ready")
+    first = start()
+    second = start(ready=False)
+    wait(lambda: "leads" in second.ask("/readyz")[1], "it does not stand by")
+    wait(lambda: second.ask("/readyz")[0] == 200, "a pod that stands by is not ready")
     assert "this process stands by" in second.ask("/readyz")[1]
     assert second.ask("/healthz")[0] == 200
-    assert first.stop() == 0, first.log
-    second.ready()
+    assert first.stop() == 0, first.log()
+    second.wait_ready()
     holder = admin.get("Lease", "quadriga", "quadriga")["spec"]["holderIdentity"]
-    assert holder in second.log
+    assert holder in second.log()
     assert second.stop(signal.SIGINT) == 130
 
 
 def test_k1_the_core_may_be_another_process(
-    control_plane: ControlPlane,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    pods: History,
-    tmp_path: Path,
+    cluster: Cluster, start: Callable[..., Quadriga], tmp_path: Path
 ) -> None:
-    kubelet(count=2)
-    (port,) = free_ports(1)
-    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
-    with (tmp_path / "core.log").open("wb") as log:
-        core = subprocess.Popen(
-            [
-                *(sys.executable, "-c", program, "serve", "--http", "off"),
-                *("--grpc", str(port)),
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    cluster.kubelet(count=2)
+    core = ServedCore(tmp_path)
+    core.start()
     try:
-        command = start("--core", f"127.0.0.1:{port}").ready()
+        command = start("--core", f"127.0.0.1:{core.port}")
         assert set(command.ports) == {"health"}
-        shell(control_plane, "sh", "-euc", blocks()["gang"])
-        pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
+        shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+        cluster.pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
         assert "quadriga_kubernetes_ready 1" in command.ask("/metrics")[1]
-        assert command.stop() == 0, command.log
+        assert command.stop() == 0, command.log()
     finally:
-        core.terminate()
-        core.wait(30)
+        core.kill()
 
 
 @pytest.fixture
@@ -413,81 +297,64 @@ def configuration_is_checked(admin: PlainClient) -> None:
 
 
 def test_k158_the_webhook_runs_with_its_own_rights(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    account_admits: None,
-    namespace: str,
-    tmp_path: Path,
+    cluster: Cluster, account_admits: None, tmp_path: Path
 ) -> None:
     # and those only
-    kubectl(control_plane, "delete", "clusterrolebinding/quadriga")
-    kubectl(control_plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
+    kubectl(cluster.plane, "delete", "clusterrolebinding/quadriga")
+    kubectl(cluster.plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
     (port,) = free_ports(1)
-    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
-    log_file = tmp_path / "log"
-    with log_file.open("wb") as log:
-        webhook = subprocess.Popen(
-            [
-                *(sys.executable, "-c", program, "kubernetes", "admission"),
-                *("--kubeconfig", str(control_plane.kubeconfig("quadriga"))),
-                *("--namespace", "quadriga", "--listen", f"127.0.0.1:{port}"),
-                *("--admission-url", f"https://127.0.0.1:{port}"),
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    log = tmp_path / "log"
+    command = [
+        *(sys.executable, "-m", "quadriga.cli", "kubernetes", "admission"),
+        *("--kubeconfig", cluster.plane.kubeconfig("quadriga"), "--namespace", "quadriga"),
+        *("--listen", f"127.0.0.1:{port}", "--admission-url", f"https://127.0.0.1:{port}"),
+    ]
+    webhook = Process("webhook", command, log)
+    webhook.start()
     try:
-        end = time.monotonic() + 60
-        while "ready: the webhook serves" not in log_file.read_text():
-            assert webhook.poll() is None, log_file.read_text()
-            assert time.monotonic() < end, log_file.read_text()
-            time.sleep(0.05)
-        admitted(admin, namespace, log_file.read_text)
-        configuration_is_checked(admin)
-        webhook.terminate()
+        serves = "ready: the webhook serves"
+        wait(lambda: serves in log.read_text() or webhook.ended(), "it serves", 60, webhook.tail)
+        admitted(cluster.admin, cluster.namespace, log.read_text)
+        configuration_is_checked(cluster.admin)
+        webhook.signal(signal.SIGTERM)
         assert webhook.wait(30) == 0
     finally:
         webhook.kill()
-        webhook.wait()
 
 
 def test_k158_the_webhook_runs_in_the_schedulers_process(
-    admin: PlainClient,
-    account_admits: None,
-    start: Callable[..., Command],
-    kubelet: Callable[..., ProcessKubelet],
-    namespace: str,
+    cluster: Cluster, account_admits: None, start: Callable[..., Quadriga]
 ) -> None:
-    kubelet(count=1)
+    cluster.kubelet(count=1)
     (port,) = free_ports(1)
     url = f"https://127.0.0.1:{port}"
-    command = start("--admission", f"127.0.0.1:{port}", "--admission-url", url).ready()
-    name = admitted(admin, namespace, lambda: command.log)["metadata"]["name"]
+    command = start("--admission", f"127.0.0.1:{port}", "--admission-url", url)
+    name = admitted(cluster.admin, cluster.namespace, command.log)["metadata"]["name"]
 
     def phase() -> bool:
-        found = admin.find("Pod", namespace, name)
+        found = cluster.admin.find("Pod", cluster.namespace, name)
         return found is not None and found["status"]["phase"] == "Succeeded"
 
     # what the webhook gave to the scheduler, the scheduler has scheduled
-    command.until(phase, "the pod does not run")
-    configuration_is_checked(admin)
+    wait(phase, "the pod does not run")
+    configuration_is_checked(cluster.admin)
     assert command.is_ready()
-    assert command.stop() == 0, command.log
-    assert "Traceback" not in command.log
+    assert command.stop() == 0, command.log()
+    assert "Traceback" not in command.log()
 
 
 @pytest.mark.parametrize("how", ["settings", "rights"])
 def test_a_start_that_cannot_work_ends_with_the_reason(
-    control_plane: ControlPlane, admin: PlainClient, start: Callable[..., Command], how: str
+    control_plane: ControlPlane, admin: PlainClient, start: Callable[..., Quadriga], how: str
 ) -> None:
     if how == "settings":
         data = {"data": {"service.bindTimeout": "soon"}}
         admin.patch("ConfigMap", "quadriga", "yunikorn-configs", data)
-        command = start()
+        command = start(ready=False)
         said = "service.bindTimeout"
     else:
-        command = start("--kubeconfig", str(control_plane.kubeconfig("nobody")))
+        command = start(f"--kubeconfig={control_plane.kubeconfig('nobody')}", ready=False)
         said = "forbidden"
-    assert command.process.wait(60) == 1
-    assert said in command.log
-    assert "Traceback" not in command.log
+    assert command.wait(60) == 1
+    assert said in command.log()
+    assert "Traceback" not in command.log()

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 from control_plane import ControlPlane, Process, free_ports, programs
-from manifests import gang, is_placeholder, job, pod
-from plain_client import History, Object, PlainClient
-from scheduler_process import Quadriga
-
-Schedulers = Callable[..., Quadriga]
+from manifests import gang, in_phase, is_placeholder, job, pod
+from plain_client import History
+from whole_cluster import Cluster
 
 COUNT = 3
 
@@ -59,48 +57,34 @@ def hollow_nodes(
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def in_phase(present: list[Object], phase: str) -> list[Object]:
-    return [each for each in present if each["status"].get("phase") == phase]
-
-
-def test_t1_t2_a_gang_and_a_job_on_hollow_nodes(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    hollow_nodes: None,
-    quadriga: Schedulers,
-) -> None:
-    scheduler = quadriga()
+def test_t1_t2_a_gang_and_a_job_on_hollow_nodes(cluster: Cluster, hollow_nodes: None) -> None:
+    scheduler = cluster.quadriga()
     for each in gang("pair", {"leader": (1, "200m"), "worker": (4, "200m")}):
         each["spec"]["terminationGracePeriodSeconds"] = 1
-        admin.create(each, namespace)
-    pods.until(
+        cluster.create(each)
+    cluster.until(
         lambda present: (
             len(in_phase(present, "Running")) == 5 == len(present)
             and not any(map(is_placeholder, present))
         ),
-        namespace,
         seconds=60,
     )
     work = pod("", "work", cpu="20m", terminationGracePeriodSeconds=1)
-    admin.create(job("work", 30, work), namespace)
-    present = pods.until(
-        lambda present: len(in_phase(present, "Running")) == 35, namespace, seconds=60
-    )
+    cluster.create(job("work", 30, work))
+    present = cluster.until(lambda present: len(in_phase(present, "Running")) == 35, seconds=60)
     assert {each["spec"]["nodeName"] for each in present} <= {
         f"hollow-{index}" for index in range(COUNT)
     }
-    scheduler.wait_books(admin)
+    scheduler.wait_books(cluster.admin)
     # The kubelet ends a pod that lasts too long, and takes away what is deleted.
-    admin.create(pod("short", "short", cpu="20m", activeDeadlineSeconds=1), namespace)
-    pods.until(lambda present: len(in_phase(present, "Failed")) == 1, namespace, seconds=60)
-    admin.delete("Job", namespace, "work")
-    for each in pods.in_namespace(namespace):
+    cluster.create(pod("short", "short", cpu="20m", activeDeadlineSeconds=1))
+    cluster.until(lambda present: len(in_phase(present, "Failed")) == 1, seconds=60)
+    cluster.admin.delete("Job", cluster.namespace, "work")
+    for each in cluster.present():
         if each["metadata"]["name"].startswith("pair-"):
-            admin.delete("Pod", namespace, each["metadata"]["name"])
-    pods.until(
+            cluster.admin.delete("Pod", cluster.namespace, each["metadata"]["name"])
+    cluster.until(
         lambda present: [each["metadata"]["name"] for each in present] == ["short"],
-        namespace,
         # A kubelet that misses the end of a container looks again after a minute and a half at most.
         seconds=240,
     )

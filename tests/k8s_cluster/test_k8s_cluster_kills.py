@@ -13,25 +13,13 @@ from pathlib import Path
 import pytest
 from fault_proxy import FaultProxy
 from killer import Killer, Point, When
-from manifests import APP, GROUP, foreign, gang, is_placeholder, job, pod, queues
+from manifests import APP, GROUP, WHOLE, foreign, gang, is_placeholder, job, pod, queues
 from plain_client import History, Object, PlainClient
-from process_kubelet import ProcessKubelet, node
-from scheduler_process import ENDED, Quadriga, wait
-
-Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
+from process_kubelet import node
+from scheduler_process import ENDED, wait
+from whole_cluster import Cluster
 
 WITNESSED = Path(__file__).with_name("witnessed_scheduler.py")
-WHOLE = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        properties: {gang.admission: whole}
-        queues:
-          - name: default
-"""
 
 
 @dataclass(frozen=True)
@@ -183,26 +171,19 @@ def most_surplus(scenario: Scenario, pods: History, namespace: str, app: str) ->
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_t9_killed_at_every_kind_of_step(
-    name: str,
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    proxy: FaultProxy,
-    killer: Killer,
+    cluster: Cluster, name: str, proxy: FaultProxy, killer: Killer
 ) -> None:
     scenario = SCENARIOS[name]
-    kubelet(node("a", cpu="4"), node("b", cpu="4"))
-    admin.create(queues(scenario.queues))
-    scheduler = quadriga(server=proxy.url, program=[WITNESSED, str(killer.port)])
+    cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"))
+    cluster.admin.create(queues(scenario.queues))
+    scheduler = cluster.quadriga(server=proxy.url, program=[WITNESSED, str(killer.port)])
 
     def run(app: str, point: Point | None) -> bool:
         """Whether it was killed."""
         killer.arm(scheduler, point)
-        scenario.begin(admin, namespace, app)
+        scenario.begin(cluster.admin, cluster.namespace, app)
         told = f"killed {point}"
-        done = lambda: settled(scenario, pods.in_namespace(namespace))  # noqa: E731
+        done = lambda: settled(scenario, cluster.present())  # noqa: E731
         wait(
             lambda: killer.killed.is_set() or (done() and books_follow()),
             f"it is killed {point}, or all is done",
@@ -214,21 +195,19 @@ def test_t9_killed_at_every_kind_of_step(
         if killed:
             scheduler.kill()
             scheduler.start()
-            pods.until(
-                lambda present: surplus(scenario, present) == 0, namespace, seconds=5, what=told
-            )
-        pods.until(lambda present: settled(scenario, present), namespace, seconds=60, what=told)
-        scheduler.wait_books(admin)
+            cluster.until(lambda present: surplus(scenario, present) == 0, seconds=5, what=told)
+        cluster.until(lambda present: settled(scenario, present), seconds=60, what=told)
+        scheduler.wait_books(cluster.admin)
         places: dict[str, set[str]] = {}
-        for _, each in pods.of(namespace):
+        for _, each in cluster.changes():
             if of_app([each], app) and not is_placeholder(each):
                 places.setdefault(each["metadata"]["uid"], set())
                 if on := each["spec"].get("nodeName"):
                     places[each["metadata"]["uid"]].add(on)
         assert len(places) == scenario.members, f"{told}: a pod was made twice"
         assert sum(map(len, places.values())) == scenario.bound, f"{told}: {places}"
-        assert most_surplus(scenario, pods, namespace, app) <= 1, told
-        clear(admin, pods, namespace)
+        assert most_surplus(scenario, cluster.pods, cluster.namespace, app) <= 1, told
+        clear(cluster.admin, cluster.pods, cluster.namespace)
         scheduler.wait_idle()
         return killed
 
@@ -258,29 +237,20 @@ START = (
 
 
 def test_t9_killed_again_while_it_starts(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    proxy: FaultProxy,
-    killer: Killer,
+    cluster: Cluster, proxy: FaultProxy, killer: Killer
 ) -> None:
     """A gang runs, another one waits for room, and others use a part of it."""
-    kubelet(node("a", cpu="4"), node("b", cpu="4"))
-    admin.create(foreign("other", "a", cpu="1"), namespace)
-    scheduler = quadriga(server=proxy.url, program=[WITNESSED, str(killer.port)])
-    for each in gang("runs", {"worker": (2, "1")}):
-        admin.create(each, namespace)
-    pods.until(
-        lambda present: len(present) == 3 and all(each["spec"].get("nodeName") for each in present),
-        namespace,
+    cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"))
+    cluster.create(foreign("other", "a", cpu="1"))
+    scheduler = cluster.quadriga(server=proxy.url, program=[WITNESSED, str(killer.port)])
+    cluster.create(*gang("runs", {"worker": (2, "1")}))
+    cluster.until(
+        lambda present: len(present) == 3 and all(each["spec"].get("nodeName") for each in present)
     )
-    for each in gang("waits", {"worker": (4, "2")}):
-        admin.create(each, namespace)
-    pods.until(lambda present: sum(map(is_placeholder, present)) == 4, namespace)
-    scheduler.wait_books(admin)
-    before, changes = identities(pods, namespace), len(pods.of(namespace))
+    cluster.create(*gang("waits", {"worker": (4, "2")}))
+    cluster.until(lambda present: sum(map(is_placeholder, present)) == 4)
+    scheduler.wait_books(cluster.admin)
+    before, changes = identities(cluster.pods, cluster.namespace), len(cluster.changes())
     for part in START:
         scheduler.kill()
         point = Point(part, "after" if "Request" in part else "before", 1)
@@ -290,10 +260,10 @@ def test_t9_killed_again_while_it_starts(
         killer.disarm()
     scheduler.kill()
     scheduler.start()
-    scheduler.wait_books(admin)
+    scheduler.wait_books(cluster.admin)
     assert scheduler.applications() == {"runs": "Running", "waits": "Accepted"}
-    assert identities(pods, namespace) == before
-    assert {change for change, _ in pods.of(namespace)[changes:]} <= {"MODIFIED"}
+    assert identities(cluster.pods, cluster.namespace) == before
+    assert {change for change, _ in cluster.changes()[changes:]} <= {"MODIFIED"}
 
 
 def identities(pods: History, namespace: str) -> dict[str, str]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from fault_proxy import FaultProxy
 from manifests import gang, is_placeholder, pod
 from plain_client import History, Object, PlainClient
-from process_kubelet import ProcessKubelet, node
+from process_kubelet import node
 from scheduler_process import Quadriga, wait
-
-Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
+from whole_cluster import Cluster
 
 #: within this time (s) somebody else leads: the lease lasts for 15 s, and is looked at every 2.4 s
 HANDED_OVER = 20
@@ -28,24 +25,19 @@ def bound(present: list[Object]) -> set[str]:
 
 
 def test_t22_the_leader_is_frozen_and_the_next_one_is_killed(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    proxy: FaultProxy,
+    cluster: Cluster, proxy: FaultProxy
 ) -> None:
-    kubelet(node("a", cpu="4"))
-    first = quadriga(lease=True, server=proxy.url, checked=False)
-    others = [quadriga(lease=True, ready=False, checked=False) for _ in range(2)]
-    admin.create(pod("one", "one", cpu="1"), namespace)
-    pods.until(lambda present: bound(present) == {"one"}, namespace)
-    led = holder(admin)
+    cluster.kubelet(node("a", cpu="4"))
+    first = cluster.quadriga(lease=True, server=proxy.url, checked=False)
+    others = [cluster.quadriga(lease=True, ready=False, checked=False) for _ in range(2)]
+    cluster.create(pod("one", "one", cpu="1"))
+    cluster.until(lambda present: bound(present) == {"one"})
+    led = holder(cluster.admin)
     for each in others:
         wait(lambda each=each: f"{led} leads" in each.log(), "it stands by", 60, each.tail)
 
     def handed_over(since: float, candidates: list[Quadriga]) -> Quadriga:
-        wait(lambda: holder(admin) != led, "another one has the lease", 30)
+        wait(lambda: holder(cluster.admin) != led, "another one has the lease", 30)
         wait(
             lambda: any(each.is_ready() for each in candidates),
             "another one leads",
@@ -56,38 +48,37 @@ def test_t22_the_leader_is_frozen_and_the_next_one_is_killed(
 
     # One bind is to be tried again, and a gang without room has its placeholders, when it is frozen.
     proxy.fault("POST", ".*/two/binding", "answer", times=3, status=503)
-    admin.create(pod("two", "two", cpu="1"), namespace)
-    for each in gang("gang", {"worker": (2, "2")}):
-        admin.create(each, namespace)
-    pods.until(lambda present: sum(map(is_placeholder, present)) == 2, namespace)
+    cluster.create(pod("two", "two", cpu="1"))
+    cluster.create(*gang("gang", {"worker": (2, "2")}))
+    cluster.until(lambda present: sum(map(is_placeholder, present)) == 2)
     wait(lambda: len(binds(proxy, "two")) == 3, "the bind fails three times", 30, first.tail)
     time.sleep(1)  # the fourth try is due after four seconds, before the lease is over
     frozen = time.monotonic()
     first.freeze()
     written = len(proxy.writes)
-    admin.create(pod("three", "three", cpu="500m"), namespace)
+    cluster.create(pod("three", "three", cpu="500m"))
     second = handed_over(frozen, others)
-    pods.until(lambda present: {"one", "two", "three"} <= bound(present), namespace)
-    led = holder(admin)
+    cluster.until(lambda present: {"one", "two", "three"} <= bound(present))
+    led = holder(cluster.admin)
 
     first.thaw()
     assert first.wait(20) == 1, first.tail()
     # Events only tell.
     assert [each for each in proxy.writes[written:] if "/events" not in each.path] == []
     assert first.log().count("Traceback") == 0
-    assert sum(map(is_placeholder, pods.in_namespace(namespace))) == 2
+    assert sum(map(is_placeholder, cluster.present())) == 2
 
     killed = time.monotonic()
     second.kill()
-    admin.create(pod("four", "four", cpu="500m"), namespace)
+    cluster.create(pod("four", "four", cpu="500m"))
     third = handed_over(killed, [each for each in others if each is not second])
-    pods.until(lambda present: {"one", "two", "three", "four"} <= bound(present), namespace)
-    third.wait_books(admin)
-    assert {name: len(on) for name, on in places(pods, namespace).items()} == dict.fromkeys(
-        ("one", "two", "three", "four"), 1
-    )
+    cluster.until(lambda present: {"one", "two", "three", "four"} <= bound(present))
+    third.wait_books(cluster.admin)
+    assert {
+        name: len(on) for name, on in places(cluster.pods, cluster.namespace).items()
+    } == dict.fromkeys(("one", "two", "three", "four"), 1)
     assert third.stop() == 0, third.tail()
-    assert holder(admin) == "", "the lease was not given back"
+    assert holder(cluster.admin) == "", "the lease was not given back"
 
 
 def binds(proxy: FaultProxy, name: str) -> list[str]:

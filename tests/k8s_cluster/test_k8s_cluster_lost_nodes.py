@@ -9,14 +9,11 @@ from datetime import UTC, datetime
 
 import pytest
 from control_plane import ControlPlane
-from manifests import gang, is_placeholder, job, pod, queues
-from plain_client import STRATEGIC, APIError, History, Object, PlainClient
-from process_kubelet import ProcessKubelet, node
-from scheduler_process import Quadriga, wait
-from test_k8s_cluster_gangs import WHOLE
-
-Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
+from manifests import WHOLE, gang, is_placeholder, job, pod, queues
+from plain_client import STRATEGIC, APIError, Object, PlainClient
+from process_kubelet import node
+from scheduler_process import wait
+from whole_cluster import Cluster
 
 
 class Heartbeats:
@@ -89,22 +86,17 @@ def patience(seconds: int) -> list[Object]:
 
 
 def test_a_node_dies_under_a_gang_that_runs(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    heartbeats: Callable[..., Heartbeats],
+    cluster: Cluster, heartbeats: Callable[..., Heartbeats]
 ) -> None:
     """A Job of three members, each of which fills a node. The node of one sends no heartbeat any more: the member
     is evicted, the Job makes another one, and that goes to a node that is there. The other two run on."""
-    local = kubelet(*(node(name, cpu="4") for name in "abc"))
+    local = cluster.kubelet(*(node(name, cpu="4") for name in "abc"))
     beats = heartbeats("a", "b", "c")
-    scheduler = quadriga()
+    scheduler = cluster.quadriga()
     (template, *_) = gang("work", {"member": (3, "3")}, style="Hard", tolerations=patience(1))
     template["spec"]["terminationGracePeriodSeconds"] = 30
-    admin.create(job("work", 3, template), namespace)
-    before = places(pods.until(lambda present: len(places(present)) == 3, namespace))
+    cluster.create(job("work", 3, template))
+    before = places(cluster.until(lambda present: len(places(present)) == 3))
     assert sorted(before.values()) == ["a", "b", "c"]
 
     local.node_names.discard("c")
@@ -113,7 +105,7 @@ def test_a_node_dies_under_a_gang_that_runs(
     def evicted(present: list[Object]) -> bool:
         return len(places(present)) == 2 and len(present) == 4
 
-    present = pods.until(evicted, namespace, seconds=60, what="the member of the dead node goes")
+    present = cluster.until(evicted, seconds=60, what="the member of the dead node goes")
     rest = places(present)
     assert rest.items() < before.items()
     # The dead node does not confirm the end of its pod, which counts until then. No node has room.
@@ -123,54 +115,47 @@ def test_a_node_dies_under_a_gang_that_runs(
 
     beats.names.add("d")
     local.register(node("d", cpu="4"))
-    found = places(pods.until(lambda present: len(places(present)) == 3, namespace))
+    found = places(cluster.until(lambda present: len(places(present)) == 3))
     assert rest.items() < found.items()
     assert sorted(found.values()) == ["a", "b", "d"]
 
     (name,) = (each["metadata"]["name"] for each in present if each["metadata"]["uid"] == lost)
-    admin.delete("Node", None, "c")
-    admin.delete("Pod", namespace, name, grace=0)
+    cluster.admin.delete("Node", None, "c")
+    cluster.delete(name)
     wait(lambda: "c" not in scheduler.allocated(), "the core has let the node go")
-    scheduler.wait_books(admin)
-    assert places(pods.in_namespace(namespace)) == found
+    scheduler.wait_books(cluster.admin)
+    assert places(cluster.present()) == found
 
 
-def test_the_next_version_takes_over(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-) -> None:
+def test_the_next_version_takes_over(cluster: Cluster) -> None:
     """The old process ends before the new one starts, as the Deployment does it. Meanwhile pods run on; a gang
     that gathers keeps its placeholders; what was created is placed afterwards."""
-    local = kubelet(node("a", cpu="4"))
-    admin.create(queues(WHOLE))
-    old = quadriga(lease=True, checked=False)
-    admin.create(pod("runs", "runs", cpu="1"), namespace)
-    for each in gang("gang", {"worker": (3, "1400m")}):
-        admin.create(each, namespace)
+    local = cluster.kubelet(node("a", cpu="4"))
+    cluster.admin.create(queues(WHOLE))
+    old = cluster.quadriga(lease=True, checked=False)
+    cluster.create(pod("runs", "runs", cpu="1"))
+    cluster.create(*gang("gang", {"worker": (3, "1400m")}))
 
     def gathers(present: list[Object]) -> bool:
         held = [each for each in present if is_placeholder(each) and each["spec"].get("nodeName")]
         return len(held) == 2 and len(present) == 7 and len(places(present)) == 1
 
-    before = pods.until(gathers, namespace, what="the gang holds two of three placeholders")
+    before = cluster.until(gathers, what="the gang holds two of three placeholders")
     assert old.stop() == 0, old.tail()
-    lease = admin.get("Lease", "default", "quadriga")
+    lease = cluster.admin.get("Lease", "default", "quadriga")
     assert lease["spec"].get("holderIdentity", "") == "", "the lease is given back"
-    admin.create(pod("meanwhile", "meanwhile", cpu="100m"), namespace)
+    cluster.create(pod("meanwhile", "meanwhile", cpu="100m"))
 
-    new = quadriga(lease=True)
-    present = pods.until(lambda present: len(places(present)) == 2, namespace)
+    new = cluster.quadriga(lease=True)
+    present = cluster.until(lambda present: len(places(present)) == 2)
     uids = {each["metadata"]["uid"] for each in before}
     assert uids < {each["metadata"]["uid"] for each in present}, "every placeholder is still there"
     local.register(node("b", cpu="4"))
-    present = pods.until(lambda present: len(places(present)) == 5, namespace)
+    present = cluster.until(lambda present: len(places(present)) == 5)
     assert places(before).items() < places(present).items()
-    new.wait_books(admin)
+    new.wait_books(cluster.admin)
     nodes: dict[str, set[str]] = {}
-    for _, each in pods.of(namespace):
+    for _, each in cluster.changes():
         if on := each["spec"].get("nodeName"):
             nodes.setdefault(each["metadata"]["uid"], set()).add(on)
     assert {len(each) for each in nodes.values()} == {1}, "no pod was bound twice"

@@ -8,21 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fault_proxy import FaultProxy
-from manifests import pod, queues
-from plain_client import History, Object, PlainClient
+from manifests import bound, condition, pod, queues
+from plain_client import Object, PlainClient
 from process_kubelet import ProcessKubelet, node
-from scheduler_process import Quadriga, is_ours, wait
+from scheduler_process import is_ours, wait
+from whole_cluster import Cluster
 
 Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
-Histories = Callable[[str], History]
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
-
-
-def bound(present: list[Object]) -> list[Object]:
-    return [each for each in present if each["spec"].get("nodeName")]
 
 
 def where(present: list[Object]) -> dict[str, str]:
@@ -43,26 +38,21 @@ def room_taken(pods: list[Object]) -> dict[str, Object]:
 
 
 def test_t12_the_stock_scheduler_places_pods_beside_us(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    stock_scheduler: None,
+    cluster: Cluster, stock_scheduler: None
 ) -> None:
     count = 1000
-    kubelet(*(node(f"node-{index}", cpu="16") for index in range(20)))
-    scheduler = quadriga()
+    cluster.kubelet(*(node(f"node-{index}", cpu="16") for index in range(20)))
+    scheduler = cluster.quadriga()
 
     def create(index: int) -> None:
-        admin.create(pod(f"ours-{index}", "ours", cpu="100m", run="pending"), namespace)
+        cluster.create(pod(f"ours-{index}", "ours", cpu="100m", run="pending"))
         other = pod(f"other-{index}", cpu="150m", run="pending")
         del other["spec"]["schedulerName"]
-        admin.create(other, namespace)
+        cluster.create(other)
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(create, range(count)))
-    present = pods.until(lambda present: len(bound(present)) == 2 * count, namespace, seconds=120)
+    present = cluster.until(lambda present: len(bound(present)) == 2 * count, seconds=120)
     for taken in room_taken(present).values():
         assert taken["vcore"] <= 16_000
         assert taken["memory"] <= 16 * 1024
@@ -82,9 +72,11 @@ def test_t12_the_stock_scheduler_places_pods_beside_us(
         }
 
     wait(lambda: occupied() == foreign, "what others use is known", 20, lambda: f"{occupied()}")
-    scheduler.wait_books(admin)
+    scheduler.wait_books(cluster.admin)
     # As others end, their room is free again.
-    admin.delete_all("Pod", namespace, fieldSelector="spec.schedulerName=default-scheduler")
+    cluster.admin.delete_all(
+        "Pod", cluster.namespace, fieldSelector="spec.schedulerName=default-scheduler"
+    )
     wait(lambda: occupied() == {}, "nothing foreign is left", 20, lambda: f"{occupied()}")
 
 
@@ -123,22 +115,17 @@ partitions:
 
 
 def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    proxy: FaultProxy,
+    cluster: Cluster, proxy: FaultProxy
 ) -> None:
-    admin.create(queues(SPREAD))  # so that each node gets some of the load
-    local = kubelet(*(node(name, cpu="8", pods="1000") for name in "abc"))
-    scheduler = quadriga(server=proxy.url)
+    cluster.admin.create(queues(SPREAD))  # so that each node gets some of the load
+    local = cluster.kubelet(*(node(name, cpu="8", pods="1000") for name in "abc"))
+    scheduler = cluster.quadriga(server=proxy.url)
 
     def schedulable(name: str) -> bool:
         nodes = scheduler.rest("/partition/default/nodes")
         return any(each["nodeID"] == name and each["schedulable"] for each in nodes)
 
-    with Stream(admin, namespace) as stream:
+    with Stream(cluster.admin, cluster.namespace) as stream:
 
         def next_places(holds: Callable[[set[str]], object]) -> set[str]:
             """The nodes of at least thirty pods that are created from now on, when it holds for them."""
@@ -151,62 +138,61 @@ def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
                     if name.startswith("load-") and int(name[5:]) >= first
                 }
 
-            present = pods.until(
-                lambda present: len(places := later(present)) >= 30 and holds(set(places.values())),
-                namespace,
+            present = cluster.until(
+                lambda present: len(places := later(present)) >= 30 and holds(set(places.values()))
             )
             return set(later(present).values())
 
         next_places(lambda places: places == {"a", "b", "c"})
         # The bind of this one, which goes nowhere else, does not succeed while the node is there.
         refused = proxy.fault("POST", ".*/caught/binding", "answer", times=1000, status=503)
-        admin.create(pod("caught", "caught", nodeSelector={HOST: "a"}), namespace)
+        cluster.create(pod("caught", "caught", nodeSelector={HOST: "a"}))
         wait(lambda: refused.happened, "its bind is tried")
 
-        admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
+        cluster.admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
         wait(lambda: not schedulable("a"), "a is cordoned")
         assert next_places(bool) == {"b", "c"}
 
+        def clear() -> None:
+            for name, on in where(cluster.present()).items():
+                if on == "a":
+                    cluster.delete(name)
+            cluster.until(lambda present: "a" not in where(present).values())
+
         # Drained: what is there goes, and the node after it.
-        for name, on in where(pods.in_namespace(namespace)).items():
-            if on == "a":
-                admin.delete("Pod", namespace, name, grace=0)
-        pods.until(lambda present: "a" not in where(present).values(), namespace)
+        clear()
         assert next_places(bool) == {"b", "c"}
-        admin.delete("Node", None, "a")
+        cluster.admin.delete("Node", None, "a")
         wait(lambda: "a" not in scheduler.allocated(), "a is gone")
         assert next_places(bool) == {"b", "c"}
 
         # K97: it is pending again, and no returning node takes it for one that runs there.
         refused.times = 0
-        assert "caught" not in where(pods.in_namespace(namespace))
-        before = len(pods.of(namespace))
+        assert "caught" not in where(cluster.present())
+        before = len(cluster.changes())
         local.register(node("a", cpu="8", pods="1000"))
-        pods.until(lambda present: where(present).get("caught") == "a", namespace)
+        cluster.until(lambda present: where(present).get("caught") == "a")
         next_places(lambda places: places == {"a", "b", "c"})
         assert "caught" not in {
             each["metadata"]["name"]
-            for _, each in pods.of(namespace)[:before]
+            for _, each in cluster.changes()[:before]
             if each["spec"].get("nodeName")
         }
 
         # A node goes with its pods, and a node of that name starts empty.
-        admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
+        cluster.admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
         wait(lambda: not schedulable("a"), "a is cordoned again")
         next_places(bool)
-        admin.delete("Node", None, "a")
+        cluster.admin.delete("Node", None, "a")
         wait(lambda: "a" not in scheduler.allocated(), "a is gone again")
-        for name, on in where(pods.in_namespace(namespace)).items():
-            if on == "a":
-                admin.delete("Pod", namespace, name, grace=0)
-        pods.until(lambda present: "a" not in where(present).values(), namespace)
+        clear()
         cordoned = node("a", cpu="8", pods="1000")
         cordoned["spec"]["unschedulable"] = True
         local.register(cordoned)
         wait(lambda: scheduler.allocated().get("a") == set(), "a is back, and empty")
         assert next_places(bool) == {"b", "c"}
-    pods.until(lambda present: len(bound(present)) == len(present), namespace)
-    scheduler.wait_books(admin)
+    cluster.until(lambda present: len(bound(present)) == len(present))
+    scheduler.wait_books(cluster.admin)
 
 
 def affinity(kind: str, labels: dict[str, str], key: str) -> Object:
@@ -228,48 +214,34 @@ def three_zones(kubelet: Kubelets) -> ProcessKubelet:
     )
 
 
+def web(count: int, **spec: object) -> list[Object]:
+    return [
+        pod(f"web-{index}", "web", labels={"app": "web"}, tolerations=TOLERATED, **spec)
+        for index in range(count)
+    ]
+
+
 TOLERATED = [{"key": "owner", "operator": "Equal", "value": "team", "effect": "NoSchedule"}]
 
 
 def test_t14_replicas_that_avoid_each_other_in_one_batch(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    three_zones: ProcessKubelet,
-    quadriga: Schedulers,
+    cluster: Cluster, three_zones: ProcessKubelet
 ) -> None:
     # They are all there before the scheduler is, which so decides on them in one batch.
-    avoid = affinity("podAntiAffinity", {"app": "web"}, HOST)
-    for index in range(4):
-        admin.create(
-            pod(
-                f"web-{index}",
-                "web",
-                labels={"app": "web"},
-                affinity=avoid,
-                tolerations=TOLERATED,
-            ),
-            namespace,
-        )
-    scheduler = quadriga()
-    present = pods.until(lambda present: len(bound(present)) == 3, namespace)
+    cluster.create(*web(4, affinity=affinity("podAntiAffinity", {"app": "web"}, HOST)))
+    scheduler = cluster.quadriga()
+    present = cluster.until(lambda present: len(bound(present)) == 3)
     assert sorted(where(present).values()) == ["a", "b", "c"]
     # The fourth has no place until one of them goes.
-    scheduler.wait_books(admin)
+    scheduler.wait_books(cluster.admin)
     gone, free = next(iter(where(present).items()))
-    admin.delete("Pod", namespace, gone, grace=0)
-    present = pods.until(lambda present: len(present) == 3 == len(bound(present)), namespace)
+    cluster.delete(gone)
+    present = cluster.until(lambda present: len(present) == 3 == len(bound(present)))
     assert sorted(where(present).values()) == ["a", "b", "c"]
     assert free in where(present).values()
 
 
-def test_t14_replicas_are_spread_over_zones(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    three_zones: ProcessKubelet,
-    quadriga: Schedulers,
-) -> None:
+def test_t14_replicas_are_spread_over_zones(cluster: Cluster, three_zones: ProcessKubelet) -> None:
     spread = [
         {
             "maxSkew": 1,
@@ -278,31 +250,15 @@ def test_t14_replicas_are_spread_over_zones(
             "labelSelector": {"matchLabels": {"app": "web"}},
         }
     ]
-    for index in range(6):
-        admin.create(
-            pod(
-                f"web-{index}",
-                "web",
-                labels={"app": "web"},
-                topologySpreadConstraints=spread,
-                tolerations=TOLERATED,
-            ),
-            namespace,
-        )
-    quadriga()
-    present = pods.until(lambda present: len(bound(present)) == 6, namespace)
+    cluster.create(*web(6, topologySpreadConstraints=spread))
+    cluster.quadriga()
+    present = cluster.until(lambda present: len(bound(present)) == 6)
     zones = ["east" if on == "a" else "west" for on in where(present).values()]
     assert (zones.count("east"), zones.count("west")) == (3, 3)
 
 
-def test_t14_selectors_taints_and_ports(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    three_zones: ProcessKubelet,
-    quadriga: Schedulers,
-) -> None:
-    quadriga()
+def test_t14_selectors_taints_and_ports(cluster: Cluster, three_zones: ProcessKubelet) -> None:
+    cluster.quadriga()
     required = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -318,35 +274,27 @@ def test_t14_selectors_taints_and_ports(
         made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
         return made
 
-    admin.create(pod("fast", "one", nodeSelector={"disk": "fast"}), namespace)
-    admin.create(
-        pod("tolerant", "one", nodeSelector={"disk": "fast"}, tolerations=TOLERATED), namespace
-    )
-    admin.create(pod("eastern", "one", affinity=required), namespace)
-    admin.create(
-        pod("beside", "one", affinity=affinity("podAffinity", {"is": "it"}, ZONE)), namespace
-    )
+    cluster.create(pod("fast", "one", nodeSelector={"disk": "fast"}))
+    cluster.create(pod("tolerant", "one", nodeSelector={"disk": "fast"}, tolerations=TOLERATED))
+    cluster.create(pod("eastern", "one", affinity=required))
+    cluster.create(pod("beside", "one", affinity=affinity("podAffinity", {"is": "it"}, ZONE)))
     # c is tainted, so two nodes are left for the port.
     for index in range(3):
-        admin.create(with_port(f"port-{index}"), namespace)
-    present = pods.until(lambda present: len(bound(present)) == 4, namespace)
+        cluster.create(with_port(f"port-{index}"))
+    present = cluster.until(lambda present: len(bound(present)) == 4)
     placed = where(present)
     assert placed["tolerant"] == "c"
     assert placed["eastern"] == "a"
     assert sorted(on for name, on in placed.items() if name.startswith("port")) == ["a", "b"]
-    admin.create(pod("it", "one", labels={"is": "it"}, nodeSelector={ZONE: "east"}), namespace)
-    present = pods.until(lambda present: "beside" in where(present), namespace)
+    cluster.create(pod("it", "one", labels={"is": "it"}, nodeSelector={ZONE: "east"}))
+    present = cluster.until(lambda present: "beside" in where(present))
     assert where(present)["beside"] == "a"
     assert "fast" not in where(present)
     # Whoever waits is told why.
-    pods.until(
+    cluster.until(
         lambda present: any(
             each["metadata"]["name"] == "fast"
-            and any(
-                one["type"] == "PodScheduled" and one["reason"] == "Unschedulable"
-                for one in each["status"].get("conditions", ())
-            )
+            and condition(each, "PodScheduled").get("reason") == "Unschedulable"
             for each in present
-        ),
-        namespace,
+        )
     )

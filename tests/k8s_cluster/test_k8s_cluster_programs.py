@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from control_plane import ControlPlane, Process
 from manifests import APP, GROUP, GROUPS, POLICY, is_placeholder, pod
-from plain_client import MERGE, APIError, History, Object, PlainClient
+from plain_client import MERGE, APIError, Object
 from process_kubelet import ProcessKubelet, node
 from real_programs import RealPrograms
-from scheduler_process import SCHEDULER, Quadriga, wait
+from scheduler_process import SCHEDULER, wait
 from spark_image import executor
+from whole_cluster import Cluster
 
 Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
 
 SUM = """
 from pyspark.sql import SparkSession
@@ -34,14 +34,9 @@ RESULT = f"SUM {sum(x * x for x in range(1000))}"
 @pytest.fixture
 def spark_kubelet(kubelet: Kubelets, real_programs: RealPrograms) -> ProcessKubelet:
     """Two nodes that can run Spark's executors and drivers."""
-    spark = real_programs.spark
+    nodes = node("a", cpu="4"), node("b", cpu="4")
     return kubelet(
-        node("a", cpu="4"),
-        node("b", cpu="4"),
-        images={"spark": executor(spark)},
-        SPARK_HOME=str(spark),
-        SPARK_LOCAL_IP="127.0.0.1",
-        PYSPARK_PYTHON=str(real_programs.python),
+        *nodes, images={"spark": executor(real_programs.spark)}, **of_spark(real_programs)
     )
 
 
@@ -72,41 +67,32 @@ def submit(
     return [str(programs.spark / "bin" / "spark-submit"), *options, str(script)]
 
 
-def environment(programs: RealPrograms) -> dict[str, str]:
-    return {
-        **os.environ,
-        "SPARK_HOME": str(programs.spark),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": str(programs.python),
-    }
+def of_spark(programs: RealPrograms) -> dict[str, str]:
+    """Variables of the environment."""
+    python = {"PYSPARK_PYTHON": str(programs.python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {"SPARK_HOME": str(programs.spark), **python}
 
 
 def test_t20_spark_in_client_mode_beside_a_job_that_is_too_large(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    control_plane: ControlPlane,
-    spark_kubelet: ProcessKubelet,
-    quadriga: Schedulers,
-    real_programs: RealPrograms,
-    tmp_path: Path,
+    cluster: Cluster, spark_kubelet: ProcessKubelet, real_programs: RealPrograms, tmp_path: Path
 ) -> None:
-    scheduler = quadriga()
+    scheduler = cluster.quadriga()
     # Larger than any node, of the same queue, and first.
     for index in range(3):
-        admin.create(pod(f"large-{index}", "large", cpu="100"), namespace)
-    pods.until(
+        cluster.create(pod(f"large-{index}", "large", cpu="100"))
+    cluster.until(
         lambda present: all(
             any(each["type"] == "PodScheduled" for each in one["status"].get("conditions", ()))
             for one in present
-        ),
-        namespace,
+        )
     )
     script = tmp_path / "sum.py"
-    command = submit(control_plane, real_programs, script, namespace, spark_executor_instances="2")
+    command = submit(
+        cluster.plane, real_programs, script, cluster.namespace, spark_executor_instances="2"
+    )
     done = subprocess.run(
         command,
-        env=environment(real_programs),
+        env={**os.environ, **of_spark(real_programs)},
         capture_output=True,
         text=True,
         timeout=240,
@@ -115,37 +101,30 @@ def test_t20_spark_in_client_mode_beside_a_job_that_is_too_large(
     assert RESULT in done.stdout, done.stderr[-4000:]
     executors = {
         each["metadata"]["name"]
-        for _, each in pods.of(namespace)
+        for _, each in cluster.changes()
         if each["metadata"].get("labels", {}).get("spark-role") == "executor"
         and each["spec"].get("nodeName")
     }
     assert len(executors) == 2
     # The label spark-app-selector is the application.
-    pods.until(lambda present: len(present) == 3, namespace, what="only the large pods are left")
+    cluster.until(lambda present: len(present) == 3, what="only the large pods are left")
     scheduler.wait_idle()
 
 
 def test_t20_a_spark_gang_of_a_driver_and_four_executors(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    control_plane: ControlPlane,
-    spark_kubelet: ProcessKubelet,
-    quadriga: Schedulers,
-    real_programs: RealPrograms,
-    tmp_path: Path,
+    cluster: Cluster, spark_kubelet: ProcessKubelet, real_programs: RealPrograms, tmp_path: Path
 ) -> None:
-    scheduler = quadriga()
+    scheduler = cluster.quadriga()
     # As Spark makes them: 450 MiB and the overhead of 384 MiB at least.
     groups = [
         {"name": "driver", "minMember": 1, "minResource": {"cpu": "500m", "memory": "512Mi"}},
         {"name": "executor", "minMember": 4, "minResource": {"cpu": "500m", "memory": "834Mi"}},
     ]
     command = submit(
-        control_plane,
+        cluster.plane,
         real_programs,
         tmp_path / "sum.py",
-        namespace,
+        cluster.namespace,
         spark_executor_instances="4",
         spark_kubernetes_driver_pod_name="driver",
         **{
@@ -166,28 +145,25 @@ def test_t20_a_spark_gang_of_a_driver_and_four_executors(
         },
     )
     driver["spec"]["containers"][0]["command"] = command
-    admin.create(driver, namespace)
-    pods.until(
+    cluster.create(driver)
+    cluster.until(
         lambda present: any(
             each["metadata"]["name"] == "driver"
             and each["status"].get("phase") in ("Succeeded", "Failed")
             for each in present
         ),
-        namespace,
         seconds=240,
     )
     assert RESULT in spark_kubelet.output("driver")
     # All placeholders held their room before the driver was bound.
     held: set[str] = set()
-    for _, each in pods.of(namespace):
+    for _, each in cluster.changes():
         if is_placeholder(each) and each["spec"].get("nodeName"):
             held.add(each["metadata"]["name"])
         if each["metadata"]["name"] == "driver" and each["spec"].get("nodeName"):
             break
     assert len(held) == 5
-    pods.until(
-        lambda present: {each["metadata"]["name"] for each in present} <= {"driver"}, namespace
-    )
+    cluster.until(lambda present: {each["metadata"]["name"] for each in present} <= {"driver"})
     scheduler.wait_idle()
 
 
@@ -285,36 +261,29 @@ def dask_cluster(programs: RealPrograms, port: int, workers: int) -> Object:
 
 
 def test_t21_a_cluster_of_the_dask_operator(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    control_plane: ControlPlane,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    real_programs: RealPrograms,
-    tmp_path: Path,
+    cluster: Cluster, real_programs: RealPrograms, tmp_path: Path
 ) -> None:
     yaml = pytest.importorskip("yaml")
     site = tmp_path / "site"
     site.mkdir()
     here = Path(__file__).parent
     shutil.copy(here / "loopback_names.py", site / "sitecustomize.py")
-    scheduler = quadriga()
-    kubelet(node("a", cpu="4"), node("b", cpu="4"), PYTHONPATH=str(site))
+    scheduler = cluster.quadriga()
+    cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"), PYTHONPATH=str(site))
     definitions = (
         real_programs.packages
         / "dask_kubernetes/operator/deployment/helm/dask-kubernetes-operator/crds"
     )
     for each in sorted(definitions.glob("*.yaml")):
         try:
-            admin.create(yaml.safe_load(each.read_text()))
+            cluster.admin.create(yaml.safe_load(each.read_text()))
         except APIError as error:
             if error.status != 409:
                 raise
 
     def served() -> bool:
         try:
-            admin.request("GET", DASK.format(namespace, "daskclusters"))
+            cluster.admin.request("GET", DASK.format(cluster.namespace, "daskclusters"))
         except APIError:
             return False
         return True
@@ -322,13 +291,12 @@ def test_t21_a_cluster_of_the_dask_operator(
     wait(served, "the operator's kinds are served")
 
     def running(count: int) -> None:
-        pods.until(
+        cluster.until(
             lambda present: (
                 len(present) == count
                 and all(each["status"].get("phase") == "Running" for each in present)
                 and not any(map(is_placeholder, present))
             ),
-            namespace,
             seconds=60,
         )
 
@@ -344,13 +312,15 @@ def test_t21_a_cluster_of_the_dask_operator(
         assert RESULT in done.stdout, done.stderr
 
     def scale(workers: int) -> None:
-        group = DASK.format(namespace, "daskworkergroups/team-default")
-        admin.request("PATCH", group, {"spec": {"worker": {"replicas": workers}}}, content=MERGE)
+        group = DASK.format(cluster.namespace, "daskworkergroups/team-default")
+        cluster.admin.request(
+            "PATCH", group, {"spec": {"worker": {"replicas": workers}}}, content=MERGE
+        )
 
-    with operator(control_plane, real_programs, tmp_path):
-        admin.request(
+    with operator(cluster.plane, real_programs, tmp_path):
+        cluster.admin.request(
             "POST",
-            DASK.format(namespace, "daskclusters"),
+            DASK.format(cluster.namespace, "daskclusters"),
             dask_cluster(real_programs, 8786, 4),
         )
         running(5)
@@ -361,6 +331,6 @@ def test_t21_a_cluster_of_the_dask_operator(
         scale(4)
         running(5)
         work(4)
-        admin.request("DELETE", DASK.format(namespace, "daskclusters/team"))
-        pods.until(lambda present: not present, namespace, seconds=60)
+        cluster.admin.request("DELETE", DASK.format(cluster.namespace, "daskclusters/team"))
+        cluster.until(lambda present: not present, seconds=60)
     scheduler.wait_idle()

@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Callable
 
-from manifests import pod, queues
-from plain_client import History, Object, PlainClient
-from process_kubelet import ProcessKubelet
+from manifests import GUARANTEED, bound, condition, pod, queues
+from plain_client import Object
 from scheduler_process import SCHEDULER, Quadriga, wait
+from whole_cluster import Cluster
 
-Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
-Histories = Callable[[str], History]
-
-GUARANTEED = """
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: "*"
-        queues:
-          - name: owner
-            resources:
-              guaranteed: {vcore: 4}
-            properties: {preemption.delay: 1s}
-          - name: guest
-"""
 BY_NAMESPACE = """
 partitions:
   - name: default
@@ -48,19 +30,6 @@ partitions:
 """
 
 
-def bound(present: list[Object], prefix: str = "") -> list[Object]:
-    return [
-        each
-        for each in present
-        if each["spec"].get("nodeName") and each["metadata"]["name"].startswith(prefix)
-    ]
-
-
-def condition(pod: Object, kind: str) -> Object:
-    found = (each for each in pod["status"].get("conditions", ()) if each["type"] == kind)
-    return next(found, {})
-
-
 def queue_names(scheduler: Quadriga) -> set[str]:
     found: set[str] = set()
 
@@ -73,24 +42,17 @@ def queue_names(scheduler: Quadriga) -> set[str]:
     return found
 
 
-def test_t16_configurations_change_while_it_runs(
-    admin: PlainClient,
-    pods: History,
-    history: Histories,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-) -> None:
-    told = history("Event")
-    kubelet(count=1)
-    admin.create(queues(GUARANTEED))
-    scheduler = quadriga()
+def test_t16_configurations_change_while_it_runs(cluster: Cluster) -> None:
+    told = cluster.history("Event")
+    cluster.kubelet(count=1)
+    cluster.admin.create(queues(GUARANTEED))
+    scheduler = cluster.quadriga()
     wait(lambda: "root.owner" in queue_names(scheduler), "the first queues")
-    admin.create(pod("one", "one", queue="root.owner"), namespace)
-    pods.until(lambda present: len(bound(present)) == 1, namespace)
+    cluster.create(pod("one", "one", queue="root.owner"))
+    cluster.until(lambda present: len(bound(present)) == 1)
 
     def change(data: Object) -> None:
-        admin.patch("ConfigMap", "default", "yunikorn-configs", data)
+        cluster.admin.patch("ConfigMap", "default", "yunikorn-configs", data)
 
     # A good one.
     more = GUARANTEED + "          - name: third\n"
@@ -114,81 +76,53 @@ def test_t16_configurations_change_while_it_runs(
     # A restart finds other queues; what ran in one that is gone goes on.
     scheduler.kill()
     other = GUARANTEED.replace("owner", "other")
-    admin.patch(
-        "ConfigMap",
-        "default",
-        "yunikorn-configs",
-        {"binaryData": None, "data": {"queues.yaml": other}},
-    )
+    change({"binaryData": None, "data": {"queues.yaml": other}})
     scheduler.start()
-    scheduler.wait_books(admin)
+    scheduler.wait_books(cluster.admin)
     assert scheduler.applications() == {"one": "Running"}
     assert "root.@recovery@" in queue_names(scheduler)
-    assert len(bound(pods.in_namespace(namespace))) == 1
+    assert len(bound(cluster.present())) == 1
 
 
-def test_t17_quotas_and_parent_queues_of_namespaces(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-) -> None:
-    kubelet(count=1)
-    admin.create(queues(BY_NAMESPACE))
-    admin.patch(
-        "Namespace",
-        None,
-        namespace,
-        {
-            "metadata": {
-                "annotations": {
-                    "yunikorn.apache.org/namespace.quota": '{"cpu": "2", "memory": "1Gi"}',
-                    "yunikorn.apache.org/parentqueue": "root.teams",
-                }
-            }
-        },
-    )
-    scheduler = quadriga()
+def annotate(cluster: Cluster, **annotations: str) -> None:
+    own = {f"yunikorn.apache.org/{name}": value for name, value in annotations.items()}
+    change = {"metadata": {"annotations": own}}
+    cluster.admin.patch("Namespace", None, cluster.namespace, change)
+
+
+def test_t17_quotas_and_parent_queues_of_namespaces(cluster: Cluster) -> None:
+    cluster.kubelet(count=1)
+    cluster.admin.create(queues(BY_NAMESPACE))
+    quota = '{"cpu": "2", "memory": "1Gi"}'
+    annotate(cluster, **{"namespace.quota": quota, "parentqueue": "root.teams"})
+    scheduler = cluster.quadriga()
     for index in range(3):
-        admin.create(pod(f"pod-{index}", "team", cpu="1"), namespace)
-    pods.until(lambda present: len(bound(present)) == 2, namespace)
+        cluster.create(pod(f"pod-{index}", "team", cpu="1"))
+    cluster.until(lambda present: len(bound(present)) == 2)
     # The third one is over the quota: no reason for more nodes.
-    present = pods.until(
+    present = cluster.until(
         lambda present: any(
             condition(each, "PodScheduled").get("reason") == "SchedulingSkipped" for each in present
-        ),
-        namespace,
+        )
     )
     assert len(bound(present)) == 2
-    queue = f"root.teams.{namespace}"
+    queue = f"root.teams.{cluster.namespace}"
     assert queue in queue_names(scheduler)
     assert scheduler.rest(f"/partition/default/queue/{queue}")["maxResource"]["vcore"] == 2000
-    admin.delete("Pod", namespace, bound(present)[0]["metadata"]["name"], grace=0)
-    pods.until(lambda present: len(bound(present)) == 2 == len(present), namespace)
+    cluster.delete(bound(present)[0]["metadata"]["name"])
+    cluster.until(lambda present: len(bound(present)) == 2 == len(present))
 
 
-def test_t17_so_many_applications_of_a_namespace_run(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-) -> None:
-    kubelet(count=1)
-    admin.create(queues(BY_NAMESPACE))
-    admin.patch(
-        "Namespace",
-        None,
-        namespace,
-        {"metadata": {"annotations": {"yunikorn.apache.org/namespace.maxApps": "1"}}},
-    )
-    scheduler = quadriga()
-    admin.create(pod("first", "first"), namespace)
-    pods.until(lambda present: len(bound(present, "first")) == 1, namespace)
-    admin.create(pod("second", "second"), namespace)
+def test_t17_so_many_applications_of_a_namespace_run(cluster: Cluster) -> None:
+    cluster.kubelet(count=1)
+    cluster.admin.create(queues(BY_NAMESPACE))
+    annotate(cluster, **{"namespace.maxApps": "1"})
+    scheduler = cluster.quadriga()
+    cluster.create(pod("first", "first"))
+    cluster.until(lambda present: len(bound(present, "first")) == 1)
+    cluster.create(pod("second", "second"))
     wait(lambda: scheduler.applications().get("second") == "Accepted", "the second one waits")
-    assert not bound(pods.in_namespace(namespace), "second")
-    admin.delete("Pod", namespace, "first", grace=0)
-    pods.until(lambda present: bound(present, "second"), namespace)
-    assert {each["spec"]["schedulerName"] for each in pods.in_namespace(namespace)} == {SCHEDULER}
+    assert not bound(cluster.present(), "second")
+    cluster.delete("first")
+    cluster.until(lambda present: bound(present, "second"))
+    assert {each["spec"]["schedulerName"] for each in cluster.present()} == {SCHEDULER}

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fault_proxy import FaultProxy
 from manifests import pod
-from plain_client import History, PlainClient
-from process_kubelet import ProcessKubelet, node
-from scheduler_process import Quadriga, ServedCore, wait
+from process_kubelet import node
+from scheduler_process import ServedCore, wait
+from whole_cluster import Cluster
 
 from tests.si.remote_side import Wire
-
-Kubelets = Callable[..., ProcessKubelet]
-Schedulers = Callable[..., Quadriga]
 
 COUNT = 500
 APPS = 5
@@ -50,58 +47,50 @@ def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 
 def test_t23_k151_the_core_is_cut_off_for_a_while_and_then_killed(
-    admin: PlainClient,
-    pods: History,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-    proxy: FaultProxy,
-    core: ServedCore,
-    wire: Wire,
+    cluster: Cluster, proxy: FaultProxy, core: ServedCore, wire: Wire
 ) -> None:
-    kubelet(*(node(f"node-{index}", cpu="16", pods="200") for index in range(5)))
-    scheduler = quadriga(server=proxy.url, core=wire.address, checked=False)
+    cluster.kubelet(*(node(f"node-{index}", cpu="16", pods="200") for index in range(5)))
+    scheduler = cluster.quadriga(server=proxy.url, core=wire.address, checked=False)
     for index in range(COUNT):
-        admin.create(pod(f"pod-{index}", f"app-{index % APPS}", cpu="10m"), namespace)
+        cluster.create(pod(f"pod-{index}", f"app-{index % APPS}", cpu="10m"))
 
     def run(*expected: str) -> dict[str, str]:
         """Pod → node, when these and all others of the beginning run."""
-        present = pods.until(
+        present = cluster.until(
             lambda present: (
                 len(present) == COUNT
                 and all(each["status"].get("phase") == "Running" for each in present)
                 and set(expected) <= {each["metadata"]["name"] for each in present}
             ),
-            namespace,
             seconds=60,
         )
         return {each["metadata"]["name"]: each["spec"]["nodeName"] for each in present}
 
     before = run()
-    core.wait_books(admin)
+    core.wait_books(cluster.admin)
     proxy.writes.clear()
 
     # Cut off: what happens meanwhile is told afterwards, and the core need not be told anything else.
     wire.cut()
-    admin.create(pod("while-away", "app-0", cpu="10m"), namespace)
-    admin.delete("Pod", namespace, "pod-0", grace=0)
+    cluster.create(pod("while-away", "app-0", cpu="10m"))
+    cluster.delete("pod-0")
     threading.Event().wait(10)  # this is what the scenario is about
     assert writes_to_pods(proxy) == []
     wire.mend()
     after = run("while-away")
-    core.wait_books(admin)
-    own = f"/api/v1/namespaces/{namespace}/pods"
+    core.wait_books(cluster.admin)
+    own = f"/api/v1/namespaces/{cluster.namespace}/pods"
     assert writes_to_pods(proxy) == [f"POST {own}/while-away/binding"]
     assert moved(before, after) == {"while-away", "pod-0"}
     assert "is Forgotten" not in scheduler.log()
 
     # Killed: another one at the same address learns everything anew.
     core.kill()
-    admin.create(pod("while-dead", "app-0", cpu="10m"), namespace)
-    admin.delete("Pod", namespace, "pod-1", grace=0)
+    cluster.create(pod("while-dead", "app-0", cpu="10m"))
+    cluster.delete("pod-1")
     core.start()
     before, after = after, run("while-dead")
-    core.wait_books(admin)
+    core.wait_books(cluster.admin)
     wait(scheduler.is_ready, "it is ready", 30, scheduler.tail)
     assert moved(before, after) == {"while-dead", "pod-1"}
     assert "is Forgotten" in scheduler.log()

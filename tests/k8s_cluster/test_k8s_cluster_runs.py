@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 
 import pytest
 from control_plane import ControlPlane
+from manifests import GROUP, gang, in_phase, is_placeholder, job, pod
 from our_shim import SOON_COMPLETED, Running, running
-from plain_client import History, Object, PlainClient
-from process_kubelet import RUN, ProcessKubelet
-
-GROUPS = "yunikorn.apache.org/task-groups"
-GROUP = "yunikorn.apache.org/task-group-name"
-PLACEHOLDER = "internal.yunikorn.apache.org/placeholder"
-APP = "yunikorn.apache.org/app-id"
+from plain_client import Object
+from process_kubelet import ProcessKubelet
+from whole_cluster import Cluster
 
 
 @pytest.fixture(params=[False, True], ids=["in-process", "grpc"])
@@ -25,84 +21,29 @@ def ours(
 ) -> Iterator[Running]:
     kubelet(count=5)
     with running(control_plane.kubeconfig(), over_grpc=request.param, core=SOON_COMPLETED) as found:
-        found.wait_ready()
         yield found
 
 
-def pod(name: str, app: str = "app", how: str = "forever", **more: object) -> Object:
-    container = {
-        "name": "main",
-        "image": "none",
-        "resources": {"requests": {"cpu": "100m", "memory": "10Mi"}},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {APP: app}, "annotations": {RUN: how}},
-        "spec": {"schedulerName": "yunikorn", "restartPolicy": "Never", "containers": [container]},
-    }
-
-
-def gang(name: str, members: dict[str, int]) -> list[Object]:
-    """The real pods of a gang, the first one with the definition of its groups."""
-    groups = [
-        {"name": group, "minMember": count, "minResource": {"cpu": "100m", "memory": "10Mi"}}
-        for group, count in members.items()
-    ]
-    found = []
-    for group, count in members.items():
-        for index in range(count):
-            each = pod(f"{name}-{group}-{index}", name)
-            each["metadata"]["annotations"] |= {GROUP: group, GROUPS: json.dumps(groups)}
-            found.append(each)
-    return found
-
-
-def is_placeholder(each: Object) -> bool:
-    return PLACEHOLDER in each["metadata"].get("annotations", {})
-
-
-def running_pods(present: list[Object]) -> list[Object]:
-    return [each for each in present if each["status"].get("phase") == "Running"]
-
-
-def test_a_pod_runs(ours: Running, admin: PlainClient, pods: History, namespace: str) -> None:
-    admin.create(pod("one"), namespace)
-    pods.until(lambda present: len(running_pods(present)) == 1, namespace)
+def test_a_pod_runs(cluster: Cluster, ours: Running) -> None:
+    cluster.create(pod("one", "app"))
+    cluster.until(lambda present: len(in_phase(present)) == 1)
     assert ours.applications()["app"] == ("Running", 1)
-    admin.delete("Pod", namespace, "one", grace=0)
+    cluster.delete("one")
     ours.until(ours.is_idle, "no allocation is left")
 
 
-def test_t1_a_job_of_a_hundred_runs_to_its_end(
-    ours: Running,
-    admin: PlainClient,
-    pods: History,
-    history: Callable[[str], History],
-    namespace: str,
-) -> None:
-    jobs = history("Job")
-    template = pod("", "work", "succeed")
-    del template["metadata"]["name"]
-    job = {
-        "completions": 100,
-        "parallelism": 100,
-        "template": {key: template[key] for key in ("metadata", "spec")},
-    }
-    admin.create(
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": job},
-        namespace,
-    )
+def test_t1_a_job_of_a_hundred_runs_to_its_end(cluster: Cluster, ours: Running) -> None:
+    jobs = cluster.history("Job")
+    cluster.create(job("work", 100, pod("", "work", run="succeed")))
     jobs.until(
         lambda present: any(each["status"].get("succeeded") == 100 for each in present),
-        namespace,
+        cluster.namespace,
         seconds=60,
         what="100 pods succeed",
     )
     # The two watches may tell of the last pod in either order.
-    present = pods.until(
-        lambda present: {each["status"].get("phase") for each in present} == {"Succeeded"},
-        namespace,
+    present = cluster.until(
+        lambda present: {each["status"].get("phase") for each in present} == {"Succeeded"}
     )
     assert {each["spec"]["nodeName"] for each in present} <= {f"node-{index}" for index in range(5)}
     ours.until(ours.is_idle, "no allocation is left")
@@ -111,23 +52,15 @@ def test_t1_a_job_of_a_hundred_runs_to_its_end(
     ours.wait_forgotten()
 
 
-def test_t2_a_gang_starts_together(
-    ours: Running, admin: PlainClient, pods: History, namespace: str
-) -> None:
-    members = {"driver": 1, "executors": 6}
-    for each in gang("gang", members):
-        admin.create(each, namespace)
+def test_t2_a_gang_starts_together(cluster: Cluster, ours: Running) -> None:
+    cluster.create(*gang("gang", {"driver": (1, "100m"), "executors": (6, "100m")}))
 
     def all_run(present: list[Object]) -> bool:
-        return len(running_pods(present)) == len(present) == 7 and not any(
-            map(is_placeholder, present)
-        )
+        return len(in_phase(present)) == len(present) == 7 and not any(map(is_placeholder, present))
 
-    present = pods.until(
-        all_run, namespace, seconds=60, what="the gang runs, its placeholders are gone"
-    )
+    present = cluster.until(all_run, seconds=60, what="the gang runs, its placeholders are gone")
     bound: list[Object] = []
-    for change, each in pods.of(namespace):
+    for change, each in cluster.changes():
         if change == "MODIFIED" and each["spec"].get("nodeName"):
             if each["metadata"]["uid"] not in {other["metadata"]["uid"] for other in bound}:
                 bound.append(each)

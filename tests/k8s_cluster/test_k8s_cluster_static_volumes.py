@@ -6,77 +6,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from control_plane import ControlPlane
+from manifests import claim, claiming, condition, storage_class, volume
 from our_shim import running
 from plain_client import History, Object, PlainClient
-from process_kubelet import RUN, ProcessKubelet
+from whole_cluster import Cluster
 
 NODES = ("node-0", "node-1")
-
-
-def storage_class(name: str) -> Object:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": "kubernetes.io/no-provisioner",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-
-
-def volume(
-    name: str, of_class: str, *nodes: str, size: int = 1, labels: Object | None = None, **spec: Any
-) -> Object:
-    """Of ``size`` GiB; these nodes can use it."""
-    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {
-            "capacity": {"storage": f"{size}Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": of_class,
-            "local": {"path": "/tmp"},
-            "persistentVolumeReclaimPolicy": "Retain",
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
-            **spec,
-        },
-    }
-
-
-def claim(name: str, of_class: str, size: int = 1, **spec: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "storageClassName": of_class,
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": f"{size}Gi"}},
-            **spec,
-        },
-    }
-
-
-def pod(name: str, *claims: str, scheduler: str = "yunikorn", **spec: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {"applicationId": name, "queue": "root.default"},
-            "annotations": {RUN: "forever"},
-        },
-        "spec": {
-            "schedulerName": scheduler,
-            "containers": [{"name": "main", "image": "none"}],
-            "volumes": [
-                {"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims
-            ],
-            **spec,
-        },
-    }
 
 
 def running_of(present: list[Object]) -> dict[str, str]:
@@ -95,46 +30,36 @@ def wait_available(admin: PlainClient, history: Callable[[str], History]) -> Non
     history("PersistentVolume").until(available, what="the volumes are available")
 
 
-def test_k103_local_volumes_have_one_pod_each(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    history: Callable[[str], History],
-    kubelet: Callable[..., ProcessKubelet],
-) -> None:
+def test_k103_local_volumes_have_one_pod_each(cluster: Cluster) -> None:
     """Six pods at once and two volumes on each node: four run, each where its volume is. The rest waits
     until there are more."""
-    kubelet(count=2)
-    admin.create(storage_class("local"))
+    cluster.kubelet(count=2)
+    cluster.admin.create(storage_class("local"))
     for index in range(4):
-        admin.create(volume(f"pv-{index}", "local", NODES[index % 2]))
-    wait_available(admin, history)
+        cluster.admin.create(volume(f"pv-{index}", "local", NODES[index % 2]))
+    wait_available(cluster.admin, cluster.history)
     names = [f"pod-{index}" for index in range(6)]
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    with running(cluster.plane.kubeconfig("admin")):
         for name in names:
-            admin.create(claim(name, "local"), namespace)
-            admin.create(pod(name, name), namespace)
-        pods.until(lambda present: len(running_of(present)) == 4, namespace)
+            cluster.create(claim(name, "local"))
+            cluster.create(claiming(name, name))
+        cluster.until(lambda present: len(running_of(present)) == 4)
 
         def waiting(present: list[Object]) -> bool:
-            reasons = [
-                condition.get("reason")
-                for each in present
-                for condition in each["status"].get("conditions", ())
-                if condition["type"] == "PodScheduled" and condition["status"] == "False"
-            ]
+            told = [condition(each, "PodScheduled") for each in present]
+            reasons = [each["reason"] for each in told if each.get("status") == "False"]
             return reasons == ["Unschedulable"] * 2
 
-        pods.until(waiting, namespace, what="two pods wait")
+        cluster.until(waiting, what="two pods wait")
         for index in (4, 5):
-            admin.create(volume(f"pv-{index}", "local", "node-1", size=9))
-        present = pods.until(lambda present: len(running_of(present)) == 6, namespace)
+            cluster.admin.create(volume(f"pv-{index}", "local", "node-1", size=9))
+        present = cluster.until(lambda present: len(running_of(present)) == 6)
     where = running_of(present)
     used = set()
     for name in names:
-        of_pod = admin.get("PersistentVolumeClaim", namespace, name)["spec"]["volumeName"]
+        of_pod = cluster.admin.get("PersistentVolumeClaim", cluster.namespace, name)["spec"][
+            "volumeName"
+        ]
         used.add(of_pod)
         (number,) = (index for index in range(6) if of_pod == f"pv-{index}")
         assert where[name] == ("node-1" if number > 3 else NODES[number % 2])
@@ -142,18 +67,12 @@ def test_k103_local_volumes_have_one_pod_each(
 
 
 def test_k138_the_volume_is_the_one_that_kube_scheduler_takes(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    history: Callable[[str], History],
-    kubelet: Callable[..., ProcessKubelet],
-    stock_scheduler: None,
+    cluster: Cluster, stock_scheduler: None
 ) -> None:
     """Random volumes and claims, twice: once with a pod of each. Sizes are all different, so that only one
     volume is the smallest, and at most one volume is set aside for a claim: of two, the controller takes
     the one that it sees first."""
-    kubelet(count=2)
+    cluster.kubelet(count=2)
     chance = random.Random(27)
     cases = 12
     for number in range(cases):
@@ -173,13 +92,15 @@ def test_k138_the_volume_is_the_one_that_kube_scheduler_takes(
             wanted["selector"] = {"matchLabels": {"disk": "ssd"}}
         for side in ("ours", "stock"):
             name = f"{side}-{number}"
-            admin.create(storage_class(name))
+            cluster.admin.create(storage_class(name))
             for index, size_of_it, nodes, spec, aside in volumes:
                 more = dict(spec)
                 if aside:
-                    more["claimRef"] = {"namespace": namespace, "name": name}
-                admin.create(volume(f"{name}-{index}", name, *nodes, size=size_of_it, **more))
-            admin.create(claim(name, name, size, **wanted), namespace)
+                    more["claimRef"] = {"namespace": cluster.namespace, "name": name}
+                cluster.admin.create(
+                    volume(f"{name}-{index}", name, *nodes, size=size_of_it, **more)
+                )
+            cluster.create(claim(name, name, size, **wanted))
 
     def known(present: list[Object]) -> bool:
         ready = ("Available", "Bound")
@@ -187,35 +108,31 @@ def test_k138_the_volume_is_the_one_that_kube_scheduler_takes(
             each["status"].get("phase") in ready or "claimRef" in each["spec"] for each in present
         )
 
-    history("PersistentVolume").until(known, what="the volumes are available")
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    cluster.history("PersistentVolume").until(known, what="the volumes are available")
+    with running(cluster.plane.kubeconfig("admin")):
         for number in range(cases):
             node = chance.choice(NODES)
             there = {"nodeSelector": {"kubernetes.io/hostname": node}}
             scheduler = "default-scheduler"
             name = f"stock-{number}"
-            admin.create(pod(name, name, scheduler=scheduler, **there), namespace)
+            cluster.create(claiming(name, name, schedulerName=scheduler, **there))
             name = f"ours-{number}"
-            admin.create(pod(name, name, **there), namespace)
+            cluster.create(claiming(name, name, **there))
 
         def judged(present: list[Object]) -> bool:
             return all(
                 each["spec"].get("nodeName")
-                or any(
-                    condition["type"] == "PodScheduled" and condition["status"] == "False"
-                    for condition in each["status"].get("conditions", ())
-                )
+                or condition(each, "PodScheduled").get("status") == "False"
                 for each in present
             )
 
-        present = pods.until(judged, namespace, seconds=60, what="each pod runs or says why not")
+        present = cluster.until(judged, seconds=60, what="each pod runs or says why not")
     nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in present}
     chosen: dict[str, dict[int, str]] = {"ours": {}, "stock": {}}
     for number in range(cases):
         for side, found in chosen.items():
             name = f"{side}-{number}"
-            bound = admin.get("PersistentVolumeClaim", namespace, name)["spec"].get(
+            bound = cluster.admin.get("PersistentVolumeClaim", cluster.namespace, name)["spec"].get(
                 "volumeName", ""
             )
             found[number] = bound.removeprefix(f"{name}-") + " " + nodes[name]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from control_plane import ControlPlane
+from manifests import claim, claiming, condition, storage_class, volume
 from our_shim import running
 from plain_client import APIError, History, Object, PlainClient
-from process_kubelet import RUN, ProcessKubelet
+from whole_cluster import Cluster
 
 SELECTED = "volume.kubernetes.io/selected-node"
 COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -38,15 +38,15 @@ class Provisioner:
     def _work(self) -> None:
         seen: set[tuple[str, str]] = set()
         while not self._ended:
-            for claim in list(self._claims.now.values()):
-                meta = claim["metadata"]
+            for found in list(self._claims.now.values()):
+                meta = found["metadata"]
                 node = meta.get("annotations", {}).get(SELECTED)
                 key = (meta["uid"], meta["resourceVersion"])
-                if node and not claim["spec"].get("volumeName") and key not in seen:
+                if node and not found["spec"].get("volumeName") and key not in seen:
                     seen.add(key)
                     known = any(name == meta["name"] and on == node for name, on in self.tries)
-                    if not known and self._is_current(claim):
-                        self._answer(claim, node)
+                    if not known and self._is_current(found):
+                        self._answer(found, node)
             threading.Event().wait(0.02)
 
     def _is_current(self, claim: Object) -> bool:
@@ -69,31 +69,10 @@ class Provisioner:
     def make(self, claim: Object, node: str) -> None:
         """A volume for the claim, on this node."""
         meta = claim["metadata"]
-        term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-        self._admin.create(
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolume",
-                "metadata": {"name": f"pv-{meta['uid']}"},
-                "spec": {
-                    "capacity": {"storage": "1Gi"},
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": claim["spec"]["storageClassName"],
-                    "hostPath": {"path": "/tmp"},
-                    "persistentVolumeReclaimPolicy": "Retain",
-                    "claimRef": {
-                        "apiVersion": "v1",
-                        "kind": "PersistentVolumeClaim",
-                        "namespace": meta["namespace"],
-                        "name": meta["name"],
-                        "uid": meta["uid"],
-                    },
-                    "nodeAffinity": {
-                        "required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
-                    },
-                },
-            }
-        )
+        reference = {key: meta[key] for key in ("namespace", "name", "uid")}
+        reference |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        of_class = claim["spec"]["storageClassName"]
+        self._admin.create(volume(f"pv-{meta['uid']}", of_class, node, claimRef=reference))
 
 
 @pytest.fixture
@@ -101,15 +80,7 @@ def provisioner(
     admin: PlainClient, empty: None, history: Callable[[str], History]
 ) -> Iterator[Callable[[int], Provisioner]]:
     for name, mode in (("wait", "WaitForFirstConsumer"), ("now", "Immediate")):
-        admin.create(
-            {
-                "apiVersion": "storage.k8s.io/v1",
-                "kind": "StorageClass",
-                "metadata": {"name": name},
-                "provisioner": PROVISIONER,
-                "volumeBindingMode": mode,
-            }
-        )
+        admin.create(storage_class(name, mode, PROVISIONER))
     started: list[Provisioner] = []
 
     def start(refusals: int) -> Provisioner:
@@ -119,38 +90,6 @@ def provisioner(
     yield start
     for each in started:
         each.stop()
-
-
-def claim(name: str, storage_class: str = "wait") -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name},
-        "spec": {
-            "storageClassName": storage_class,
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-
-
-def pod(name: str, *claims: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {"applicationId": name, "queue": "root.default"},
-            "annotations": {RUN: "forever"},
-        },
-        "spec": {
-            "schedulerName": "yunikorn",
-            "containers": [{"name": "main", "image": "none"}],
-            "volumes": [
-                {"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims
-            ],
-        },
-    }
 
 
 def is_running(name: str) -> Callable[[list[Object]], bool]:
@@ -176,49 +115,24 @@ def bound_claim(admin: PlainClient, namespace: str, name: str) -> Object:
     return found
 
 
+@pytest.mark.parametrize("refusals", [0, 1], ids=["at once", "on the second try"])
 def test_t18_a_claim_is_bound_where_its_pod_runs(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    kubelet: Callable[..., ProcessKubelet],
-    provisioner: Callable[[int], Provisioner],
+    cluster: Cluster, provisioner: Callable[[int], Provisioner], refusals: int
 ) -> None:
-    kubelet(count=2)
-    scripted = provisioner(0)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
-        admin.create(claim("data"), namespace)
-        admin.create(pod("one", "data"), namespace)
-        present = pods.until(is_running("one"), namespace)
-        node = node_of(present, "one")
-        found = bound_claim(admin, namespace, "data")
+    """The second try is on another node."""
+    cluster.kubelet(count=2)
+    scripted = provisioner(refusals)
+    with running(cluster.plane.kubeconfig("admin")):
+        cluster.create(claim("data"))
+        cluster.create(claiming("one", "data"))
+        node = node_of(cluster.until(is_running("one")), "one")
+        found = bound_claim(cluster.admin, cluster.namespace, "data")
         assert found["metadata"]["annotations"][SELECTED] == node
-        assert scripted.tries == [("data", node)]
-
-
-def test_t18_a_provisioner_that_fails_once(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    kubelet: Callable[..., ProcessKubelet],
-    provisioner: Callable[[int], Provisioner],
-) -> None:
-    """It is bound on the second try, on another node."""
-    kubelet(count=2)
-    scripted = provisioner(1)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
-        admin.create(claim("data"), namespace)
-        admin.create(pod("one", "data"), namespace)
-        present = pods.until(is_running("one"), namespace)
-        node = node_of(present, "one")
-        bound_claim(admin, namespace, "data")
-        (_, first), (_, second) = scripted.tries
-        assert first != second == node
-        reasons = {each["reason"] for each in events_of(admin, namespace, "one")}
-        assert "PodVolumesBindFailure" in reasons
+        tries = [on for _, on in scripted.tries]
+        assert len({*tries}) == refusals + 1 == len(tries)
+        assert tries[-1] == node
+        reasons = {each["reason"] for each in events_of(cluster.admin, cluster.namespace, "one")}
+        assert ("PodVolumesBindFailure" in reasons) == bool(refusals)
 
 
 def events_of(admin: PlainClient, namespace: str, name: str) -> list[Any]:
@@ -231,118 +145,91 @@ def events_of(admin: PlainClient, namespace: str, name: str) -> list[Any]:
 
 
 def test_k88_a_pod_waits_for_a_claim_that_is_made_later(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    kubelet: Callable[..., ProcessKubelet],
-    provisioner: Callable[[int], Provisioner],
+    cluster: Cluster, provisioner: Callable[[int], Provisioner]
 ) -> None:
-    kubelet(count=1)
+    cluster.kubelet(count=1)
     provisioner(0)
     # The pod is there before the scheduler.
-    admin.create(pod("one", "late"), namespace)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    cluster.create(claiming("one", "late"))
+    with running(cluster.plane.kubeconfig("admin")) as ours:
         ours.until(
             lambda: any(
                 each["reason"] == "FailedScheduling" and "late does not exist" in each["message"]
-                for each in events_of(admin, namespace, "one")
+                for each in events_of(cluster.admin, cluster.namespace, "one")
             ),
             "the pod says that its claim is missing",
         )
-        assert node_of(pods.in_namespace(namespace), "one") == ""
-        admin.create(claim("late"), namespace)
-        pods.until(is_running("one"), namespace)
-        bound_claim(admin, namespace, "late")
+        assert node_of(cluster.present(), "one") == ""
+        cluster.create(claim("late"))
+        cluster.until(is_running("one"))
+        bound_claim(cluster.admin, cluster.namespace, "late")
 
 
 def test_k150_a_restart_goes_on_with_the_claim(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    kubelet: Callable[..., ProcessKubelet],
-    provisioner: Callable[[int], Provisioner],
+    cluster: Cluster, provisioner: Callable[[int], Provisioner]
 ) -> None:
     """The scheduler ends while the provisioner works. The next one finds the node in the claim."""
-    kubelet(count=1)
-    admin.create(claim("data"), namespace)
-    admin.create(pod("one", "data"), namespace)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    cluster.kubelet(count=1)
+    cluster.create(claim("data"))
+    cluster.create(claiming("one", "data"))
+    with running(cluster.plane.kubeconfig("admin")) as ours:
 
         def selected() -> bool:
             try:
-                found = admin.get("PersistentVolumeClaim", namespace, "data")
+                found = cluster.admin.get("PersistentVolumeClaim", cluster.namespace, "data")
             except APIError:
                 return False
             return SELECTED in found["metadata"].get("annotations", {})
 
         ours.until(selected, "the claim has a node")
-    assert node_of(pods.in_namespace(namespace), "one") == ""
+    assert node_of(cluster.present(), "one") == ""
     scripted = provisioner(0)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
-        pods.until(is_running("one"), namespace)
-        bound_claim(admin, namespace, "data")
+    with running(cluster.plane.kubeconfig("admin")) as ours:
+        cluster.until(is_running("one"))
+        bound_claim(cluster.admin, cluster.namespace, "data")
         assert len(scripted.tries) == 1
 
 
 def test_k129_a_pod_waits_for_a_claim_that_others_bind(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    kubelet: Callable[..., ProcessKubelet],
-    provisioner: Callable[[int], Provisioner],
+    cluster: Cluster, provisioner: Callable[[int], Provisioner]
 ) -> None:
     """No node takes the pod until the claim is bound, and then the node of the volume does."""
-    kubelet(count=3)
+    cluster.kubelet(count=3)
     scripted = provisioner(0)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
-        made = admin.create(claim("data", "now"), namespace)
-        admin.create(pod("one", "data"), namespace)
+    with running(cluster.plane.kubeconfig("admin")):
+        made = cluster.create(claim("data", "now"))
+        cluster.create(claiming("one", "data"))
 
         def waits(present: list[Object]) -> bool:
             return any(
-                condition.get("reason") == "Unschedulable"
-                for each in present
-                for condition in each["status"].get("conditions", ())
+                condition(each, "PodScheduled").get("reason") == "Unschedulable" for each in present
             )
 
-        pods.until(waits, namespace)
+        cluster.until(waits)
         scripted.make(made, "node-1")
-        present = pods.until(is_running("one"), namespace)
+        present = cluster.until(is_running("one"))
         assert node_of(present, "one") == "node-1"
 
 
 def test_k150_a_claim_is_taken_to_another_node(
-    control_plane: ControlPlane,
-    admin: PlainClient,
-    namespace: str,
-    pods: History,
-    kubelet: Callable[..., ProcessKubelet],
-    provisioner: Callable[[int], Provisioner],
+    cluster: Cluster, provisioner: Callable[[int], Provisioner]
 ) -> None:
     """The node that was chosen before a restart takes no pods any more."""
-    kubelet(count=2)
+    cluster.kubelet(count=2)
     made = claim("data")
     made["metadata"]["annotations"] = {SELECTED: "node-0"}
-    admin.create(made, namespace)
-    admin.patch("Node", None, "node-0", {"spec": {"unschedulable": True}})
-    admin.create(pod("one", "data"), namespace)
-    with running(control_plane.kubeconfig("admin")) as ours:
-        ours.wait_ready()
+    cluster.create(made)
+    cluster.admin.patch("Node", None, "node-0", {"spec": {"unschedulable": True}})
+    cluster.create(claiming("one", "data"))
+    with running(cluster.plane.kubeconfig("admin")) as ours:
 
         def moved() -> bool:
-            found = admin.get("PersistentVolumeClaim", namespace, "data")
+            found = cluster.admin.get("PersistentVolumeClaim", cluster.namespace, "data")
             return bool(found["metadata"]["annotations"].get(SELECTED) == "node-1")
 
         ours.until(moved, "the claim has the other node")
         scripted = provisioner(0)
         # A bind that has failed is tried again after half a minute (K110).
-        present = pods.until(is_running("one"), namespace, seconds=75)
+        present = cluster.until(is_running("one"), seconds=75)
         assert node_of(present, "one") == "node-1"
         assert set(scripted.tries) == {("data", "node-1")}

@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS: authorities, and who is certified by them."""
+"""Certificates and tokens for tests: authorities, who is certified by them, and who may do what."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from quadriga.si.access import Access
 
 _KEY = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
 #: Python 3.13 wants it said
@@ -36,3 +38,15 @@ def certify(folder: Path, authorities: Mapping[str, Mapping[str, str]]) -> Path:
                 f" -out {name}.pem -extfile names"
             )
     return folder
+
+
+def tokens_in(folder: Path, text: str, mode: int = 0o600) -> Path:
+    """A file of tokens as the server takes it."""
+    path = folder / "tokens"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def access_by(folder: Path, text: str) -> Access:
+    return Access.from_file(tokens_in(folder, text))

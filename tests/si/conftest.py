@@ -1,21 +1,14 @@
-"""The protocol as a set of facts: lines of text, one for each name, number, type or signature.
-
-Facts of ours are read from the generated code. Facts of the specification are in facts.txt and, in
-a checkout that has the document beside it, also come from the document itself.
-"""
+"""The protocol as a set of facts, one for each name, number, type or signature; and who is served."""
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FieldDescriptorProto,
     FileDescriptorProto,
 )
 
@@ -23,6 +16,7 @@ from quadriga import si
 from quadriga.si.client import Client
 from quadriga.si.v1 import si_pb2
 from tests.si.certificates import certify
+from tests.si.facts import facts_of
 from tests.si.remote_side import PATIENCE, SOON, Make, Serving, Wire
 from tests.si.wire import RM, House, house
 
@@ -34,114 +28,27 @@ REPOSITORY = HERE.parents[1]
 ADDITIONS = """
 const APPTAGCREATEFORCE = application.create.force
 const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps
-const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/
-const FOREIGNDEFAULT = default
-const FOREIGNSTATIC = static
-const KEYFOREIGN = foreign
+const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/; FOREIGNDEFAULT = default
+const FOREIGNSTATIC = static; KEYFOREIGN = foreign
 const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
 const TAGCREATIONTIME = yunikorn.apache.org/creationTime
 const TAGFOREIGN = internal.yunikorn.apache.org/foreign
 const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
-field Allocation: PreemptionPolicy preemptionPolicy = 15
-field Allocation: bool originator = 14
+field Allocation: PreemptionPolicy preemptionPolicy = 15; bool originator = 14
 field Allocation: string allocationID = 13
 field AllocationRelease: string allocationID = 7
 field AllocationRequest: repeated Allocation allocations = 4
 field AllocationResponse: repeated RejectedAllocation rejectedAllocations = 5
-field RejectedAllocation: string allocationKey = 1
-field RejectedAllocation: string applicationID = 2
-field RejectedAllocation: string reason = 3
+field RejectedAllocation: string allocationKey = 1; string applicationID = 2; string reason = 3
 message RejectedAllocation
-value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213
-value EventRecord.ChangeDetail: APP_CANNOTRUN_QUOTA = 215
-value EventRecord.ChangeDetail: APP_EXPIRED = 212
-value EventRecord.ChangeDetail: APP_RESUMING = 211
-value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
-value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216
-value EventRecord.ChangeDetail: NODE_RESERVATION = 306
-value EventRecord.ChangeDetail: QUEUE_PREEMPTION = 407
-value EventRecord.ChangeDetail: UG_APP_LINK = 602
-value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
-value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604
-value EventRecord.ChangeDetail: UG_USER_LIMIT = 600
-value EventRecord.ChangeDetail: UG_USER_RESOURCE = 603
+value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213; APP_CANNOTRUN_QUOTA = 215
+value EventRecord.ChangeDetail: APP_EXPIRED = 212; APP_RESUMING = 211; APP_RUNNABLE_QUEUE = 214
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216; NODE_RESERVATION = 306
+value EventRecord.ChangeDetail: QUEUE_PREEMPTION = 407; UG_APP_LINK = 602; UG_GROUP_LIMIT = 601
+value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604; UG_USER_LIMIT = 600; UG_USER_RESOURCE = 603
 value EventRecord.Type: USERGROUP = 5
 value NodeInfo.ActionFromRM: CREATE_DRAIN = 6
 """
-
-
-def facts_of(file: FileDescriptorProto) -> set[str]:
-    """Every fact that a .proto states, comments and order aside."""
-    return set(_file_facts(file))
-
-
-def _file_facts(file: FileDescriptorProto) -> Iterator[str]:
-    yield f"syntax {file.syntax}"
-    yield f"package {file.package}"
-    yield f"go_package {file.options.go_package}"
-    for extension in file.extension:
-        yield f"extend {extension.extendee.lstrip('.')}: {_field(extension, {})}"
-    for message in file.message_type:
-        yield from _message_facts(message, message.name)
-    for enum in file.enum_type:
-        yield from _enum_facts(enum, enum.name)
-    for service in file.service:
-        yield f"service {service.name}"
-        for method in service.method:
-            request = ("stream " if method.client_streaming else "") + _short(method.input_type)
-            reply = ("stream " if method.server_streaming else "") + _short(method.output_type)
-            yield f"rpc {service.name}: {method.name}({request}) returns ({reply})"
-
-
-def _message_facts(message: DescriptorProto, name: str) -> Iterator[str]:
-    yield f"message {name}"
-    entries = {n.name: n for n in message.nested_type if n.options.map_entry}
-    for field in message.field:
-        yield f"field {name}: {_field(field, entries)}"
-    for numbers in message.reserved_range:
-        for number in range(numbers.start, numbers.end):
-            yield f"reserved {name}: {number}"
-    for reserved in message.reserved_name:
-        yield f"reserved {name}: {reserved}"
-    for enum in message.enum_type:
-        yield from _enum_facts(enum, f"{name}.{enum.name}")
-    for nested in message.nested_type:
-        if not nested.options.map_entry:
-            yield from _message_facts(nested, f"{name}.{nested.name}")
-
-
-def _enum_facts(enum: EnumDescriptorProto, name: str) -> Iterator[str]:
-    yield f"enum {name}"
-    for value in enum.value:
-        yield f"value {name}: {value.name} = {value.number}"
-    # Unlike those of a message, the ranges of an enum include their end.
-    for numbers in enum.reserved_range:
-        for number in range(numbers.start, numbers.end + 1):
-            yield f"reserved {name}: {number}"
-    for reserved in enum.reserved_name:
-        yield f"reserved {name}: {reserved}"
-
-
-def _field(field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> str:
-    entry = entries.get(field.type_name.rpartition(".")[2])
-    if entry:
-        key, value = entry.field
-        label, kind = "", f"map<{_type(key)}, {_type(value)}>"
-    else:
-        repeated = field.label == FieldDescriptorProto.LABEL_REPEATED
-        label = "repeated " if repeated else "optional " if field.proto3_optional else ""
-        kind = _type(field)
-    return f"{label}{kind} {field.name} = {field.number}"
-
-
-def _type(field: FieldDescriptorProto) -> str:
-    if field.type_name:
-        return _short(field.type_name)
-    return FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
-
-
-def _short(name: str) -> str:
-    return name.removeprefix(".si.v1.")
 
 
 def _constant_facts() -> Iterator[str]:
@@ -162,6 +69,14 @@ def _api_facts() -> Iterator[str]:
                 yield f"api {protocol.__name__}.{pascal}({', '.join(parameters)})"
 
 
+def _written(text: str) -> Iterator[str]:
+    """Those of a text; after a semicolon comes another fact that begins as the line does."""
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            head, mark, facts = line.partition(": " if ": " in line else " ")
+            yield from (f"{head}{mark}{fact}" for fact in facts.split("; "))
+
+
 @pytest.fixture(scope="session")
 def ours() -> set[str]:
     """The facts of the package: messages, constants and interfaces."""
@@ -173,20 +88,13 @@ def ours() -> set[str]:
 @pytest.fixture(scope="session")
 def table() -> set[str]:
     """The facts of the specification, as committed."""
-    lines = (HERE / "facts.txt").read_text(encoding="utf-8").splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
+    return set(_written((HERE / "facts.txt").read_text(encoding="utf-8")))
 
 
 @pytest.fixture(scope="session")
 def specified(table: set[str]) -> set[str]:
     """The facts of the specification, and what ours has in addition."""
-    return table | set(ADDITIONS.split("\n")[1:-1])
-
-
-@pytest.fixture(scope="session")
-def proto_facts() -> Callable[[FileDescriptorProto], set[str]]:
-    """The function that reads facts from a descriptor."""
-    return facts_of
+    return table | set(_written(ADDITIONS))
 
 
 @pytest.fixture(scope="session")

@@ -21,52 +21,21 @@ _INTEGERS = {
 KNOWN = ("app-1", "app-2", "n1", "n2", "pod-1", "pod-2", "pod-3", "pod-1-0", "pod-2-0", "workers")
 PLACES = ("default", "root.default", "root", "root.a.b", "[rm-1]default", "other")
 STRANGE = (
-    "",
-    " ",
-    "\x00",
-    "a\nb\r\tFAKE LOG LINE",
-    "\x1b[31mred\x1b[0m",
-    "../../etc/passwd",
-    "%s%n{0}{x.__class__}",
-    "root..",
-    ".",
-    "..",
-    "\u202egnp.exe",
-    "\U0001f40e" * 20,
-    "x" * 300,
-    "y" * 20_000,
-    "'; DROP TABLE nodes; --",
-    "<script>alert(1)</script>",
-    "kubernetes.io/meta/requiredNode",
-    "-1",
-    "99999999999999999999",
-    "NaN",
-    "true",
-    '{"a": 1}',
+    *("", " ", "\x00", "a\nb\r\tFAKE LOG LINE", "\x1b[31mred\x1b[0m", "\u202egnp.exe"),
+    *("\U0001f40e" * 20, "x" * 300, "y" * 20_000, "'; DROP TABLE nodes; --"),
     '[{"name": "w", "minMember": -1, "minResource": {"cpu": "-5"}}]',
-    "Hard",
-    "Soft",
+    *"""
+    ../../etc/passwd %s%n{0}{x.__class__} root.. . .. <script>alert(1)</script> {"a":1} NaN true Hard
+    kubernetes.io/meta/requiredNode -1 99999999999999999999 Soft
+    """.split(),
 )
 #: keys that mean something
-TAGS = (
-    "kubernetes.io/meta/requiredNode",
-    "kubernetes.io/meta/namespace",
-    "kubernetes.io/label/applicationID",
-    "namespace.resourcequota",
-    "namespace.resourceguaranteed",
-    "namespace.max_apps",
-    "application.stateaware.disable",
-    "yunikorn.apache.org/allow-preemption",
-    "si/hostname",
-    "si/node-partition",
-    "ready",
-    "creationTime",
-    "event.trackingEnabled",
-    "event.requestCapacity",
-    "scheduler.disableReservation",
-    "vcore",
-    "memory",
-)
+TAGS = """
+kubernetes.io/meta/requiredNode kubernetes.io/meta/namespace kubernetes.io/label/applicationID
+namespace.resourcequota namespace.resourceguaranteed namespace.max_apps application.stateaware.disable
+yunikorn.apache.org/allow-preemption si/hostname si/node-partition ready creationTime
+event.trackingEnabled event.requestCapacity scheduler.disableReservation vcore memory
+""".split()
 
 
 class Hostile:
@@ -167,15 +136,8 @@ class Hostile:
 
 _QUEUE = "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n"
 _CONFIGS = (
-    "",
-    _QUEUE,
+    *("", _QUEUE, "partitions: []", "partitions: {{{", "a: &a [*a]"),
     _QUEUE + "        queues:\n          - name: default\n",
     _QUEUE + "        queues:\n          - name: a\n            resources: {max: {vcore: 1}}\n",
-    "partitions: []",
-    "partitions: {{{",
-    "a: &a [*a]",
-    "!!python/object/apply:os.system ['true']",
-    "[" * 2_000,
-    "? " * 500,
-    "- " * 500,
+    *("!!python/object/apply:os.system ['true']", "[" * 2_000, "? " * 500, "- " * 500),
 )

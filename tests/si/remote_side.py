@@ -1,5 +1,4 @@
-"""What the tests of the remote side share: a scheduler behind a server, and resource managers that
-write down what they hear."""
+"""A scheduler behind a server, and resource managers that write down what they hear."""
 
 from __future__ import annotations
 
@@ -11,12 +10,7 @@ from typing import Any, TypeVar
 
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si import (
-    AllocationResponse,
-    EventRecord,
-    NullCallback,
-    RequestError,
-)
+from quadriga.si import AllocationResponse, EventRecord, NullCallback, RequestError
 from quadriga.si.client import Backoff, Client, Watcher
 from quadriga.si.server import Limits, Server
 from quadriga.sim import RemoteScheduler
@@ -84,8 +78,7 @@ class Serving:
         self._loop.do(begin())
 
     def restart(self) -> None:
-        """The server is another one now, on the same port, and knows no connection; the scheduler is
-        as it was."""
+        """The server is another one now, on the same port; the scheduler is as it was."""
         self._loop.do(self.server.stop(0))
         self._begin()
 
@@ -125,8 +118,7 @@ class Wire:
         self._loop.do(listen())
 
     def cut(self, *, mend: bool = False) -> None:
-        """Every connection breaks, with all that is on its way; unless it is mended at once, nobody
-        gets through after that."""
+        """Every connection breaks, and nobody gets through after that unless it is mended."""
 
         async def stop() -> None:
             if self._listener is not None and not mend:
@@ -146,12 +138,8 @@ class Wire:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._open.add(far_writer)
             try:
-                await asyncio.wait(
-                    [
-                        asyncio.ensure_future(_carry(reader, far_writer)),
-                        asyncio.ensure_future(_carry(far_reader, writer)),
-                    ]
-                )
+                ways = _carry(reader, far_writer), _carry(far_reader, writer)
+                await asyncio.wait([asyncio.ensure_future(way) for way in ways])
             finally:
                 self._open.discard(far_writer)
         except OSError:
@@ -211,8 +199,7 @@ class Heard(NullCallback):
             assert self._changed.wait_for(lambda: what(self.messages), PATIENCE), self.messages
 
     def wait_for_placed(self, count: int) -> None:
-        """Until so many allocations were said, and no more. They are counted as they come: to look
-        through all messages at each of them takes longer and longer."""
+        """Until so many allocations were said, and no more."""
         with self._changed:
             self._changed.wait_for(lambda: self._placed >= count, PATIENCE)
             told = f"{self._placed} of {count} in {len(self.messages)} messages"

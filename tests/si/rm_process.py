@@ -2,10 +2,8 @@
 
     python -m tests.si.rm_process HOST:PORT STORE APPLICATION PAUSE
 
-STORE is what outlasts it, as the cluster itself would: which pods run where; PAUSE is how long the
-scheduler is to wait for it when it is away. At every point of its
-work it prints a line and waits for one, so that whoever has started it knows where it is and may end
-it, or the scheduler, right there. When all members of the gang run it prints ``done``.
+STORE outlasts it: which pods run where. At every point of its work it prints a line and waits for one,
+so that whoever has started it may end it right there; at the end it prints ``done``.
 """
 
 from __future__ import annotations

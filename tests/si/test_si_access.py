@@ -8,16 +8,10 @@ from pathlib import Path
 import pytest
 
 from quadriga.si.access import Access, AccessError, Principal, bearer_token
+from tests.si.certificates import access_by, tokens_in
 
 TOKEN = "correct-horse-battery"
 HASH = hashlib.sha256(TOKEN.encode()).hexdigest()
-
-
-def written(folder: Path, text: str, mode: int = 0o600) -> Path:
-    path = folder / "tokens"
-    path.write_text(text)
-    path.chmod(mode)
-    return path
 
 
 def test_open_lets_everyone_do_everything() -> None:
@@ -32,7 +26,7 @@ def test_open_lets_everyone_do_everything() -> None:
     "credential", [f"sha256:{HASH}", f"sha256:{HASH.upper()}", f"plain:{TOKEN}"]
 )
 def test_a_token_by_its_hash_or_itself(tmp_path: Path, credential: str) -> None:
-    access = Access.from_file(written(tmp_path, f"shim rm:a,rm:b {credential}  # the shim\n"))
+    access = access_by(tmp_path, f"shim rm:a,rm:b {credential}  # the shim\n")
     assert not access.is_open
     found = access.principal(TOKEN)
     assert found == Principal("shim", False, frozenset({"a", "b"}))
@@ -43,14 +37,12 @@ def test_a_token_by_its_hash_or_itself(tmp_path: Path, credential: str) -> None:
 
 
 def test_rights(tmp_path: Path) -> None:
-    access = Access.from_file(
-        written(
-            tmp_path,
-            "\n# comment\n\n"
-            "boss admin plain:token-of-the-boss\n"
-            "any rm:* plain:token-of-anybody-\n"
-            "eyes read plain:token-of-the-eyes\n",
-        )
+    access = access_by(
+        tmp_path,
+        "\n# comment\n\n"
+        "boss admin plain:token-of-the-boss\n"
+        "any rm:* plain:token-of-anybody-\n"
+        "eyes read plain:token-of-the-eyes\n",
     )
     boss = access.principal("token-of-the-boss")
     assert boss == Principal("boss", True, None)
@@ -64,10 +56,9 @@ def test_rights(tmp_path: Path) -> None:
 
 
 def test_a_certificate_by_any_of_its_names(tmp_path: Path) -> None:
-    access = Access.from_file(written(tmp_path, "shim rm:a certificate:shim.example\n"))
+    access = access_by(tmp_path, "shim rm:a certificate:shim.example\n")
     assert access.principal(None, ["x", "shim.example"]) is not None
-    assert access.principal(None, ["x"]) is None
-    assert access.principal("wrong", ["shim.example"]) is None
+    assert access.principal(None, ["x"]) is access.principal("wrong", ["shim.example"]) is None
 
 
 @pytest.mark.parametrize(
@@ -88,7 +79,7 @@ def test_what_is_wrong_is_named_and_no_token_with_it(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     with pytest.raises(AccessError) as found:
-        Access.from_file(written(tmp_path, text))
+        access_by(tmp_path, text)
     assert problem in str(found.value)
     assert "hunter2" not in str(found.value)
     assert TOKEN not in str(found.value)
@@ -98,14 +89,14 @@ def test_a_file_for_all_to_read_is_refused(tmp_path: Path) -> None:
     text = f"shim admin plain:{TOKEN}\n"
     for mode in (0o644, 0o620, 0o602):
         with pytest.raises(AccessError, match="chmod 0600"):
-            Access.from_file(written(tmp_path, text, mode))
-    Access.from_file(written(tmp_path, text, 0o640))
+            Access.from_file(tokens_in(tmp_path, text, mode))
+    Access.from_file(tokens_in(tmp_path, text, 0o640))
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match="No such file"):
         Access.from_file(tmp_path / "nothing")
-    path = written(tmp_path, "")
+    path = tokens_in(tmp_path, "")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(AccessError, match="not UTF-8"):
         Access.from_file(path)
@@ -118,7 +109,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 
 def test_reloading_is_all_or_nothing(tmp_path: Path) -> None:
-    path = written(tmp_path, f"shim admin plain:{TOKEN}\n")
+    path = tokens_in(tmp_path, f"shim admin plain:{TOKEN}\n")
     access = Access.from_file(path)
     path.write_text("shim admin\n")
     with pytest.raises(AccessError):
@@ -131,11 +122,10 @@ def test_reloading_is_all_or_nothing(tmp_path: Path) -> None:
 
 
 def test_no_repr_has_a_token(tmp_path: Path) -> None:
-    access = Access.from_file(written(tmp_path, f"shim admin plain:{TOKEN}\n"))
+    access = access_by(tmp_path, f"shim admin plain:{TOKEN}\n")
     shown = repr(access) + repr(access.principal(TOKEN)) + repr(access._entries)
-    assert TOKEN not in shown
-    assert HASH not in shown
-    assert repr(bytes.fromhex(HASH)) not in shown
+    for secret in (TOKEN, HASH, repr(bytes.fromhex(HASH))):
+        assert secret not in shown
     assert repr(Access.open()) == "Access.open()"
 
 

@@ -6,15 +6,14 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from quadriga import si
 from quadriga.core.views import Views
-from quadriga.si.access import Access
 from quadriga.si.client import (
-    AWAY,
     CONNECTED,
     AsyncClient,
     ClientError,
@@ -23,6 +22,7 @@ from quadriga.si.client import (
     registration,
 )
 from quadriga.si.server import Limits
+from tests.si.certificates import access_by
 from tests.si.remote_side import (
     PATIENCE,
     SOON,
@@ -38,98 +38,57 @@ from tests.si.remote_side import (
 )
 from tests.si.requests import apps, asks, nodes, register, releases
 
+REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
+WRONG_QUEUES = si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1")
+
 # -- requests and answers --------------------------------------------------------------------------
 
 
-def test_i3_it_is_a_scheduler_api(client: Make) -> None:
-    assert isinstance(client(), si.SchedulerAPI)
-
-
-def test_the_order_of_requests_is_kept_across_streams(client: Make) -> None:
-    """No ask comes before its application, though they travel on different streams."""
-    rm, heard = registered(client)
-    rm.update_node(nodes("n1", vcore=200_000))
-    for n in range(100):
-        rm.update_application(apps(f"app-{n}"))
-        rm.update_allocation(asks(f"app-{n}", f"p-{n}"))
-    heard.wait_for(lambda messages: len(placed(messages)) == 100)
-    rejected = [m for m in heard.messages if isinstance(m, si.AllocationResponse) and m.rejected]
-    assert rejected == []
-
-
-def test_a_message_may_be_changed_after_it_was_handed_over(client: Make) -> None:
-    rm, heard = registered(client)
-    request = nodes("n1")
-    rm.update_node(request)
-    request.nodes[0].nodeID = "n2"
-    heard.wait_for(lambda messages: bool(messages))
-    assert heard.messages[0].accepted[0].nodeID == "n1"
-
-
-def test_i43_before_the_registration_nothing_can_be_said(client: Make) -> None:
+def test_i3_i43_before_the_registration_nothing_can_be_said(client: Make) -> None:
     rm = client()
+    assert isinstance(rm, si.SchedulerAPI)
     for call in (rm.flush, lambda: rm.update_node(nodes("n1")), lambda: rm.step(0)):
         with pytest.raises(RegisterAgain):
             call()
 
 
-def test_another_rm_id_is_refused_here_as_there(client: Make, serving: Serving) -> None:
-    rm, _ = registered(client)
-    request = si.AllocationRequest(rmID="other")
-    told = []
-    for api in (rm, serving.service):
-        with pytest.raises(si.RequestError) as error:
-            api.update_allocation(request)
-        told.append(str(error.value))
-    assert told[0] == told[1]
-
-
-def test_a_registration_that_is_refused(client: Make, serving: Serving) -> None:
-    rm = client()
-    for request in (
-        register(""),
-        si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"),
-        register(extraConfig={"rm.pauseTimeout": "soon"}),
+def test_what_is_refused_here_is_refused_as_there(client: Make, serving: Serving) -> None:
+    rm, heard = registered(client, watcher=(watcher := Told()))
+    for call in (
+        lambda api: api.register_resource_manager(register(""), Heard()),
+        lambda api: api.register_resource_manager(WRONG_QUEUES, Heard()),
+        lambda api: api.register_resource_manager(
+            register(extraConfig={"rm.pauseTimeout": "soon"}), Heard()
+        ),
+        lambda api: api.update_allocation(si.AllocationRequest(rmID="other")),
     ):
         told = []
         for api in (rm, serving.service):
             with pytest.raises(si.RequestError) as error:
-                api.register_resource_manager(request, Heard())
+                call(api)
             told.append(error.value.args)
         assert told[0] == told[1]
     with pytest.raises(si.RequestError, match="printable"):
         rm.register_resource_manager(register("r\u00e9"), Heard())
-
-
-def test_a_registration_that_is_refused_leaves_the_older_one(client: Make) -> None:
-    told = Told()
-    rm, heard = registered(client, watcher=told)
-    with pytest.raises(si.RequestError, match="nonsense"):
-        rm.register_resource_manager(
-            si.RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"), Heard()
-        )
-    rm.update_node(nodes("n1"))
+    with pytest.raises(si.RequestError, match="clock of its own"):
+        rm.step(0)
+    request = nodes("n1")
+    rm.update_node(request)  # the older registration is left
+    request.nodes[0].nodeID = "n2"  # the client has its own copy
     heard.wait_for(lambda messages: len(messages) == 1)
-    assert told.states == [CONNECTED, AWAY, CONNECTED]
+    assert heard.messages[0].accepted[0].nodeID == "n1"
+    assert watcher.states[-1] == CONNECTED
 
 
 def test_closing_while_registering(client: Make, wire: Wire) -> None:
     """Whoever waits for a registration hears that it will not come."""
     wire.cut()
     rm = client()
-    failed: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            rm.register_resource_manager(register(), Heard())
-        except BaseException as error:
-            failed.append(error)
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    rm.close()
-    waiting.join(PATIENCE)
-    assert isinstance(failed[0], ClientError)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(rm.register_resource_manager, register(), Heard())
+        rm.close()
+        with pytest.raises(ClientError):
+            waiting.result(PATIENCE)
 
 
 def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Make) -> None:
@@ -169,37 +128,18 @@ def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None
 def test_many_threads_may_talk_at_once(client: Make) -> None:
     """With room for two requests only, so that they wait for each other."""
     rm, heard = registered(client, max_pending=2)
+    names = [[f"n-{thread}-{n}" for n in range(25)] for thread in range(8)]
 
-    def say(thread: int) -> None:
-        for n in range(25):
-            rm.update_node(nodes(f"n-{thread}-{n}"))
+    def say(own: list[str]) -> None:
+        for name in own:
+            rm.update_node(nodes(name))
 
-    threads = [threading.Thread(target=say, args=(number,)) for number in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(PATIENCE)
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(say, names)] == [None] * 8
     heard.wait_for(lambda messages: sum(len(m.accepted) for m in messages) == 200)
-    names = [node.nodeID for message in heard.messages for node in message.accepted]
-    assert len({*names}) == 200
-    for thread in range(8):  # each thread's in its order
-        own = [name for name in names if name.startswith(f"n-{thread}-")]
-        assert own == [f"n-{thread}-{n}" for n in range(25)]
-
-
-def test_a_callback_may_send_requests(client: Make) -> None:
-    class Eager(Heard):
-        def update_application(self, response: Any) -> None:
-            self._note(response)
-            if response.accepted:
-                rm.update_allocation(asks("a", "p"))
-                rm.flush()
-
-    heard = Eager()
-    rm, _ = registered(client, heard=heard)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    heard.wait_for(lambda messages: placed(messages) == ["p"])
+    found = [node.nodeID for message in heard.messages for node in message.accepted]
+    for own in names:  # each thread's in its order
+        assert [name for name in found if name in own] == own
 
 
 def test_i36_predicates_that_raise_say_no(client: Make) -> None:
@@ -252,21 +192,13 @@ def test_explain_tells_where_and_why(client: Make) -> None:
         rm.explain("nobody")
 
 
-def test_a_step_needs_a_scheduler_with_the_clients_clock(client: Make) -> None:
-    rm, _ = registered(client)
-    with pytest.raises(si.RequestError, match="clock of its own"):
-        rm.step(0)
-
-
 # -- who may ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def guarded(tmp_path: Any) -> Iterator[Serving]:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("shim rm:rm plain:s3cret-token-of-the-shim\n")
-    tokens.chmod(0o600)
-    with Serving(access=Access.from_file(tokens)) as serving:
+    access = access_by(tmp_path, "shim rm:rm plain:s3cret-token-of-the-shim\n")
+    with Serving(access=access) as serving:
         yield serving
 
 
@@ -280,9 +212,7 @@ def test_a_token_opens_and_no_other_does(client: Make, guarded: Serving) -> None
             stranger.register_resource_manager(register(), Heard())
         assert "wrong" not in str(error.value)
     with pytest.raises(PermissionError, match="other"):
-        client(address=guarded.address, token="s3cret-token-of-the-shim").register_resource_manager(
-            register("other"), Heard()
-        )
+        rm.register_resource_manager(register("other"), Heard())
 
 
 # -- asyncio ---------------------------------------------------------------------------------------
@@ -324,33 +254,6 @@ async def test_the_same_with_await(serving: Serving) -> None:
 
 
 # -- much ------------------------------------------------------------------------------------------
-
-
-def test_a_slow_callback_does_not_hold_up_others_nor_lose_anything(
-    client: Make, serving: Serving
-) -> None:
-    """One RM stands still in its callback, the other gets its answers; then the first goes on."""
-    go_on = threading.Event()
-
-    class Slow(Heard):
-        def update_allocation(self, response: si.AllocationResponse) -> None:
-            assert go_on.wait(PATIENCE)
-            self._note(response)
-
-    slow, quick = Slow(), Heard()
-    for rm_id, heard in (("slow", slow), ("quick", quick)):
-        rm = client()
-        rm.register_resource_manager(register(rm_id), heard)
-        rm.update_node(nodes("n1", vcore=10_000_000, rm_id=rm_id))
-        rm.update_application(apps("a", rm_id=rm_id))
-        for n in range(10):
-            keys = [f"p-{n}-{m}" for m in range(50)]
-            rm.update_allocation(asks("a", *keys, rm_id=rm_id))
-    quick.wait_for_placed(500)
-    assert placed(slow.messages) == []
-    go_on.set()
-    slow.wait_for_placed(500)
-    assert len(set(placed(slow.messages))) == 500
 
 
 def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
@@ -397,39 +300,28 @@ def test_a_request_that_is_too_large_is_refused_here(client: Make) -> None:
 def test_a_request_larger_than_the_scheduler_lets_in_is_given_up(client: Make) -> None:
     """gRPC ends the stream without saying which it was; those behind it go out again."""
     heard, told = Heard(), Told()
-    with Serving(limits=Limits(message_bytes=20_000)) as small:
+    with Serving(limits=Limits(message_bytes=20_000, items=10, resource_managers=1)) as small:
         rm = client(address=small.address, watcher=told)
         rm.register_resource_manager(register(), heard)
-        rm.update_node(nodes("n1"))
-        large = nodes(*(f"node-{n}" for n in range(1000)))
-        rm.update_node(large)
-        rm.update_node(nodes("n2"))
+        with pytest.raises(ClientError, match="RESOURCE_EXHAUSTED"):
+            client(address=small.address).register_resource_manager(register("two"), Heard())
+        large, many = nodes("x" * 30_000), nodes(*(f"node-{n}" for n in range(11)))
+        for request in (nodes("n1"), large, nodes("n2"), many, nodes("n3")):
+            rm.update_node(request)
         rm.update_application(apps("a"))
         rm.update_allocation(asks("a", "p"))
         heard.wait_for(lambda messages: placed(messages) == ["p"])
-        told.wait_for(lambda told: bool(told.refusals))
-        ((request, error),) = told.refusals
-        assert request == large
-        assert "the scheduler lets in 20000 at once" in error.reason
+        told.wait_for(lambda told: len(told.refusals) == 2)
+        assert [request for request, _ in told.refusals] == [large, many]
+        reasons = [error.reason for _, error in told.refusals]
+        assert "the scheduler lets in 20000 at once" in reasons[0]
+        assert reasons[1] == "11 items in one NodeRequest, at most 10"
         rm.flush()
         rm.close()
     accepted = [
         n.nodeID for m in heard.messages if isinstance(m, si.NodeResponse) for n in m.accepted
     ]
-    assert accepted == ["n1", "n2"]
-
-
-def test_a_request_with_too_many_items_is_refused_there(client: Make) -> None:
-    heard, told = Heard(), Told()
-    with Serving(limits=Limits(items=10)) as small:
-        rm = client(address=small.address, watcher=told)
-        rm.register_resource_manager(register(), heard)
-        rm.update_node(nodes(*(f"node-{n}" for n in range(11))))
-        told.wait_for(lambda told: bool(told.refusals))
-        assert told.refusals[0][1].reason == "11 items in one NodeRequest, at most 10"
-        rm.update_node(nodes("n1"))
-        heard.wait_for(lambda messages: len(messages) == 1)
-        rm.close()
+    assert accepted == ["n1", "n2", "n3"]
 
 
 def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving) -> None:
@@ -438,10 +330,9 @@ def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving)
     class Confirming(Heard):
         def update_allocation(self, response: si.AllocationResponse) -> None:
             for gone in response.released:
-                if gone.terminationType == si.TerminationType.PLACEHOLDER_REPLACED:
-                    rm.update_allocation(
-                        releases("g", gone.UUID, kind=si.TerminationType.PLACEHOLDER_REPLACED)
-                    )
+                if gone.terminationType == REPLACED:
+                    rm.update_allocation(releases("g", gone.UUID, kind=REPLACED))
+                    rm.flush()
             self._note(response)
 
     heard = Confirming()
@@ -452,10 +343,3 @@ def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving)
     rm.update_allocation(asks("g", "m-0", "m-1", group="tg"))
     heard.wait_for(lambda messages: {"m-0", "m-1"} <= {*placed(messages)})
     until(serving, lambda core: not core.application("g").placeholders)
-
-
-def test_limits_of_the_server_are_said(client: Make) -> None:
-    with Serving(limits=Limits(resource_managers=1)) as small:
-        client(address=small.address).register_resource_manager(register(), Heard())
-        with pytest.raises(ClientError, match="RESOURCE_EXHAUSTED"):
-            client(address=small.address).register_resource_manager(register("two"), Heard())

@@ -7,7 +7,6 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-import test_core_gang_golden as golden
 from preemption_side import TWO_QUEUES
 
 from quadriga import si
@@ -16,7 +15,7 @@ from quadriga.sim import flows
 from quadriga.sim.script import ONE_QUEUE, Script
 from tests.si.remote_side import RemoteScript
 
-#: in turn, for the wire does not know what it carries
+#: in turn, for the wire does not know what it carries; test_si_client_oracle.py plays many more
 ORDERS = ("design", "k8shim")
 
 
@@ -78,26 +77,6 @@ def test_the_flows_of_the_design(scripts: Callable[..., Any], name: str, order: 
     same(here, there)
 
 
-@pytest.mark.parametrize(
-    ("tell", "order"),
-    [
-        pytest.param(*flow.values, order, id=f"{flow.id}-{order}")
-        for flow, order in zip(golden.FLOWS, cycle(ORDERS))
-    ],
-)
-def test_the_golden_flows(
-    tell: Callable[[golden.Flow], None], order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extra = {"si.messageOrder": order}
-    monkeypatch.setattr(golden, "scripted", lambda order: RemoteScript(extra=extra))
-    flow = golden.Flow(order)
-    try:
-        tell(flow)
-    finally:
-        flow.script.stop()  # type: ignore[attr-defined]
-    assert flow.text == golden.told(tell, order)
-
-
 class Picky(si.NullCallback):
     """A resource manager with questions of its own: no node but n2 will do, and two have to go."""
 
@@ -149,50 +128,32 @@ def test_i37_preemption_predicates(scripts: Callable[..., Any]) -> None:
     assert "new high/big-0 on n2" in there.log
 
 
-def test_i40_events(scripts: Callable[..., Any]) -> None:
-    here, there = scripts()
-    for script in (here, there):
-        script.node("n1", vcore=4000)
-        script.app("a")
-        script.ask("a", "pod", vcore=1000)
-        script.schedule()
-        script.advance(10)
-    same(here, there)
-    assert {record.type for record in there.events} >= {si.EventRecord.APP, si.EventRecord.NODE}
-
-
-def test_i38_scheduling_states(scripts: Callable[..., Any]) -> None:
-    """An ask that waits for a larger cluster is said so, and once more when its time is over (5.11)."""
-    here, there = scripts()
-    for script in (here, there):
-        script.node("n1", vcore=4000)
-        script.app("a")
-        script.ask("a", "huge", vcore=9000)
-        script.schedule()
-        script.advance(10)
-        script.schedule()
-    same(here, there)
-    assert any(line.startswith(("FAILED", "SKIPPED")) for line in there.log)
-
-
-def test_i39_the_configuration_changes(scripts: Callable[..., Any]) -> None:
+def test_i38_i39_i40_events_states_and_configurations(scripts: Callable[..., Any]) -> None:
     smaller = TWO_QUEUES.replace("guaranteed: {vcore: 4m}", "max: {vcore: 1}")
     here, there = scripts(TWO_QUEUES)
     for script in (here, there):
-        script.node("n1", vcore=9000)
+        script.node("n1", vcore=4000)
         script.configure(smaller)
         script.app("a", "root.high")
         script.ask("a", "p", "q", vcore=1000)
+        script.app("b", "root.low")
+        script.ask("b", "huge", vcore=9000)
+        script.schedule()
+        script.advance(10)
         script.schedule()
         with pytest.raises(si.RequestError, match="nonsense") as error:
             script.configure("nonsense: 1")
         assert error.value.field == "config"
     same(here, there)
     assert sum(line.startswith("new") for line in there.log) == 1
+    assert any(line.startswith(("FAILED", "SKIPPED")) for line in there.log)
+    assert {record.type for record in there.events} >= {si.EventRecord.APP, si.EventRecord.NODE}
 
 
-def test_x20_refusals_of_items(scripts: Callable[..., Any]) -> None:
+def test_x20_r6_i7_refusals_and_a_second_registration(scripts: Callable[..., Any]) -> None:
+    """Requests of different streams take effect one right behind the other."""
     here, there = scripts()
+    told = []
     for script in (here, there):
         script.node("n1", vcore=1000)
         script.node("n1", vcore=1000)
@@ -204,43 +165,10 @@ def test_x20_refusals_of_items(scripts: Callable[..., Any]) -> None:
         script.ask("c", "p", repeat=-1, vcore=1)
         script.release("c", "nobody")
         script.remove_app("nobody")
-    same(here, there)
-
-
-def test_r6_requests_that_are_refused_whole(scripts: Callable[..., Any]) -> None:
-    here, there = scripts()
-    told = []
-    for script in (here, there):
         with pytest.raises(si.RequestError) as error:
             script.release("", "x")
         told.append(error.value)
-        script.node("n1", vcore=1000)  # and it goes on
-    assert str(told[0]) == str(told[1])
-    assert told[0].args == told[1].args
-    same(here, there)
-
-
-def test_i7_registering_again_begins_anew(scripts: Callable[..., Any]) -> None:
-    here, there = scripts()
-    for script in (here, there):
-        script.node("n1", vcore=4000)
-        script.app("a")
-        script.ask("a", "p", vcore=1000)
-        script.schedule()
-        script.advance(5)
         script.send(si.RegisterResourceManagerRequest(rmID=script.rm_id, config=ONE_QUEUE))
-        script.node("n1", vcore=4000)
-        script.app("a")
-        script.ask("a", "q", vcore=1000)
-        script.schedule()
-    same(here, there)
-    assert sum(line.startswith("accepted node") for line in there.log) == 2
-
-
-def test_one_order_of_requests_of_different_streams(scripts: Callable[..., Any]) -> None:
-    """An ask right behind its application, a node right behind an ask: over three streams."""
-    here, there = scripts()
-    for script in (here, there):
         for n in range(20):
             script.app(f"app-{n}")
             script.ask(f"app-{n}", "p", vcore=100)
@@ -248,4 +176,6 @@ def test_one_order_of_requests_of_different_streams(scripts: Callable[..., Any])
         script.schedule()
         for n in range(20):
             script.release(f"app-{n}", key="p", kind=si.TerminationType.STOPPED_BY_RM)
+    assert str(told[0]) == str(told[1])
+    assert told[0].args == told[1].args
     same(here, there)

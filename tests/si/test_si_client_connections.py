@@ -11,9 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from quadriga.si import (
-    NodeResponse,
-)
+from quadriga.si import NodeResponse
 from quadriga.si.client import (
     AWAY,
     CONNECTED,
@@ -148,51 +146,48 @@ def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
     assert rm.waiting == 3
 
 
-def test_nobody_there(client: Make) -> None:
-    with Serving() as gone:
-        address = gone.address
-    rm = client(address=address, timeout_s=0.1)
-    with pytest.raises(Unreachable, match=address):
-        rm.register_resource_manager(register(), Heard())
-
-
-def test_registering_waits_for_a_scheduler_that_is_not_there_yet(client: Make, wire: Wire) -> None:
-    wire.cut()
-    rm = client()
-    done = threading.Thread(
-        target=lambda: rm.register_resource_manager(register(), Heard()), daemon=True
-    )
-    done.start()
-    wire.mend()
-    done.join(PATIENCE)
-    assert rm.state == CONNECTED
-
-
-def test_something_else_there(client: Make) -> None:
+def test_something_else_or_nobody_there(client: Make) -> None:
     """What answers there does not speak the protocol."""
     server = grpc.server(ThreadPoolExecutor(1))
-    port = server.add_insecure_port("127.0.0.1:0")
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
-        rm = client(address=f"127.0.0.1:{port}")
         with pytest.raises(ClientError, match="UNIMPLEMENTED"):
-            rm.register_resource_manager(register(), Heard())
+            client(address=address).register_resource_manager(register(), Heard())
     finally:
         server.stop(None).wait()
+    with pytest.raises(Unreachable, match=address):
+        client(address=address, timeout_s=0.1).register_resource_manager(register(), Heard())
 
 
 # -- leaving ---------------------------------------------------------------------------------------
 
 
-def test_i6_close_is_a_pause_and_shutdown_is_for_good(client: Make, serving: Serving) -> None:
-    rm, _ = registered(client)
+def test_i6_close_is_a_pause_and_shutdown_is_for_good(
+    client: Make, wire: Wire, serving: Serving
+) -> None:
+    """From a callback, and twice, as well. Registering waits for a scheduler that comes later."""
+    left = threading.Event()
+
+    class Leaving(Heard):
+        def update_node(self, response: NodeResponse) -> None:
+            rm.close()
+            left.set()
+
+    rm, _ = registered(client, heard=Leaving())
     rm.update_node(nodes("n1"))
-    rm.flush()
+    assert left.wait(PATIENCE)
+    rm.close()
     rm.close()
     until(serving, lambda core: state_of(core) == "Paused")
     assert serving.service.read(lambda core: "n1" in core.partition().nodes)
+    wire.cut()
     again = client()
-    again.register_resource_manager(register(), Heard())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(again.register_resource_manager, register(), Heard())
+        wire.mend()
+        waiting.result(PATIENCE)
+    assert again.state == CONNECTED
     again.update_node(nodes("n2"))
     again.shutdown()
     assert serving.service.read(state_of) == "Stopped"
@@ -201,37 +196,20 @@ def test_i6_close_is_a_pause_and_shutdown_is_for_good(client: Make, serving: Ser
             call()
 
 
-def test_closing_twice_and_from_a_callback(client: Make) -> None:
-    left = threading.Event()
+def test_no_thread_and_no_socket_is_left(client: Make, wire: Wire, serving: Serving) -> None:
+    """Neither by clients that were closed nor by one that has come back."""
 
-    class Leaving(Heard):
-        def update_node(self, response: NodeResponse) -> None:
-            rm.close()
-            left.set()
-
-    rm = client()
-    rm.register_resource_manager(register(), Leaving())
-    rm.update_node(nodes("n1"))
-    assert left.wait(PATIENCE)
-    rm.close()
-    rm.close()
-
-
-def test_no_thread_and_no_socket_is_left(serving: Serving) -> None:
     def alive() -> Counter[str]:
-        return Counter(t.name.rstrip("0123456789_") for t in threading.enumerate())
+        names = Counter(t.name.rstrip("0123456789_") for t in threading.enumerate())
+        return Counter({name: n for name, n in names.items() if name.startswith("quadriga-")})
 
     before = alive()
     for n in range(5):
         with Client(serving.address, timeout_s=PATIENCE) as rm:
             rm.register_resource_manager(register(f"rm-{n}"), Heard())
             rm.update_node(nodes("n1", rm_id=f"rm-{n}"))
-    ours = {name: n for name, n in alive().items() if name.startswith("quadriga-")}
-    assert ours == {name: n for name, n in before.items() if name.startswith("quadriga-")}
+    assert alive() == before
     gc.collect()  # whatever was not closed would warn now, and warnings are errors
-
-
-def test_coming_back_leaves_nothing_behind(client: Make, wire: Wire, serving: Serving) -> None:
     told = Told()
     registered(client, watcher=told)
 

@@ -1,4 +1,4 @@
-"""docs/client.md does what it says."""
+"""docs/client.md and docs/grpc.md do what they say."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from quadriga.cli.main import main
 from quadriga.si.client import Backoff, connection_state
+from quadriga.si.server import Limits
 from tests.si.remote_side import Serving
 
 
@@ -26,13 +28,8 @@ def blocks(document: str, language: str) -> list[str]:
 
 def test_the_program_runs(document: str, tmp_path: Path) -> None:
     (program,) = blocks(document, "python")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "accepted n1\n"), done.stderr
 
 
@@ -54,3 +51,26 @@ def test_the_states_and_waits_are_those_of_the_code(document: str) -> None:
     backoff = Backoff()
     assert f"{backoff.first_s:g} s at first" in document
     assert f"up to {backoff.most_s:g} s" in document
+
+
+# -- docs/grpc.md ----------------------------------------------------------------------------------
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "grpc.md"
+PROGRAMS = blocks(DOCUMENT.read_text("utf-8"), "python")
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_programs_run(program: str) -> None:
+    exec(compile(program, str(DOCUMENT), "exec"), {"__name__": "document"})
+
+
+def test_every_limit_is_listed_with_its_default() -> None:
+    text = DOCUMENT.read_text("utf-8").partition("## Limits")[2]
+    listed: dict[str, str] = {}
+    for names, defaults in re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", text, re.MULTILINE):
+        listed.update(zip(re.findall(r"`(\w+)`", names), defaults.split(", "), strict=True))
+    units = {"MiB": 1 << 20, "KiB": 1 << 10}
+    assert listed.keys() == {each.name for each in fields(Limits)}
+    for name, text in listed.items():
+        number, _, unit = text.partition(" ")
+        assert float(number) * units.get(unit, 1) == getattr(Limits(), name), name

@@ -1,8 +1,4 @@
-"""The scenarios of the oracle over gRPC: what our core says to them is what is written beside them.
-
-The requests, the time and the rounds of decisions go over the wire; only what no resource manager can
-ask for (looks into the books, a pass of the inspector) is done where the scheduler is.
-"""
+"""The scenarios of the oracle over gRPC: what our core says to them is what is written beside them."""
 
 from __future__ import annotations
 

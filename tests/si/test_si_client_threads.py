@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -12,7 +13,8 @@ VERSION = tuple(map(int, grpc.__version__.split(".")[:2]))
 
 #: four threads, in each of which one client after another says a little and is closed
 COME_AND_GO = """
-import sys, threading
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from quadriga.si import *
 from quadriga.si.client import Client
 from quadriga.sim.script import ONE_QUEUE
@@ -30,24 +32,16 @@ def come_and_go(name):
                 client.update_application(ApplicationRequest(rmID=name, new=[app]))
 
 with Serving() as serving:
-    threads = [threading.Thread(target=come_and_go, args=(f"rm-{n}",)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(come_and_go, ["rm-0", "rm-1", "rm-2", "rm-3"]))
 print("all have gone")
 """
 
 
 def test_i6_a_client_closed_in_one_thread_is_no_error_in_another() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COME_AND_GO],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    how: Any = {"capture_output": True, "text": True, "timeout": 600, "check": False}
+    words = [sys.executable, "-c", COME_AND_GO]
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], **how)
     assert done.stdout == "all have gone\n"
     if VERSION < (1, 70):  # it also complains of the server's loop, which is none of a client's
         assert "_Loop" not in done.stderr

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from quadriga.si import RegisterResourceManagerRequest
-from quadriga.si.access import Access
 from quadriga.si.client import Client, Tls, Unreachable
 from quadriga.si.server import Tls as ServerTls
+from tests.si.certificates import access_by
 from tests.si.remote_side import PATIENCE, SOON, Heard, Serving
 from tests.si.requests import nodes
 
@@ -27,29 +27,22 @@ def talk(serving: Serving, timeout_s: float = PATIENCE, **how: Any) -> None:
 def test_the_scheduler_is_known_by_its_certificate(folder: Path) -> None:
     with Serving(tls=ServerTls(folder / "server.pem", folder / "server.key")) as serving:
         talk(serving, tls=Tls.from_files(folder / "ca.pem"))
-        with pytest.raises(Unreachable):
-            talk(serving, 0.3, tls=Tls.from_files(folder / "stranger-ca.pem"))
-        with pytest.raises(Unreachable):
-            talk(serving, 0.3)  # in the clear
-
-
-def test_the_name_may_differ_from_the_address(folder: Path) -> None:
-    with Serving(tls=ServerTls(folder / "server.pem", folder / "server.key")) as serving:
         talk(serving, tls=Tls.from_files(folder / "ca.pem", server_name="localhost"))
-        with pytest.raises(Unreachable):
-            talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem", server_name="elsewhere"))
+        for wrong in (
+            None,  # in the clear
+            Tls.from_files(folder / "stranger-ca.pem"),
+            Tls.from_files(folder / "ca.pem", server_name="elsewhere"),
+        ):
+            with pytest.raises(Unreachable):
+                talk(serving, 0.3, tls=wrong)
 
 
 def test_mutual_tls_says_who_the_rm_is(folder: Path, tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("shim rm:rm certificate:shim\n")
-    tokens.chmod(0o600)
+    access = access_by(tmp_path, "shim rm:rm certificate:shim\n")
     tls = ServerTls(folder / "server.pem", folder / "server.key", folder / "ca.pem")
-    with Serving(tls=tls, access=Access.from_file(tokens)) as serving:
+    with Serving(tls=tls, access=access) as serving:
         own = (folder / "shim.pem", folder / "shim.key")
         talk(serving, tls=Tls.from_files(folder / "ca.pem", *own))
-        with pytest.raises(Unreachable):
-            talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem"))
-        strange = (folder / "stranger.pem", folder / "stranger.key")
-        with pytest.raises(Unreachable):
-            talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem", *strange))
+        for strange in ((), (folder / "stranger.pem", folder / "stranger.key")):
+            with pytest.raises(Unreachable):
+                talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem", *strange))

@@ -1,7 +1,6 @@
 """A resource manager of SI 1.7 on the wire: it knows no AllocationAsk and no UUID (X45).
 
-Its messages are made here, of the field numbers that the interface has since 1.6, so nothing of ours
-helps it. What it does not know is left where it arrives: among the unknown fields.
+Its messages are made here of field numbers, so nothing of ours helps it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from quadriga.sim.script import Script
-from tests.si.wire import RM, House, Wire, application, until
+from tests.si.wire import RM, House, Wire, until
 
 STOPPED, TIMEOUT, REPLACED = 1, 2, 4
 
@@ -105,10 +104,6 @@ class Newer(RM):
         await self.has_node(vcore=4000)
         return self
 
-    async def submit(self, app: str, gang: int = 0) -> None:
-        await self.say(application(app, gang))
-        await until(lambda: self.heard("UpdateApplication", "accepted"))
-
     async def ask(self, *allocations: Any) -> None:
         await self.pods.say(Request(rmID=self.rm_id, allocations=allocations))
 
@@ -145,7 +140,7 @@ def pod(app: str, key: str, vcore: int = 1000, **more: Any) -> Any:
 @pytest.mark.asyncio
 async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7(place: House) -> None:
     rm = await Newer(place.channel()).start()
-    await rm.submit("app")
+    await rm.submits("app")
     tags = {"kubernetes.io/label/app": "x"}
     await rm.ask(
         pod("app", "pod-1", allocationTags=tags, priority=5),
@@ -167,12 +162,17 @@ async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7(place: House) -> None
     await rm.hears(*rm.told()[:5], "new pod-3 on n1")
     await rm.release("app", "pod-2", "pod-3")
     await rm.hears(*rm.told()[:6], "released pod-2 1", "released pod-3 1")
+    # as after a restart: it reports what runs, and asks for the rest
+    await rm.ask(pod("app", "ran", 3000, nodeID="n1"), pod("app", "waits", 2000))
+    await rm.hears(*rm.told()[:8], "new ran on n1")
+    await rm.release("app", "ran")
+    await rm.hears(*rm.told()[:9], "released ran 1", "new waits on n1")
 
 
 @pytest.mark.asyncio
 async def test_x45_a_gang_of_a_client_of_si_1_7_confirms_by_key(place: House) -> None:
     rm = await Newer(place.channel()).start()
-    await rm.submit("gang", 2000)
+    await rm.submits("gang", 2000)
     member = {"taskGroupName": "tg"}
     await rm.ask(*(pod("gang", key, placeholder=True, **member) for key in ("p1", "p2")))
     await rm.hears("new p1 on n1", "new p2 on n1")
@@ -181,16 +181,6 @@ async def test_x45_a_gang_of_a_client_of_si_1_7_confirms_by_key(place: House) ->
     await rm.hears(*rm.told()[:2], f"released p1 {REPLACED}")
     await rm.release("gang", "p1", kind=REPLACED)
     await rm.hears(*rm.told()[:3], "new real on n1")
-
-
-@pytest.mark.asyncio
-async def test_x45_after_a_restart_it_reports_what_runs_and_asks_for_the_rest(place: House) -> None:
-    rm = await Newer(place.channel()).start()
-    await rm.submit("app")
-    await rm.ask(pod("app", "ran", 3000, nodeID="n1"), pod("app", "waits", 2000))
-    await rm.hears("new ran on n1")
-    await rm.release("app", "ran")
-    await rm.hears("new ran on n1", "released ran 1", "new waits on n1")
 
 
 def test_x1_x8_x45_docs_say_which_versions_are_spoken_and_what_a_shim_sets() -> None:

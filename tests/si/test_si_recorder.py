@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,32 +44,27 @@ def test_a_program_of_its_own_records_what_it_likes() -> None:
     assert recorder.exchanges == ()
 
 
-def test_the_newest_are_kept_and_the_others_counted() -> None:
-    recorder = si.Recorder(limit=2)
-    for number in range(5):
-        recorder.add("a", "b", str(number), time_ns=number)
-    assert labels(recorder) == ["3", "4"]
-    assert recorder.dropped == 3
-
-
-def test_only_some_are_kept() -> None:
-    recorder = si.Recorder(limit=2, only=about_name("app-1"))
+@pytest.mark.parametrize(
+    ("only", "kept", "dropped"),
+    [
+        (None, ["new app-1/a-0 on n1", "add node app-1x"], 2),
+        (about_name("app-1"), ["add app-1", "new app-1/a-0 on n1"], 0),
+    ],
+    ids=["the newest", "of one name"],
+)
+def test_some_are_kept_and_the_others_counted(only: Any, kept: list[str], dropped: int) -> None:
+    recorder = si.Recorder(limit=2, only=only)
     for label in ("add app-1", "add app-10", "new app-1/a-0 on n1", "add node app-1x"):
         recorder.add("a", "b", label, time_ns=0)
-    assert labels(recorder) == ["add app-1", "new app-1/a-0 on n1"]
-    assert recorder.dropped == 0
+    assert labels(recorder) == kept
+    assert recorder.dropped == dropped
 
 
 def test_several_threads_record_in_order() -> None:
     recorder = si.Recorder(limit=None)
-    threads = [
-        threading.Thread(target=lambda: [recorder.add("a", "b", "x") for _ in range(500)])
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            pool.submit(lambda: [recorder.add("a", "b", "x") for _ in range(500)])
     times = [exchange.time_ns for exchange in recorder.exchanges]
     assert len(times) == 2000
     assert times == sorted(times)
@@ -79,6 +74,7 @@ def test_several_threads_record_in_order() -> None:
 
 
 def test_a_scheduler_is_recorded_with_its_own_times() -> None:
+    """And a refused request with the reason."""
     recorder = si.Recorder()
     script = Script(scheduler=recorder.scheduler(Scheduler()))
     script.node("n1", vcore=2000)
@@ -93,14 +89,11 @@ def test_a_scheduler_is_recorded_with_its_own_times() -> None:
     )
     assert si.Exchange(3_000_000_000, "core", "rm", "new app-1/a-0 on n1") in recorder.exchanges
     assert all(line in labels(recorder) for line in script.log)
-
-
-def test_a_refused_request_is_recorded_with_the_reason() -> None:
-    recorder = si.Recorder()
-    scheduler = recorder.scheduler(Scheduler(), name="quadriga", manager="shim")
     with pytest.raises(si.RequestError):
-        scheduler.apply(si.NodeRequest(rmID="nobody"), 0)
-    (refused,) = recorder.exchanges
+        recorder.scheduler(Scheduler(), name="quadriga", manager="shim").apply(
+            si.NodeRequest(rmID="nobody"), 0
+        )
+    refused = recorder.exchanges[-1]
     assert (refused.sender, refused.receiver) == ("quadriga", "shim")
     assert refused.label.startswith("refused NodeRequest: ")
 
@@ -166,19 +159,19 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
             seen.append(callback)
 
     recorder = si.Recorder(clock=lambda: 0)
+
+    def recorded_of(callback: Any) -> Any:
+        api: Any = Api()
+        recorder.api(api).register_resource_manager(register(), callback)
+        return seen.pop()
+
     for callback in (Manager(), si.NullCallback()):
-        recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
-            register(), callback
-        )
-        recorded = seen.pop()
+        recorded = recorded_of(callback)
         for method in ("predicates", "preemption_predicates", "send_event"):
             assert has_own(recorded, method) is has_own(callback, method)
         assert isinstance(recorded, si.StateDumpPlugin) is isinstance(callback, si.StateDumpPlugin)
     recorder.clear()
-    recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
-        register(), Manager()
-    )
-    recorded = seen.pop()
+    recorded = recorded_of(Manager())
     for node in ("n1", "n2"):
         recorded.preemption_predicates(si.PreemptionPredicatesArgs(allocationKey="a", nodeID=node))
     assert labels(recorder)[1:] == [

@@ -1,6 +1,5 @@
 """Nothing marked ``si_secret`` gets into a text."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -69,35 +68,21 @@ def file_with_marks() -> bytes:
     return file.SerializeToString()
 
 
-def bare_pool() -> DescriptorPool:
-    """Knows no extension: the mark is an unknown field of the options."""
-    return DescriptorPool()
-
-
-def pool_with_extension() -> DescriptorPool:
-    """Declares FieldOptions and the extension for itself, as a peer's descriptors may."""
-    pool = DescriptorPool()
-    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
-    pool.AddSerializedFile(si_pb2.DESCRIPTOR.serialized_pb)
-    return pool
-
-
-@pytest.fixture(params=[bare_pool, pool_with_extension], ids=["unknown field", "extension"])
+@pytest.fixture(params=["unknown field", "extension"])
 def vault(request: pytest.FixtureRequest) -> Any:
-    """The class of a message, made at run time, with secrets everywhere."""
-    make_pool: Callable[[], DescriptorPool] = request.param
-    pool = make_pool()
+    """The class of a message, made at run time, with secrets everywhere. The pool knows no extension,
+    or declares it for itself, as a peer's descriptors may."""
+    pool = DescriptorPool()
+    if request.param == "extension":
+        pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+        pool.AddSerializedFile(si_pb2.DESCRIPTOR.serialized_pb)
     pool.AddSerializedFile(file_with_marks())
     return GetMessageClass(pool.FindMessageTypeByName("test.Vault"))
 
 
-def test_i1_secret_marks_are_read_by_number(vault: Any) -> None:
-    fields = vault.DESCRIPTOR.fields_by_name
-    marked = {name for name in fields if is_secret(fields[name])}
-    assert marked == {"tokens", "keys", "pin", "spare"}
-
-
 def test_i1_secret_values_are_in_no_text(vault: Any) -> None:
+    marked = {name for name, field in vault.DESCRIPTOR.fields_by_name.items() if is_secret(field)}
+    assert marked == {"tokens", "keys", "pin", "spare"}
     message = vault(
         login={"user": "ann", "password": "hunter1"},
         logins=[{"user": "bob", "password": "hunter2"}, {}],
@@ -115,8 +100,6 @@ def test_i1_secret_values_are_in_no_text(vault: Any) -> None:
     message.byName["z"].password = "hunter9"
     message.byName["a"].user = "cyd"
     text = redacted(message)
-    assert "hunter" not in text
-    assert "77007" not in text
     assert text == (
         'login { user: "ann" password: <secret> } '
         'logins { user: "bob" password: <secret> } logins {} '
@@ -134,12 +117,9 @@ def test_i1_what_we_do_not_know_is_left_out_or_not_shown(vault: Any) -> None:
     assert redacted(vault(level=9)) == "level: 9"  # an enum's number without a name
 
 
-def test_i1_no_field_of_the_interface_is_marked_secret() -> None:
+def test_i1_text_of_our_messages_is_one_line_and_nothing_in_them_is_secret() -> None:
     for message in si_pb2.DESCRIPTOR.message_types_by_name.values():
         assert not [field.full_name for field in message.fields if is_secret(field)]
-
-
-def test_text_of_our_messages_is_one_line() -> None:
     node = si.NodeInfo(nodeID="n\n1\u2028\x1b[2J", action=si.NodeInfo.CREATE)
     node.attributes["si/zone"] = "z1"
     node.schedulableResource.resources["vcore"].value = 4000

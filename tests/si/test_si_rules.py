@@ -11,10 +11,9 @@ from quadriga import si
 
 #: rule: the messages and enums that it describes. Their fields and numbers are in facts.txt.
 DESCRIBED = [
-    pytest.param("Scheduler", id="i2 one unary call and three streams"),
-    pytest.param(
-        "RegisterResourceManagerRequest RegisterResourceManagerResponse", id="i10 registration"
-    ),
+    pytest.param("Scheduler", id="i2 m1 one unary call and three streams"),
+    pytest.param("RegisterResourceManagerRequest", id="i10 registration"),
+    pytest.param("RegisterResourceManagerResponse", id="i10 its answer"),
     pytest.param("AllocationRequest ApplicationRequest NodeRequest", id="i11 requests"),
     pytest.param("AllocationResponse ApplicationResponse NodeResponse", id="i12 responses"),
     pytest.param(
@@ -23,12 +22,12 @@ DESCRIBED = [
         id="i13 verdicts",
     ),
     pytest.param("Resource Quantity", id="i16 resource"),
-    pytest.param("AllocationAsk", id="i17 ask"),
+    pytest.param("AllocationAsk", id="i17 x5 ask"),
     pytest.param("PreemptionPolicy", id="i19 preemption policy"),
     pytest.param("AddApplicationRequest RemoveApplicationRequest", id="i20 applications"),
     pytest.param("UserGroupInformation", id="i24 user and groups"),
-    pytest.param("Allocation", id="i25 allocation"),
-    pytest.param("AllocationReleasesRequest", id="i26 releases"),
+    pytest.param("Allocation", id="i25 x5 allocation"),
+    pytest.param("AllocationReleasesRequest", id="i26 r1 releases"),
     pytest.param("AllocationRelease AllocationAskRelease", id="i27 release"),
     pytest.param("TerminationType", id="i28 x3 termination types"),
     pytest.param("NodeInfo NodeInfo.ActionFromRM", id="i33 x7 node and its actions"),
@@ -42,8 +41,6 @@ DESCRIBED = [
     pytest.param("UpdateConfigurationRequest", id="i39 configuration"),
     pytest.param("EventRecord EventRecord.Type EventRecord.ChangeType", id="i40 event record"),
     pytest.param("EventRecord.ChangeDetail", id="i41 change details"),
-    pytest.param("AllocationReleasesRequest AllocationResponse", id="r1 one release message"),
-    pytest.param("AllocationAsk Allocation", id="x5 task group and placeholder"),
 ]
 
 
@@ -56,8 +53,7 @@ def test_messages_have_the_fields_and_numbers_of_the_specification(
             {fact for fact in facts if fact.partition(" ")[2].partition(": ")[0] == name}
             for facts in (ours, specified)
         )
-        assert mine
-        assert mine == theirs
+        assert mine == theirs != set()
 
 
 def test_i1_package_and_secret_option(ours: set[str]) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -64,35 +63,25 @@ def is_open(client: socket.socket) -> bool:
         return True
 
 
-def peer(client: socket.socket) -> str:
-    host, port = client.getsockname()
-    return f"ipv4:{host}:{port}"
-
-
-def test_q16_the_oldest_connections_without_calls_of_one_client_are_closed(port: Port) -> None:
+def test_q16_the_oldest_connections_without_calls_of_one_client_are_closed(
+    port: Port, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another client keeps its own, and one that has a call outlives those without."""
     connections = bounded(port, connections=100, connections_per_client=3)
+    other = port.connect(3, "127.0.0.3")
     old = port.connect(3)
     assert connections.close_surplus(frozenset()) == 0
-    new = port.connect(2)
-    assert connections.close_surplus(frozenset()) == 2
-    assert [is_open(each) for each in (*old, *new)] == [False, False, True, True, True]
-    assert connections.closed == 2
-
-
-def test_q16_a_connection_with_a_call_outlives_those_without(port: Port) -> None:
-    connections = bounded(port, connections=100, connections_per_client=2)
-    busy, *idle = port.connect(4)
-    connections.close_surplus(frozenset({peer(busy)}))
-    assert is_open(busy)
-    assert sum(map(is_open, idle)) == 1
-
-
-def test_q16_another_client_keeps_its_connections(port: Port) -> None:
-    connections = bounded(port, connections=100, connections_per_client=2)
-    other = port.connect(2, "127.0.0.3")
-    port.connect(6, "127.0.0.2")
-    assert connections.close_surplus(frozenset()) == 4
-    assert all(map(is_open, other))
+    busy = "ipv4:{}:{}".format(*old[0].getsockname())
+    with caplog.at_level(logging.WARNING, "quadriga.grpc"):
+        new = port.connect(2)
+        assert connections.close_surplus(frozenset({busy})) == 2
+        assert [is_open(each) for each in (*old, *new)] == [True, False, False, True, True]
+        assert connections.closed == 2
+        port.connect(2)
+        assert connections.close_surplus(frozenset({busy}))
+    assert all(map(is_open, (old[0], *other)))
+    [line] = [record.getMessage() for record in caplog.records]  # once a minute
+    assert "of 127.0.0.1" in line and "connections_per_client" in line
 
 
 def test_q16_there_is_always_room_for_a_new_connection(port: Port) -> None:
@@ -103,18 +92,6 @@ def test_q16_there_is_always_room_for_a_new_connection(port: Port) -> None:
     assert sum(map(is_open, clients)) == 7
 
 
-def test_q16_what_is_closed_is_logged_once_a_minute(
-    port: Port, caplog: pytest.LogCaptureFixture
-) -> None:
-    connections = bounded(port, connections=100, connections_per_client=1)
-    with caplog.at_level(logging.WARNING, "quadriga.grpc"):
-        for _ in range(3):
-            port.connect(3, "127.0.0.2")
-            connections.close_surplus(frozenset())
-    [line] = [record.getMessage() for record in caplog.records]
-    assert "of 127.0.0.2" in line and "connections_per_client" in line
-
-
 def test_q16_a_pace_says_how_many_lines_it_left_out() -> None:
     now = [0.0]
     pace = LogPace(lambda: now[0])
@@ -123,21 +100,14 @@ def test_q16_a_pace_says_how_many_lines_it_left_out() -> None:
     assert pace.due() == 3
 
 
-@contextmanager
-def files(count: int | None) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(descriptors, "available", lambda: count)
-        yield
-
-
 @pytest.mark.parametrize(
     ("count", "most", "of_client"), [(1024, 448, 224), (None, 1000, 500), (65_536, 1000, 500)]
 )
 def test_q16_the_bound_is_below_the_descriptors_that_exist(
-    count: int | None, most: int, of_client: int
+    count: int | None, most: int, of_client: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with files(count):
-        connections = Connections(Limits())
+    monkeypatch.setattr(descriptors, "available", lambda: count)
+    connections = Connections(Limits())
     assert (connections.most, connections.most_of_client) == (most, of_client)
 
 

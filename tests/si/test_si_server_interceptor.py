@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quadriga.si.server import Limits
-from tests.si.wire import PATIENCE, House, house, until
+from tests.si.wire import PATIENCE, House, house
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,32 +44,29 @@ async def test_their_streams_are_counted_too() -> None:
     async with house(limits=Limits(streams=2)) as place:
         channel = place.channel()
         health = health_pb2_grpc.HealthStub(channel)
+        reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
         watches = [health.Watch(health_pb2.HealthCheckRequest()) for _ in range(2)]
         for watch in watches:
             assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
         for call in (
             health.Watch(health_pb2.HealthCheckRequest()),
-            reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(),
+            reflection.ServerReflectionInfo(),
         ):
             assert await code_of(call) == "RESOURCE_EXHAUSTED"
         # resource managers have a number of their own, and who leaves makes room
         await place.rm().begin()
         watches[0].cancel()
-        answers: list[Any] = []
-
-        async def ask() -> None:
-            call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
-            await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-            answers.append(await call.read())
-            call.cancel()
-
         for _ in range(100):
+            call = reflection.ServerReflectionInfo()
             try:
-                await ask()
+                await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+                assert await call.read()
                 break
             except grpc.aio.AioRpcError as error:
                 assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        await until(lambda: answers)
+        else:
+            pytest.fail("there is no room")
+        call.cancel()
         watches[1].cancel()
 
 

@@ -8,14 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from quadriga import si
 from quadriga.core import Options
-from quadriga.si.access import Access
 from quadriga.si.extension import extension_pb2 as ext
-from tests.si.wire import QUEUES, RM, House, application, ask, house, until
+from tests.si.certificates import access_by
+from tests.si.wire import QUEUES, RM, House, application, ask, house, refusal, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,10 +24,8 @@ A, B = "the-token-of-rm-a", "the-token-of-rm-b"
 @asynccontextmanager
 async def two(folder: Path) -> AsyncIterator[tuple[House, RM, RM]]:
     """Both run a pod of the same name in an application of the same name on a node of the same name."""
-    tokens = folder / "tokens"
-    tokens.write_text(f"a rm:rm-a plain:{A}\nb rm:rm-b plain:{B}\n")
-    tokens.chmod(0o600)
-    async with house(access=Access.from_file(tokens), options=Options()) as place:
+    access = access_by(folder, f"a rm:rm-a plain:{A}\nb rm:rm-b plain:{B}\n")
+    async with house(access=access, options=Options()) as place:
         rms = place.rm("rm-a", A), place.rm("rm-b", B)
         for rm in rms:
             await rm.begin()
@@ -39,45 +36,27 @@ async def two(folder: Path) -> AsyncIterator[tuple[House, RM, RM]]:
         yield place, *rms
 
 
-def held(place: House, rm_id: str) -> int:
-    def look(scheduler: Any) -> int:
-        return sum(len(n.allocations) for n in scheduler.partition(rm_id=rm_id).nodes.values())
-
-    found: int = place.service.read(look)
-    return found
+def allocations(core: Any, rm_id: str) -> list[Any]:
+    return [each for n in core.partition(rm_id=rm_id).nodes.values() for each in n.allocations]
 
 
-async def refused(call: Any) -> str:
-    with pytest.raises(grpc.aio.AioRpcError) as error:
-        await call
-    assert "token" not in (error.value.details() or "")
-    return error.value.code().name
-
-
-async def test_no_unary_call_acts_for_another(tmp_path: Path) -> None:
-    async with two(tmp_path) as (place, a, _):
-        stub = a.extension
+async def test_no_call_acts_for_another_and_no_stream_is_opened(tmp_path: Path) -> None:
+    async with two(tmp_path) as (place, a, b):
+        thief, stub, mine = RM(place.channels[0], "rm-b", A), a.extension, {"metadata": a.metadata}
+        queues = si.UpdateConfigurationRequest(rmID="rm-b", config=QUEUES)
         for call in (
-            stub.Shutdown(ext.ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
-            stub.Step(ext.StepRequest(rmID="rm-b"), metadata=a.metadata),
-            stub.UpdateConfiguration(
-                si.UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
-            ),
-            stub.Explain(
-                ext.ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata
-            ),
-            RM(place.channels[0], "rm-b", A).register(),
+            stub.Shutdown(ext.ShutdownRequest(rmID="rm-b"), **mine),
+            stub.Step(ext.StepRequest(rmID="rm-b"), **mine),
+            stub.UpdateConfiguration(queues, **mine),
+            stub.Explain(ext.ExplainRequest(rmID="rm-b", applicationID="app-1"), **mine),
+            thief.register(),
         ):
-            assert await refused(call) == "PERMISSION_DENIED"
+            code, details = await refusal(call)
+            assert code == "PERMISSION_DENIED"
+            assert "token" not in details
         assert await place.state("rm-b") == "Running"
-
-
-async def test_no_stream_is_opened_for_another(tmp_path: Path) -> None:
-    async with two(tmp_path) as (place, _, b):
-        thief = RM(place.channels[0], "rm-b", A)
         for name in ("UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"):
-            wire = thief.open(name)
-            await wire.is_refused("PERMISSION_DENIED")
+            await thief.open(name).is_refused("PERMISSION_DENIED")
         assert not any(wire.ended for wire in b.wires.values())
 
 
@@ -90,11 +69,8 @@ async def test_what_has_the_same_name_in_another_rm_is_not_touched(tmp_path: Pat
         release.releases.allocationsToRelease.add(UUID=theirs.UUID, terminationType=1, **keys)
         gone = si.NodeInfo(nodeID="n1", action=si.NodeInfo.DECOMISSION)
         more = si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE)
-        for request in (
-            release,
-            si.ApplicationRequest(remove=[keys]),
-            si.NodeRequest(nodes=[gone]),
-        ):
+        requests = release, si.ApplicationRequest(remove=[keys]), si.NodeRequest(nodes=[gone])
+        for request in requests:
             await a.say(request)
         for partition in ("[rm-b]default", "rm-b"):
             stranger = application("app-2")
@@ -106,9 +82,9 @@ async def test_what_has_the_same_name_in_another_rm_is_not_touched(tmp_path: Pat
         await a.say(si.NodeRequest(nodes=[more]))
         await until(lambda: a.heard("UpdateNode", "rejected"))
 
-        def look(scheduler: Any) -> Any:
-            found = scheduler.partition(rm_id="rm-b")
-            return [*found.nodes], [*found.applications], len(found.nodes["n1"].allocations)
+        def look(core: Any) -> Any:
+            found = core.partition(rm_id="rm-b")
+            return [*found.nodes], [*found.applications], len(allocations(core, "rm-b"))
 
         assert place.service.read(look) == (["n1"], ["app-1"], 1)
         assert not b.heard("UpdateAllocation", "released")
@@ -131,15 +107,14 @@ async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> 
             else:  # nothing of that name is its own, and its stream goes on
                 await wire.say(ask("app-1", "more", vcore=1))
                 await until(lambda wire=wire: any(m.new for m in wire.got))  # type: ignore[misc]
-        assert held(place, "rm-b") == 1
+        assert place.service.read(lambda core: len(allocations(core, "rm-b"))) == 1
 
 
 async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")
-        await wire.say(
-            ext.CallbackAnswer(hello=ext.Hello(rmID="rm-a", events=True, schedulingStates=True))
-        )
+        hello = ext.Hello(rmID="rm-a", events=True, schedulingStates=True)
+        await wire.say(ext.CallbackAnswer(hello=hello))
         await until(lambda: wire.got)  # ready
         for number in range(5):
             await b.say(ask("app-1", f"secret-{number}", vcore=1))
@@ -166,20 +141,11 @@ async def test_hello_cannot_be_for_another_nor_answers_be_made_up(tmp_path: Path
         question = next(m.predicates for m in ours.got if m.WhichOneof("callback") == "predicates")
         # every id that there could be, from the stream of another
         for number in range(question.id + 3):
-            await theirs.say(
-                ext.CallbackAnswer(predicates=ext.PredicatesAnswer(id=number, reasons=[""]))
-            )
-            await theirs.say(
-                ext.CallbackAnswer(stateDump=ext.StateDumpAnswer(id=number, json="{}"))
-            )
+            await theirs.say(ext.CallbackAnswer(predicates={"id": number, "reasons": [""]}))
+            await theirs.say(ext.CallbackAnswer(stateDump={"id": number, "json": "{}"}))
         await a.say(ask("app-1", "after-that"))
         await until(lambda: len(a.allocations) == 2)
         assert len(b.allocations) == 1  # it still waits for the answer of its own RM
-        await ours.say(
-            ext.CallbackAnswer(
-                predicates=ext.PredicatesAnswer(
-                    id=question.id, reasons=[""] * len(question.nodeIDs)
-                )
-            )
-        )
+        answer = {"id": question.id, "reasons": [""] * len(question.nodeIDs)}
+        await ours.say(ext.CallbackAnswer(predicates=answer))
         await until(lambda: len(b.allocations) == 2)

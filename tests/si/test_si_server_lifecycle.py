@@ -10,75 +10,57 @@ import pytest
 
 from quadriga.si import ApplicationRequest, NodeRequest, RemoveApplicationRequest
 from quadriga.si.server import Limits
-from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
+from tests.si.wire import PATIENCE, RM, House, ask, house, node, refusal, until
 
 pytestmark = pytest.mark.asyncio
 
 STREAMS = ("UpdateAllocation", "UpdateApplication", "UpdateNode")
 
 
-async def run_something(rm: RM, key: str = "pod-1", app: str = "app-1") -> None:
-    """A node, an application and a pod that runs."""
-    before = len(rm.allocations)
-    await rm.say(application(app))
-    await until(lambda: rm.heard("UpdateApplication", "accepted"))
-    await rm.say(ask(app, key))
-    await until(lambda: len(rm.allocations) > before)
-
-
-async def test_i2_a_pod_runs_over_four_rpcs(rm: RM) -> None:
-    await rm.has_node()
-    await run_something(rm)
-    assert [a.allocationKey for a in rm.allocations] == ["pod-1"]
-    await until(lambda: rm.states("app-1") == ["Accepted", "Running"])
-
-
 async def test_i6_a_lost_stream_pauses_and_coming_back_in_time_loses_nothing(
     virtual: House,
 ) -> None:
+    """All three have to be back."""
     rm = await virtual.rm().begin()
     await rm.has_node()
     await rm.submits()
     await rm.say(ask("app-1", "pod-1"))
     await until(lambda: virtual.server.sessions["rm-1"].received[1] == 1)
 
-    await rm.wires["UpdateAllocation"].lose()
+    for name in STREAMS:
+        await rm.wires[name].lose()
     await virtual.becomes("Paused")
     virtual.service.step(virtual.clock.pass_by(10))
     assert not rm.allocations
 
-    rm.open("UpdateAllocation")
-    await virtual.becomes("Running")
-    virtual.service.step(virtual.clock.pass_by(1))
-    await until(lambda: rm.allocations)
-
-
-async def test_i6_all_three_streams_have_to_be_back(virtual: House) -> None:
-    rm = await virtual.rm().begin()
-    for name in STREAMS:
-        await rm.wires[name].lose()
-    await virtual.becomes("Paused")
     for name in STREAMS[:2]:
         await rm.open(name).call.initial_metadata()
     assert await virtual.state() == "Paused"
     rm.open(STREAMS[2])
     await virtual.becomes("Running")
+    virtual.service.step(virtual.clock.pass_by(1))
+    await until(lambda: rm.allocations)
 
 
-async def test_i6_too_late_is_stopped_and_the_status_asks_to_register_again(virtual: House) -> None:
+@pytest.mark.parametrize("sweep_s", [0.01, 3600], ids=["swept", "called"])
+async def test_i6_too_late_is_stopped_and_the_status_asks_to_register_again(sweep_s: float) -> None:
+    async with house(virtual=True, limits=Limits(sweep_s=sweep_s)) as place:
+        await too_late(place, sweep_s < 1)
+
+
+async def too_late(virtual: House, swept: bool) -> None:
     rm = await virtual.rm().begin()
     await rm.has_node()
     await rm.lose()
     await virtual.becomes("Paused")
     virtual.service.step(virtual.clock.pass_by(301))
     assert await virtual.state() == "Stopped"
-
+    if swept:  # without a call
+        await until(lambda: not virtual.server.sessions)
     wire = rm.open("UpdateNode")
-    error = await wire.end()
-    assert error is not None
-    assert wire.status[0] == "FAILED_PRECONDITION"
-    assert wire.status[1].startswith("I43: ")
-    assert ("quadriga-register", "again") in [*(error.trailing_metadata() or ())]
+    await wire.is_refused("FAILED_PRECONDITION", "I43: ")
+    assert wire.error is not None
+    assert ("quadriga-register", "again") in [*(wire.error.trailing_metadata() or ())]
     assert virtual.server.sessions == {}
 
     await rm.begin()
@@ -86,38 +68,24 @@ async def test_i6_too_late_is_stopped_and_the_status_asks_to_register_again(virt
     await until(lambda: rm.nodes == ["n1"])
 
 
-async def test_i6_a_scheduler_that_gave_up_is_noticed_without_a_call() -> None:
-    async with house(virtual=True, limits=Limits(sweep_s=0.01)) as place:
-        rm = await place.rm().begin()
-        await rm.lose()
-        await place.becomes("Paused")
-        place.service.step(place.clock.pass_by(301))
-        await until(lambda: not place.server.sessions)
-
-
-async def test_i6_half_close_of_all_three_is_a_shutdown(place: House, rm: RM) -> None:
-    for name in STREAMS:
+async def test_i2_i6_half_close_of_all_three_is_a_shutdown(place: House, rm: RM) -> None:
+    """A pod runs over four RPCs; one that is half closed still hears, a newer one takes over."""
+    older = rm.wires["UpdateNode"]
+    rm.open("UpdateNode")
+    await older.is_refused("ABORTED", "I6: ")
+    await rm.say(node("n1"))
+    await rm.wires["UpdateNode"].call.done_writing()
+    await until(lambda: rm.nodes == ["n1"])
+    await rm.submits()
+    await rm.say(ask("app-1", "pod-1"))
+    await until(lambda: rm.states("app-1") == ["Accepted", "Running"])
+    assert [a.allocationKey for a in rm.allocations] == ["pod-1"]
+    for name in STREAMS[:2]:
         assert await place.state() == "Running"
         await rm.wires[name].call.done_writing()
     await place.becomes("Stopped")
     for name in STREAMS:
         assert await rm.wires[name].end() is None  # well
-
-
-async def test_i6_a_half_closed_stream_still_hears(place: House, rm: RM) -> None:
-    await rm.say(node("n1"))
-    await rm.wires["UpdateNode"].call.done_writing()
-    await until(lambda: rm.nodes == ["n1"])
-    await run_something(rm)
-    assert await place.state() == "Running"
-
-
-async def test_i6_a_newer_stream_of_a_kind_takes_over(place: House, rm: RM) -> None:
-    older = rm.wires["UpdateNode"]
-    rm.open("UpdateNode")
-    await older.is_refused("ABORTED", "I6: ")
-    await rm.has_node()
-    assert await place.state() == "Running"
 
 
 async def test_i6_without_any_stream_it_counts_as_away() -> None:
@@ -132,7 +100,9 @@ async def test_i6_without_any_stream_it_counts_as_away() -> None:
 async def test_i7_registering_again_ends_the_old_streams_and_starts_from_nothing(
     place: House,
 ) -> None:
+    """Unless it is refused."""
     old = await place.rm().begin()
+    assert (await refusal(old.register(config="partitions: 7")))[0] == "INVALID_ARGUMENT"
     await old.has_node()
     new = place.rm()
     await new.begin()
@@ -141,7 +111,9 @@ async def test_i7_registering_again_ends_the_old_streams_and_starts_from_nothing
         await old.wires[name].is_refused("FAILED_PRECONDITION", "I7: ")
     heard = {name: len(wire.got) for name, wire in old.wires.items()}
     await new.has_node()
-    await run_something(new)
+    await new.submits()
+    await new.say(ask("app-1", "pod-1"))
+    await until(lambda: new.allocations)
     assert {name: len(wire.got) for name, wire in old.wires.items()} == heard
 
 
@@ -153,25 +125,9 @@ async def test_i7_a_stream_of_an_older_registration_is_refused(place: House) -> 
     await until(lambda: place.server.streams == 1)
     await rm.register()
     await early.say(NodeRequest(rmID="rm-1"))
-    await early.end()
-    assert early.status[1].startswith("I7: ")
-    late = rm.open("UpdateNode", epoch=first)
-    await late.end()
-    assert late.status[1].startswith("I7: ")
+    for wire in (early, rm.open("UpdateNode", epoch=first)):
+        await wire.is_refused("FAILED_PRECONDITION", "I7: ")
     await rm.open("UpdateNode", epoch=rm.epoch).call.initial_metadata()
-
-
-async def test_i7_a_refused_registration_leaves_the_old_one(rm: RM) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await rm.register(config="partitions: 7")
-    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    await rm.has_node()
-
-
-async def answered(rm: RM, name: str) -> int:
-    """How many requests of the stream the server has taken."""
-    metadata = dict([*(await rm.wires[name].call.initial_metadata())])
-    return int(metadata["quadriga-received"])
 
 
 async def test_nothing_is_lost_that_the_rm_counts(virtual: House) -> None:
@@ -184,7 +140,8 @@ async def test_nothing_is_lost_that_the_rm_counts(virtual: House) -> None:
     await rm.wires["UpdateNode"].lose()
     await virtual.becomes("Paused")
     rm.open("UpdateNode", received=len(got) - 2, epoch=rm.epoch)
-    assert await answered(rm, "UpdateNode") == 5
+    metadata = dict([*(await rm.wires["UpdateNode"].call.initial_metadata())])
+    assert metadata["quadriga-received"] == "5"
     await until(lambda: rm.wires["UpdateNode"].got == got[-2:])
     await virtual.becomes("Running")
 
@@ -241,6 +198,5 @@ async def test_many_register_at_once(place: House) -> None:
     for rm in rms:
         wire = rm.open("UpdateNode", epoch=rm.epoch)
         if rm is not last:
-            await wire.end()
-            assert wire.status[1].startswith("I7: ")
+            await wire.is_refused("FAILED_PRECONDITION", "I7: ")
     await last.has_node()

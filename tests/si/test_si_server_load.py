@@ -1,6 +1,4 @@
-"""Many resource managers (RMs) at once over gRPC, with a server in a process of its own: every ask gets
-one allocation, every release one confirmation, nobody waits for somebody who does not read, and memory
-stays within bounds. `python -m bench serve --full` has the large sizes."""
+"""Many resource managers at once, with a server in a process of its own; `bench serve --full` has more."""
 
 from __future__ import annotations
 
@@ -19,10 +17,21 @@ def test_every_ask_is_answered_once_and_every_release() -> None:
     assert len(found.told.latencies) == 400
 
 
-def test_an_rm_that_does_not_read_is_in_nobodys_way() -> None:
-    found = load(3, 60, rate=60.0, silent=True, processes=1)
+@pytest.mark.parametrize(
+    ("rms", "asks", "rate", "limit"),
+    [
+        pytest.param(3, 60, 120.0, 250 * MIB, id="few"),
+        pytest.param(5, 400, 40.0, 40 * MIB, id="many", marks=pytest.mark.slow),
+    ],
+)
+def test_an_rm_that_does_not_read_is_in_nobodys_way_and_memory_comes_to_an_end(
+    rms: int, asks: int, rate: float, limit: int
+) -> None:
+    found = load(rms, asks, rate=rate, silent=True, processes=1)
     assert len(found.told.latencies) > 90
     assert found.peak < 250 * MIB
+    half = found.memory[len(found.memory) // 2 :]
+    assert max(half) - half[0] < limit
 
 
 @pytest.mark.slow
@@ -43,30 +52,18 @@ def test_a_visitor_beside_bulk_rms_loses_nothing() -> None:
     assert alone.registrations and beside.registrations
 
 
-@pytest.mark.slow
-def test_memory_comes_to_an_end_when_an_rm_reads_nothing() -> None:
-    found = load(5, 400, rate=40.0, silent=True)
-    half = found.memory[len(found.memory) // 2 :]
-    assert max(half) - half[0] < 40 * MIB
-    assert found.peak < 250 * MIB
-
-
 @pytest.mark.asyncio
 async def test_queues_that_take_long_to_read_hold_up_nobody(place: House) -> None:
     """A registration with thousands of queues takes long, and most of them in another thread."""
-    lines = [
-        "partitions:",
-        "  - name: default",
-        "    queues:",
-        "      - name: root",
-        "        queues:",
-    ]
-    lines += [f"          - {{name: q{number}}}" for number in range(4_000)]
+    below = "".join(f"\n          - {{name: q{number}}}" for number in range(4_000))
+    config = (
+        "partitions:\n  - name: default\n    queues:\n      - name: root\n        queues:" + below
+    )
     quick = await place.rm("quick").begin()
     await quick.has_node(vcore=1_000_000)
     await quick.submits()
     slow = place.rm("slow")
-    registering = asyncio.create_task(slow.register(config="\n".join(lines)))
+    registering = asyncio.create_task(slow.register(config=config))
     pods = 0
     while not registering.done():
         pods += 1

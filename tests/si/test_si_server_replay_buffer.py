@@ -4,28 +4,16 @@ from quadriga.si.server.replay_buffer import OVERHEAD, ReplayBuffer
 
 
 def test_a_box_joins_what_has_the_same_list_and_nothing_else() -> None:
-    box = ReplayBuffer(batch_bytes=100, replay_bytes=1000)
+    box = ReplayBuffer(batch_bytes=3, replay_bytes=1000)
     messages = ((1, b"a"), (1, b"b"), (2, b"c"), (1, b"d"), (0, b"e"), (0, b"f"))
     alone = [box.put(message, field) for field, message in messages]
     assert alone == [True, False, True, True, True, True]
     assert box.bytes == 6 * (1 + OVERHEAD)
-    taken = []
-    while (found := box.take()) is not None:
-        taken.append(found)
-    assert taken == [b"ab", b"c", b"d", b"e", b"f"]
-    assert box.bytes == 0
-    assert box.written == 5
-
-
-def test_a_box_joins_no_more_than_the_limit() -> None:
-    box = ReplayBuffer(batch_bytes=3, replay_bytes=1000)
-    for _ in range(5):
+    assert [box.take() for _ in range(6)] == [b"ab", b"c", b"d", b"e", b"f", None]
+    assert (box.bytes, box.written) == (0, 5)
+    for _ in range(5):  # together they would be beyond the limit
         box.put(b"xx", 1)
     assert [box.take() for _ in range(6)] == [b"xx"] * 5 + [None]
-
-
-def test_a_box_begins_anew_where_it_has_to() -> None:
-    box = ReplayBuffer(batch_bytes=100, replay_bytes=1000)
     assert box.put(b"a", 1)
     assert box.put(b"b", 1, anew=True)
     assert box.take() == b"a"

@@ -9,7 +9,7 @@ import pytest
 
 from quadriga.si import AllocationRequest, EventRecord, NodeRequest
 from quadriga.si.server import Limits
-from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
+from tests.si.wire import PATIENCE, RM, House, ask, house, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -18,17 +18,15 @@ async def deaf(place: House, rm_id: str) -> tuple[RM, Any]:
     """A registered RM whose allocation stream is never read."""
     rm = RM(place.channel(**{"grpc.http2.bdp_probe": 0}), rm_id)
     await rm.register()
-    for name in ("UpdateApplication", "UpdateNode"):
-        await rm.open(name).call.initial_metadata()
     call = rm.scheduler.UpdateAllocation(metadata=[("quadriga-rm-id", rm_id)])
-    await call.initial_metadata()
+    for each in (rm.open("UpdateApplication").call, rm.open("UpdateNode").call, call):
+        await each.initial_metadata()
     return rm, call
 
 
-async def ready(rm: RM, vcore: int) -> None:
-    await rm.say(node("n1", vcore))
-    await rm.say(application("app-1"))
-    await until(lambda: rm.nodes and rm.heard("UpdateApplication", "accepted"))
+async def ready(rm: RM) -> None:
+    await rm.has_node(vcore=1_000_000)
+    await rm.submits()
 
 
 def asks(rm_id: str, first: int, count: int) -> AllocationRequest:
@@ -43,7 +41,7 @@ async def test_a_slow_rm_is_paused_and_bounded_while_others_go_on() -> None:
     limits = Limits(backlog_bytes=2_000_000, replay_bytes=100_000, batch_bytes=50_000)
     async with house(limits=limits) as place:
         slow, call = await deaf(place, "slow")
-        await ready(slow, 1_000_000)
+        await ready(slow)
         session = place.server.sessions["slow"]
 
         def everything(scheduler: Any) -> int:
@@ -66,7 +64,7 @@ async def test_a_slow_rm_is_paused_and_bounded_while_others_go_on() -> None:
         said += 50
 
         quick = await place.rm("quick").begin()
-        await ready(quick, 1_000_000)
+        await ready(quick)
         await quick.say(asks("quick", 0, 1000))
         await until(lambda: len(quick.allocations) == 1000)
         assert place.service.read(everything) == decided
@@ -94,7 +92,7 @@ async def test_past_the_bound_it_has_to_register_again() -> None:
     limits = Limits(backlog_bytes=20_000)
     async with house(limits=limits, virtual=True) as place:
         rm = await place.rm().begin()
-        await ready(rm, 1_000_000)
+        await ready(rm)
         await rm.wires["UpdateAllocation"].lose()
         await place.becomes("Paused")
         session = place.server.sessions["rm-1"]
@@ -123,7 +121,7 @@ async def test_news_that_nobody_reads_are_dropped() -> None:
 
 
 async def test_small_messages_are_joined_when_behind(rm: RM) -> None:
-    await ready(rm, 1_000_000)
+    await ready(rm)
     await rm.say(asks("rm-1", 0, 5000))
     await until(lambda: len(rm.allocations) == 5000)
     assert len(rm.wires["UpdateAllocation"].got) < 5000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -13,16 +12,10 @@ from quadriga import si
 from quadriga.si.access import Access
 from quadriga.si.extension import extension_pb2 as ext
 from quadriga.si.server import Limits, Server
-from tests.si.wire import QUEUES, RM, House, house, node, until
+from tests.si.certificates import access_by
+from tests.si.wire import QUEUES, RM, House, house, node, refusal, until
 
 pytestmark = pytest.mark.asyncio
-
-
-async def refusal(call: Any) -> tuple[str, str]:
-    """Status and details of a unary call that is refused."""
-    with pytest.raises(grpc.aio.AioRpcError) as found:
-        await call
-    return found.value.code().name, found.value.details() or ""
 
 
 # -- unary calls -----------------------------------------------------------------------------------
@@ -48,22 +41,18 @@ async def test_configuration_is_updated_all_or_nothing(place: House, rm: RM) -> 
     assert "UpdateConfigurationRequest.config" in text
     more = QUEUES.replace('submitacl: "*"', 'submitacl: "*", queues: [{name: extra}]')
     await update(si.UpdateConfigurationRequest(rmID="rm-1", config=more))
-    look = place.service.read
-    assert look(lambda s: s.partition().queue("root.extra")) is not None
+    assert place.service.read(lambda s: s.partition().queue("root.extra")) is not None
 
 
-async def test_shutdown_by_the_extension(place: House, rm: RM) -> None:
+async def test_shutdown_and_step_by_the_extension(place: House, rm: RM) -> None:
+    code, text = await refusal(rm.extension.Step(ext.StepRequest(rmID="rm-1", now=1)))
+    assert (code, text[:6]) == ("FAILED_PRECONDITION", "Step: ")
     code, _ = await refusal(rm.extension.Shutdown(ext.ShutdownRequest(rmID="nobody")))
     assert code == "NOT_FOUND"
     await rm.extension.Shutdown(ext.ShutdownRequest(rmID="rm-1"))
     assert await place.state() == "Stopped"
     for wire in rm.wires.values():
         assert await wire.end() is None
-
-
-async def test_step_needs_a_clock_of_the_clients(rm: RM) -> None:
-    code, text = await refusal(rm.extension.Step(ext.StepRequest(rmID="rm-1", now=1)))
-    assert (code, text[:6]) == ("FAILED_PRECONDITION", "Step: ")
 
 
 async def test_bytes_that_are_no_message(place: House) -> None:
@@ -102,8 +91,7 @@ async def test_the_first_message_binds_and_others_may_not_differ(place: House) -
     foreign.rmID = "rm-2"
     await wire.say(foreign)
     await wire.is_refused("PERMISSION_DENIED", "I11: ")
-    look = place.service.read
-    assert not look(lambda s: s.partition(rm_id="rm-2").nodes)
+    assert not place.service.read(lambda s: s.partition(rm_id="rm-2").nodes)
 
 
 async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House, rm: RM) -> None:
@@ -126,66 +114,46 @@ async def test_callbacks_begin_with_hello(rm: RM) -> None:
         wire = rm.open("Callbacks", bound=False)
         await wire.say(answer)
         await wire.is_refused("INVALID_ARGUMENT", "I4: ")
-    wire = rm.open("Callbacks")
-    await wire.say(ext.CallbackAnswer(hello=ext.Hello(rmID="another")))
-    await wire.is_refused("PERMISSION_DENIED")
 
 
 async def test_metadata_must_be_numbers(rm: RM) -> None:
-    wire = rm.open("UpdateNode", received="many")
-    await wire.is_refused("INVALID_ARGUMENT")
-    wire = rm.open("UpdateNode", received=7)
-    await wire.end()
-    assert wire.status[1].startswith("I43: ")  # it cannot have got so many
+    await rm.open("UpdateNode", received="many").is_refused("INVALID_ARGUMENT")
+    # it cannot have got so many
+    await rm.open("UpdateNode", received=7).is_refused("FAILED_PRECONDITION", "I43: ")
 
 
 # -- limits ----------------------------------------------------------------------------------------
 
 
-async def test_i11_items_of_a_message() -> None:
-    async with house(limits=Limits(items=3)) as place:
+async def test_i11_i2_i9_items_streams_and_resource_managers_are_bounded() -> None:
+    limits = Limits(items=3, streams_per_rm=3, streams=5, resource_managers=2)
+    async with house(limits=limits) as place:
         rm = await place.rm().begin()
+        await rm.open("Callbacks").is_refused("RESOURCE_EXHAUSTED", "I2: ")
+        other = place.rm("rm-2")
+        for _ in range(2):
+            await other.register()
+        for name in ("UpdateNode", "UpdateApplication"):
+            await other.open(name).call.initial_metadata()
+        await other.open("UpdateAllocation").is_refused("RESOURCE_EXHAUSTED", "I2: 5 streams")
+        code, text = await refusal(place.rm("c").register())
+        assert (code, text[:4]) == ("RESOURCE_EXHAUSTED", "I9: ")
         await rm.say(
             si.NodeRequest(nodes=[si.NodeInfo(nodeID=f"n{i}", action=1) for i in range(4)])
         )
-        wire = rm.wires["UpdateNode"]
-        await wire.is_refused("RESOURCE_EXHAUSTED", "I11: 4 items")
+        await rm.wires["UpdateNode"].is_refused("RESOURCE_EXHAUSTED", "I11: 4 items")
+    with pytest.raises(ValueError, match="window"):
+        Limits(window=0)
 
 
-async def test_i2_streams_of_one_rm_and_of_all() -> None:
-    async with house(limits=Limits(streams_per_rm=3, streams=5)) as place:
-        rm = await place.rm().begin()
-        wire = rm.open("Callbacks")
-        await wire.is_refused("RESOURCE_EXHAUSTED", "I2: ")
-        other = place.rm("rm-2")
-        await other.register()
-        for name in ("UpdateNode", "UpdateApplication"):
-            await other.open(name).call.initial_metadata()
-        wire = other.open("UpdateAllocation")
-        await wire.end()
-        assert wire.status[1].startswith("I2: 5 streams")
-
-
-async def test_i9_number_of_resource_managers() -> None:
-    async with house(limits=Limits(resource_managers=2)) as place:
-        for name in ("a", "b", "a"):
-            await place.rm(name).register()
-        code, text = await refusal(place.rm("c").register())
-        assert (code, text[:4]) == ("RESOURCE_EXHAUSTED", "I9: ")
-
-
-async def test_a_stream_has_to_say_whose_it_is_in_time() -> None:
-    async with house(limits=Limits(introduction_s=0.01)) as place:
-        wire = place.rm().open("UpdateNode", bound=False)
-        await wire.is_refused("DEADLINE_EXCEEDED")
-
-
-async def test_unary_calls_that_come_too_fast() -> None:
-    async with house(limits=Limits(request_burst=2, requests_per_second=0.001)) as place:
-        await place.rm().register()
-        await place.rm().register()
-        code, _ = await refusal(place.rm().register())
-        assert code == "RESOURCE_EXHAUSTED"
+async def test_a_stream_has_to_say_in_time_whose_it_is_and_unary_calls_have_a_pace() -> None:
+    limits = Limits(introduction_s=0.01, request_burst=2, requests_per_second=0.001)
+    async with house(limits=limits) as place:
+        rm = place.rm()
+        await rm.open("UpdateNode", bound=False).is_refused("DEADLINE_EXCEEDED")
+        for _ in range(2):
+            await rm.register()
+        assert (await refusal(rm.register()))[0] == "RESOURCE_EXHAUSTED"
 
 
 async def test_streams_that_come_too_fast_are_read_later() -> None:
@@ -196,27 +164,19 @@ async def test_streams_that_come_too_fast_are_read_later() -> None:
         await until(lambda: len(rm.nodes) == 20)
 
 
-async def test_limits_are_positive() -> None:
-    with pytest.raises(ValueError, match="window"):
-        Limits(window=0)
-
-
 # -- who may what ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> Access:
-    path = tmp_path / "tokens"
     hashed = hashlib.sha256(b"token-of-rm-1-aaaa").hexdigest()
-    path.write_text(
-        f"# who    may         with\n"
+    return access_by(
+        tmp_path,
         f"first    rm:rm-1     sha256:{hashed}\n"
         f"second   rm:rm-2,rm:rm-3 plain:token-of-rm-2-bbbb\n"
         f"viewer   read        plain:token-of-viewer-cc\n"
-        f"boss     admin       plain:token-of-boss-dddd\n"
+        f"boss     admin       plain:token-of-boss-dddd\n",
     )
-    path.chmod(0o600)
-    return Access.from_file(path)
 
 
 async def test_nobody_without_a_token(tokens: Access) -> None:
@@ -225,8 +185,7 @@ async def test_nobody_without_a_token(tokens: Access) -> None:
             code, text = await refusal(place.rm("rm-1", token).register())
             assert code == "UNAUTHENTICATED"
             assert "token-of" not in text
-            wire = place.rm("rm-1", token).open("UpdateNode")
-            await wire.is_refused("UNAUTHENTICATED")
+            await place.rm("rm-1", token).open("UpdateNode").is_refused("UNAUTHENTICATED")
 
 
 async def test_a_token_is_for_its_resource_managers(tokens: Access) -> None:
@@ -243,14 +202,11 @@ async def test_a_token_is_for_its_resource_managers(tokens: Access) -> None:
             await rm.has_node()
 
 
-async def test_plaintext_is_for_loopback(place: House) -> None:
+async def test_where_it_may_listen(place: House) -> None:
     with pytest.raises(ValueError, match="plaintext on 0.0.0.0:0"):
         Server(place.service, address="0.0.0.0:0")
     Server(place.service, address="0.0.0.0:0", insecure=True)
     for address in ("localhost:0", "[::1]:0", "unix:/tmp/x"):
         Server(place.service, address=address)
-
-
-async def test_a_port_that_is_taken(place: House) -> None:
     with pytest.raises(OSError, match="cannot listen"):
         await Server(place.service, address=place.address).start()

@@ -6,17 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
 import pytest
 import pytest_asyncio
 
 from quadriga.si.extension import extension_pb2 as ext
-from tests.si.wire import RM, House, application, ask, house, node, until
+from tests.si.wire import RM, House, application, ask, house, node, refusal, until
 
 pytestmark = pytest.mark.asyncio
 
 A, P, N = ext.Channel.ALLOCATION, ext.Channel.APPLICATION, ext.Channel.NODE
-NAMES = {A: "UpdateAllocation", P: "UpdateApplication", N: "UpdateNode"}
 SECOND = 10**9
 
 
@@ -43,37 +41,33 @@ async def test_requests_take_effect_in_the_order_named(rm: RM) -> None:
     assert times == {SECOND}
 
 
-async def test_a_step_waits_for_the_requests_that_it_names(place: House, rm: RM) -> None:
+async def test_a_step_waits_for_what_it_names_and_nothing_happens_between_steps(
+    place: House, rm: RM
+) -> None:
+    session = place.server.sessions["rm-1"]
     waiting = asyncio.create_task(step(rm, SECOND, N))
-    arrived = place.server.sessions["rm-1"].request_arrived
-    await until(lambda: arrived._waiters)  # the server waits
+    await until(lambda: session.request_arrived._waiters)  # the server waits
     assert not waiting.done()
     await rm.say(node("n1"))
     assert [*(await waiting).messages] == [N]
-
-
-async def test_nothing_happens_between_steps(place: House, rm: RM) -> None:
-    await rm.say(node("n1"))
-    await until(lambda: place.server.sessions["rm-1"].inbound[N])
-    assert not rm.nodes
+    await until(lambda: rm.nodes == ["n1"])
+    await rm.say(node("n2"))
+    await until(lambda: session.inbound[N])
+    assert rm.nodes == ["n1"]
     await step(rm, SECOND, N)
-    await until(lambda: rm.nodes)
+    await until(lambda: rm.nodes == ["n1", "n2"])
 
 
 async def test_what_a_step_refuses(rm: RM) -> None:
     await step(rm, 5 * SECOND)
-    for wrong, text in (
-        (ext.StepRequest(rmID="rm-1", now=SECOND), "went back"),
-        (ext.StepRequest(rmID="rm-1", now=6 * SECOND, limit=-1), "negative"),
-        (
-            ext.StepRequest(rmID="rm-1", now=6 * SECOND, requests=[ext.Channel.CALLBACK]),
-            "no requests",
-        ),
+    for call, text in (
+        (step(rm, SECOND), "went back"),
+        (step(rm, 6 * SECOND, limit=-1), "negative"),
+        (step(rm, 6 * SECOND, ext.Channel.CALLBACK), "no requests"),
     ):
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await rm.extension.Step(wrong)
-        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert text in (refused.value.details() or "")
+        code, details = await refusal(call)
+        assert code == "INVALID_ARGUMENT"
+        assert text in details
 
 
 async def test_a_request_refused_as_a_whole_is_told_with_its_place(place: House, rm: RM) -> None:

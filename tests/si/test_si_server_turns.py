@@ -63,8 +63,8 @@ async def test_a_stream_is_read_no_further_while_a_window_of_items_is_on_its_way
     flow = FlowControl(64, 100, lambda error, request: error, lambda: None)
     first, second = flow.send("first", 60), flow.send("second", 60)
     waiting = asyncio.create_task(flow.room())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    for _ in range(2):
+        await asyncio.sleep(0)
     assert not waiting.done()
     first.set_result(None)  # 60 are left, more than half of the window
     for _ in range(5):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
+import pytest
 
 from quadriga import si
 from quadriga.core import Options
@@ -120,6 +121,13 @@ class Wire:
     def status(self) -> tuple[str, str]:
         assert self.error is not None
         return self.error.code().name, self.error.details() or ""
+
+
+async def refusal(call: Any) -> tuple[str, str]:
+    """Status and details of a unary call that is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as found:
+        await call
+    return found.value.code().name, found.value.details() or ""
 
 
 class RM:

@@ -1,7 +1,6 @@
 """A scheduler at work for the tests of the web: something of everything, and more every moment.
 
-It stands in a service with a thread of its own, whose clock is the script's. What happens is done in
-that thread, step by step, so that a reader only ever sees whole steps.
+A step is done in the thread of the service, so that a reader only ever sees whole steps.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.si.constants import FOREIGN_DEFAULT, HOST_NAME, INSTANCE_TYPE, RACK_NAME, TAG_FOREIGN
 from quadriga.sim.script import Script, resource
 
-__all__ = ["CONFIG", "ODD", "LiveCluster"]
-
 #: an application's id that has to be escaped in a path
 ODD = "odd/app id#1?ä%41"
 
@@ -26,11 +23,8 @@ partitions:
   - name: default
     nodesortpolicy: {type: binpacking, resourceweights: {vcore: 2.5, memory: 1}}
     placementrules:
-      - name: provided
-        create: true
-      - name: fixed
-        value: root.dev
-        filter: {type: allow, users: [ann, bob], groups: [staff]}
+      - {name: provided, create: true}
+      - {name: fixed, value: root.dev, filter: {type: allow, users: [ann, bob], groups: [staff]}}
     queues:
       - name: root
         submitacl: '*'
@@ -42,39 +36,25 @@ partitions:
         queues:
           - name: prod
             parent: true
-            resources:
-              guaranteed: {memory: 1000, vcore: 2}
-              max: {memory: 100000, vcore: 100}
+            resources: {guaranteed: {memory: 1000, vcore: 2}, max: {memory: 100000, vcore: 100}}
             properties: {priority.offset: "5", preemption.policy: fence}
             childtemplate:
               maxapplications: 3
               properties: {application.sort.policy: fair}
               resources: {guaranteed: {vcore: 1}, max: {vcore: 20}}
-            limits:
-              - limit: staff
-                groups: [staff]
-                maxapplications: 9
-                maxresources: {vcore: 60}
+            limits: [{limit: staff, groups: [staff], maxapplications: 9, maxresources: {vcore: 60}}]
             queues:
-              - name: gangs
-                properties: {application.sort.policy: fifo}
+              - {name: gangs, properties: {application.sort.policy: fifo}}
               - name: idle
-          - name: dev
-            resources: {max: {vcore: 40}}
+          - {name: dev, resources: {max: {vcore: 40}}}
           - name: tight
-            limits:
-              - limit: cat may have little
-                users: [cat]
-                maxresources: {vcore: 1}
+            limits: [{limit: cat may have little, users: [cat], maxresources: {vcore: 1}}]
           - name: odd:queue
 """
 
 
 class LiveCluster:
-    """``with LiveCluster() as cluster:`` a service, its views, and a thread that keeps it busy.
-
-    ``busy=False`` leaves everything as it was built.
-    """
+    """A service, its views, and a thread that keeps it busy if it is to be."""
 
     def __init__(self, *, busy: bool = True) -> None:
         self.now = 1_700_000_000 * 10**9
@@ -97,11 +77,8 @@ class LiveCluster:
         self.service.stop()
 
     def step(self, what: Callable[[Scheduler], Script]) -> Script:
-        """One step in the thread of the scheduler's owner."""
         found: Script = self.service.read(what)
         return found
-
-    # -- what there is -----------------------------------------------------------------------------
 
     def _build(self, scheduler: Scheduler) -> Script:
         scheduler.advance(self.now)

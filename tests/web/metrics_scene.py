@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,18 +14,6 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.sim.script import Script
 from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Metrics
-
-__all__ = [
-    "CONFIG",
-    "Labels",
-    "families",
-    "metrics_of",
-    "played",
-    "samples",
-    "scrape",
-    "served",
-    "service_of",
-]
 
 CONFIG = """\
 partitions:
@@ -83,10 +72,16 @@ def served() -> Iterator[Measured]:
     yield "quadriga_reloads_total", "counter", "Reloads.", outcomes
 
 
+def values(text: str, label: str) -> set[str]:
+    """All that a label says anywhere."""
+    return {value for _, labels in samples(text) for name, value in labels if name == label}
+
+
 def scrape(metrics: Metrics, service: SchedulerService) -> str:
     return metrics.plain(service.read(metrics.look)).decode()
 
 
+@lru_cache(maxsize=2)
 def samples(text: str) -> dict[tuple[str, Labels], float]:
     """Every sample by name and labels; there must not be two of a kind."""
     found: dict[tuple[str, Labels], float] = {}
@@ -101,6 +96,7 @@ def samples(text: str) -> dict[tuple[str, Labels], float]:
     return found
 
 
+@lru_cache(maxsize=2)
 def families(text: str) -> dict[str, tuple[str, str, frozenset[str]]]:
     """By the name in the TYPE line: type, help, and the names of the labels but ``le``."""
     found: dict[str, tuple[str, str, set[str]]] = {}

@@ -1,11 +1,11 @@
 """A busy cluster for the tests of the pages: something of everything that they have to show.
 
-It stands in a service with a thread of its own, whose clock is the scene's. What happens is done in
-that thread, step by step (``do``), so that a reader only ever sees whole steps.
+A step (``do``) is done in the thread of the service, so that a reader only ever sees whole steps.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from quadriga.core import Options, Scheduler
@@ -14,8 +14,6 @@ from quadriga.core.views import Views
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import HOST_NAME, INSTANCE_TYPE, NODE_READY_ATTRIBUTE, RACK_NAME
 from quadriga.sim.script import Script
-
-__all__ = ["CONFIG", "GI", "NASTY", "NASTY_NODE", "NASTY_USER", "Scene", "wide_config"]
 
 GI = 2**30
 
@@ -29,8 +27,7 @@ partitions:
   - name: default
     nodesortpolicy: {type: fair}
     placementrules:
-      - name: provided
-        create: true
+      - {name: provided, create: true}
       - name: user
         parent: {name: fixed, value: root.people}
         create: true
@@ -41,18 +38,12 @@ partitions:
         queues:
           - name: production
             parent: true
-            resources:
-              guaranteed: {vcore: 24, memory: 96Gi}
-              max: {vcore: 64, memory: 256Gi}
+            resources: {guaranteed: {vcore: 24, memory: 96Gi}, max: {vcore: 64, memory: 256Gi}}
             properties: {priority.offset: "10", preemption.policy: fence}
             queues:
               - name: web
-                resources:
-                  guaranteed: {vcore: 16, memory: 64Gi}
-                  max: {vcore: 40, memory: 160Gi}
-              - name: billing
-                maxapplications: 1
-                resources: {max: {vcore: 8, memory: 32Gi}}
+                resources: {guaranteed: {vcore: 16, memory: 64Gi}, max: {vcore: 40, memory: 160Gi}}
+              - {name: billing, maxapplications: 1, resources: {max: {vcore: 8, memory: 32Gi}}}
           - name: research
             parent: true
             resources: {max: {vcore: 56, memory: 400Gi, nvidia.com/gpu: 8}}
@@ -66,30 +57,21 @@ partitions:
                     users: ['*']
                     maxapplications: 3
                     maxresources: {vcore: 4, memory: 16Gi}
-                  - limit: the lab
-                    groups: [lab]
-                    maxresources: {vcore: 12, memory: 64Gi}
+                  - {limit: the lab, groups: [lab], maxresources: {vcore: 12, memory: 64Gi}}
           - name: people
             parent: true
-            childtemplate:
-              maxapplications: 4
-              resources: {max: {vcore: 6}}
+            childtemplate: {maxapplications: 4, resources: {max: {vcore: 6}}}
           - name: leaving
 """
 
 
 def wide_config(parents: int, leaves: int) -> str:
     """So many queues below root, each with so many leaves."""
-    lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
-    lines += ["        submitacl: '*'", "        queues:"]
-    for parent in range(parents):
-        lines += [f"          - name: team-{parent:02}", "            queues:"]
-        for leaf in range(leaves):
-            lines += [
-                f"              - name: project-{leaf:02}",
-                f"                resources: {{max: {{vcore: {4 + leaf}, memory: {8 + leaf}Gi}}}}",
-            ]
-    return "\n".join(lines) + "\n"
+    sizes = {f"project-{n:02}": {"vcore": 4 + n, "memory": f"{8 + n}Gi"} for n in range(leaves)}
+    below = [{"name": name, "resources": {"max": size}} for name, size in sizes.items()]
+    teams = [{"name": f"team-{n:02}", "queues": below} for n in range(parents)]
+    root = {"name": "root", "submitacl": "*", "queues": teams}
+    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]}, indent=1)
 
 
 class Scene:

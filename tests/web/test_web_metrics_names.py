@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from metrics_scene import families, metrics_of, played, samples, scrape, service_of
-from prometheus_client.openmetrics.parser import (
-    text_string_to_metric_families as parse_openmetrics,
-)
+from metrics_scene import families, metrics_of, played, samples, scrape, service_of, values
+from prometheus_client.openmetrics import parser
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.runtime.tally import Tally
@@ -64,7 +63,7 @@ def page() -> str:
 
 
 @pytest.mark.parametrize("name", YUNIKORN)
-def test_2_15_name_type_and_labels(page: str, name: str) -> None:
+def test_2_15_name_type_labels_and_buckets(page: str, name: str) -> None:
     kind, labels, values = YUNIKORN[name]
     found = families(page)[name]
     assert (found[0], found[2]) == (kind, labels)
@@ -73,40 +72,30 @@ def test_2_15_name_type_and_labels(page: str, name: str) -> None:
         assert {
             dict(own)[label] for n, own in samples(page) if n.removesuffix("_count") == name
         } == values
-
-
-def test_2_15_buckets_are_powers_of_ten_from_a_tenth_of_a_millisecond(page: str) -> None:
-    wanted = ["0.0001", "0.001", "0.01", "0.1", "1", "10", "100", "1000", "+Inf"]
-    for name, (kind, *_) in YUNIKORN.items():
-        if kind == "histogram":
-            lines = [line for line in page.splitlines() if line.startswith(f"{name}_bucket{{")]
-            found = [line.partition('le="')[2].partition('"')[0] for line in lines]
-            assert found == wanted * (len(found) // len(wanted))
+    if kind == "histogram":
+        wanted = ["0.0001", "0.001", "0.01", "0.1", "1", "10", "100", "1000", "+Inf"]
+        bounds = re.findall(rf'^{name}_bucket{{.*?le="(.*?)"', page, re.MULTILINE)
+        assert bounds == wanted * (len(bounds) // len(wanted))
 
 
 def test_2_15_states_of_queues_and_their_amounts(page: str) -> None:
     found = samples(page)
-
-    def amount(queue: str, state: str, resource: str) -> float:
+    for queue, state, resource, amount in (
+        ("root", "max", "vcore", 80_000),
+        ("root.batch", "max", "vcore", 60_000),
+        ("root.batch", "guaranteed", "vcore", 1_000),
+        ("root.batch", "allocated", "vcore", 60_000),
+        ("root.batch", "maxRunningApps", "apps", 50),
+        ("root.needy", "pending", "vcore", 1_000),
+        ("root.batch", "preempting", "vcore", 1_000),
+    ):
         labels = {"queue": queue, "state": state, "resource": resource}
-        return found["yunikorn_queue_resource", frozenset(labels.items())]
-
-    assert amount("root", "max", "vcore") == 80_000
-    assert amount("root.batch", "max", "vcore") == 60_000
-    assert amount("root.batch", "guaranteed", "vcore") == 1_000
-    assert amount("root.batch", "allocated", "vcore") == 60_000
-    assert amount("root.batch", "maxRunningApps", "apps") == 50
-    assert amount("root.needy", "pending", "vcore") == 1_000
-    assert amount("root.batch", "preempting", "vcore") == 1_000
+        assert found["yunikorn_queue_resource", frozenset(labels.items())] == amount, labels
     old = {("state", "allocated"), ("resource", "vcore")}
     assert found["yunikorn_root_batch_queue_resource", frozenset(old)] == 60_000
-
-
-def test_the_numbers_are_those_of_the_views(page: str) -> None:
-    found = samples(page)
-    name = "yunikorn_scheduler_container_allocation_attempt_total"
-    assert found[name, frozenset({("state", "rejected")})] == 2
-    assert found[name, frozenset({("state", "released")})] == 3
+    attempts = "yunikorn_scheduler_container_allocation_attempt_total"
+    assert found[attempts, frozenset({("state", "rejected")})] == 2
+    assert found[attempts, frozenset({("state", "released")})] == 3
     assert found["yunikorn_event_total_created", frozenset()] > 500
 
 
@@ -162,12 +151,11 @@ def test_2_21_ends_are_counted_and_outlive_the_queue() -> None:
 
     def ended(path: str) -> dict[str, float]:
         found = samples(page())
-        own = {
+        return {
             dict(labels)["state"]: count
             for (name, labels), count in found.items()
             if name == "yunikorn_queue_app_total" and dict(labels)["queue"] == path
         }
-        return {state: own[state] for state in sorted(own)}
 
     nothing = {"completed": 0, "failed": 0, "rejected": 0}
     assert ended("root") == nothing
@@ -200,44 +188,33 @@ def test_2_21_ends_in_queues_without_end_are_not_remembered_without_end() -> Non
     assert ("[rm]default", "root.q0") not in tally.ended
 
 
-def test_queues_without_end_do_not_make_series_without_end() -> None:
+def test_queues_and_resources_without_end_do_not_make_series_without_end() -> None:
     service, script, _ = with_queues("")
     metrics = metrics_of(service, queue_limit=5)
-    script.node("n", vcore=100_000)
+    script.node("n", vcore=100_000, **{f"a{number:03}": 1 for number in range(100)})
     for number in range(20):
         script.app(f"app-{number:02}", f"root.q{number:02}")
         script.ask(f"app-{number:02}", "pod", "more", vcore=100)
     script.schedule(30)
     text = scrape(metrics, service)
-    queues = {value for _, labels in samples(text) for label, value in labels if label == "queue"}
-    assert queues == {"root", "root.q00", "root.q01", "root.q02", "root.q03"}
+    assert values(text, "queue") == {"root", "root.q00", "root.q01", "root.q02", "root.q03"}
     assert samples(text)["quadriga_queues_left_out", frozenset()] == 16
+    used = [name for name in families(text) if name.endswith("_node_usage_total")]
+    assert (len(used), len(values(text, "resource") - {"apps"})) == (64, 64)
 
 
-def test_resources_without_end_do_not_either() -> None:
-    service = service_of()
-    script = Script(scheduler=service.scheduler)
-    script.node("n", vcore=1_000, memory=1_000, **{f"a{number:03}": 1 for number in range(100)})
-    text = scrape(metrics_of(service), service)
-    resources = {value for _, own in samples(text) for label, value in own if label == "resource"}
-    assert resources == {"vcore", "memory", *(f"a{number:03}" for number in range(62))}
-    assert len([name for name in families(text) if name.endswith("_node_usage_total")]) == 64
-
-
-def test_old_names_can_be_left_out_but_for_the_containers() -> None:
-    service = service_of()
-    played(service)
-    names = families(scrape(metrics_of(service, old_names=False), service))
-    assert "yunikorn_root_batch_queue_container" in names
-    assert "yunikorn_root_batch_queue_app" not in names
-    assert "yunikorn_queue_app" in names
-
-
-def test_names_that_only_labels_can_tell_apart() -> None:
-    text = with_queues(", queues: [{name: a-b}, {name: a_b}]")[2]()
+def test_names_that_only_labels_can_tell_apart_or_that_no_metric_may_have() -> None:
+    service, script, page = with_queues(", queues: [{name: a-b}, {name: a_b}]")
+    script.node("n", vcore=1_000, **{"nvidia.com/gpu": 4, "nvidia-com/gpu": 4})
+    text = page()
     assert list(families(text)).count("yunikorn_root_a_b_queue_app") == 1
-    queues = {value for _, labels in samples(text) for label, value in labels if label == "queue"}
-    assert {"root.a-b", "root.a_b"} <= queues
+    assert {"root.a-b", "root.a_b"} <= values(text, "queue")
+    assert "yunikorn_scheduler_nvidia_com_gpu_node_usage_total" in families(text)
+    # old names can be left out, but for the containers
+    names = families(scrape(metrics_of(service, old_names=False), service))
+    assert "yunikorn_root_a_b_queue_container" in names
+    assert "yunikorn_root_a_b_queue_app" not in names
+    assert "yunikorn_queue_app" in names
 
 
 def test_queues_of_the_same_path_are_added_up() -> None:
@@ -269,21 +246,18 @@ def test_2_21_openmetrics_says_the_same() -> None:
     seen = service.read(metrics.look)
     text = metrics.openmetrics(seen).decode()
     assert text.endswith("# EOF\n")
-    parsed = list(parse_openmetrics(text))
+    parsed = list(parser.text_string_to_metric_families(text))
     kinds = {family.name: family.type for family in parsed}
     assert kinds["yunikorn_queue_app"] == "gauge"
     assert kinds["yunikorn_queue_app_total"] == "unknown"  # it does not take the gauge's name
-
-    def lasting(found: Any) -> dict[Any, float]:
-        """But for buckets, and for what changes by itself."""
-        return {
-            (name, labels): value
-            for (name, labels), value in found
-            if not name.endswith("_bucket") and not name.startswith(("process_", "python_"))
-        }
-
-    found = (((s.name, frozenset(s.labels.items())), s.value) for f in parsed for s in f.samples)
-    assert lasting(found) == lasting(samples(metrics.plain(seen).decode()).items())
+    found = {(s.name, frozenset(s.labels.items())): s.value for f in parsed for s in f.samples}
+    plain = {**samples(metrics.plain(seen).decode())}
+    # but for buckets, and for what changes by itself
+    for told in (found, plain):
+        for name, labels in [*told]:
+            if name.endswith("_bucket") or name.startswith(("process_", "python_")):
+                del told[name, labels]
+    assert found == plain
 
 
 def test_names_of_others_cannot_break_the_text() -> None:
@@ -296,17 +270,9 @@ def test_names_of_others_cannot_break_the_text() -> None:
     found = samples(text)
     assert found["quadriga_odd", frozenset({("queue", odd)})] == 1.5
     assert found["quadriga_odd", frozenset({("queue", "inf")})] == math.inf
-    (again,) = parse_openmetrics(exposition.openmetrics([family]).decode())
+    (again,) = parser.text_string_to_metric_families(exposition.openmetrics([family]).decode())
     assert again.samples[0].labels == {"queue": odd}
     assert again.documentation == 'a \\ help\nwith "quotes"'
-
-
-def test_resources_whose_names_no_metric_may_have() -> None:
-    service = service_of()
-    script = Script(scheduler=service.scheduler)
-    script.node("n", vcore=1_000, **{"nvidia.com/gpu": 4, "nvidia-com/gpu": 4})
-    names = families(scrape(metrics_of(service), service))
-    assert "yunikorn_scheduler_nvidia_com_gpu_node_usage_total" in names
 
 
 def test_a_duration_that_equals_a_bound_is_below_it() -> None:
@@ -319,21 +285,15 @@ def test_a_duration_that_equals_a_bound_is_below_it() -> None:
     assert one.read() == many.read()
 
 
-@pytest.mark.parametrize(
-    ("accept", "openmetrics"),
-    [
-        ("", False),
-        ("*/*", False),
-        ("text/plain;version=0.0.4", False),
-        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3", True),
-        ("application/openmetrics-text; q=0.2, text/plain; q=0.9", False),
-        ("application/openmetrics-text;q=0", False),
-        ("application/openmetrics-text;q=nonsense", False),
-        ("application/openmetrics-text", True),
-    ],
-)
-def test_openmetrics_is_for_those_who_prefer_it(accept: str, openmetrics: bool) -> None:
-    assert exposition.accepts_openmetrics(accept) is openmetrics
+def test_openmetrics_is_for_those_who_prefer_it() -> None:
+    ours, plain = "application/openmetrics-text", "text/plain;version=0.0.4"
+    for accept in (ours, f"{ours};version=1.0.0;q=0.5,{plain};q=0.3"):
+        assert exposition.accepts_openmetrics(accept), accept
+    for accept in (
+        *("", "*/*", plain, f"{ours}; q=0.2, text/plain; q=0.9", f"{ours};q=0"),
+        f"{ours};q=nonsense",
+    ):
+        assert not exposition.accepts_openmetrics(accept), accept
 
 
 def test_gangs_that_are_placed_in_one_step_are_counted_by_what_they_wait_for() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,7 @@ async def get(service: SchedulerService, **options: Any) -> httpx.Response:
 
 @pytest.mark.asyncio
 async def test_2_14_metrics_for_prometheus() -> None:
+    """And the OpenMetrics for those who ask."""
     service = service_of()
     played(service)
     answer = await get(service)
@@ -36,14 +38,9 @@ async def test_2_14_metrics_for_prometheus() -> None:
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.headers["access-control-allow-origin"] == "*"
     found = samples(answer.text)
-    nodes = "yunikorn_scheduler_node"
-    assert found[nodes, frozenset({("state", "active")})] == 5
-
-
-@pytest.mark.asyncio
-async def test_openmetrics_for_those_who_ask() -> None:
+    assert found["yunikorn_scheduler_node", frozenset({("state", "active")})] == 5
     accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
-    answer = await get(service_of(), headers={"Accept": accept})
+    answer = await get(service, headers={"Accept": accept})
     kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
     assert answer.headers["content-type"] == kind
     assert answer.headers["vary"] == "Accept, Accept-Encoding"
@@ -63,38 +60,31 @@ async def test_2_15_a_scrape_before_the_first_registration(
 
 @pytest.mark.asyncio
 async def test_others_may_add_metrics() -> None:
-    def server() -> list[Measured]:
-        streams = [({"kind": "allocation"}, 3), ({"kind": "node"}, 2)]
-        return [
-            ("quadriga_grpc_streams", "gauge", "Open streams.", streams),
-            ("quadriga_grpc_sent_total", "counter", "Messages sent.", [({}, 7)]),
-        ]
-
-    answer = await get(service_of(), extra_metrics=(server,))
-    told = families(answer.text)["quadriga_grpc_streams"]
-    assert told == ("gauge", "Open streams.", frozenset({"kind"}))
+    streams = [({"kind": "allocation"}, 3), ({"kind": "node"}, 2)]
+    told: list[Measured] = [
+        ("quadriga_grpc_streams", "gauge", "Open streams.", streams),
+        ("quadriga_grpc_sent_total", "counter", "Messages sent.", [({}, 7)]),
+    ]
+    answer = await get(service_of(), extra_metrics=(lambda: told,))
+    found = families(answer.text)["quadriga_grpc_streams"]
+    assert found == ("gauge", "Open streams.", frozenset({"kind"}))
     assert samples(answer.text)["quadriga_grpc_sent_total", frozenset()] == 7
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["quadriga_inbox", "other_name"])
-async def test_names_that_are_not_theirs_are_left_out(
+@pytest.mark.parametrize("name", ["quadriga_inbox", "other_name", ""])
+async def test_names_that_are_not_theirs_and_who_fails_to_measure_are_left_out(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = await get(service_of(), extra_metrics=(lambda: [(name, "gauge", "x", [({}, 99)])],))
+    def measured() -> list[Measured]:
+        if not name:
+            raise OSError("no numbers today")
+        return [(name, "gauge", "x", [({}, 99)])]
+
+    answer = await get(service_of(), extra_metrics=(measured,))
     assert answer.status_code == 200
     assert samples(answer.text).get((name, frozenset())) != 99
-    assert "left out" in caplog.text
-
-
-@pytest.mark.asyncio
-async def test_who_fails_to_measure_spoils_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    def broken() -> list[Measured]:
-        raise OSError("no numbers today")
-
-    answer = await get(service_of(), extra_metrics=(broken,))
-    assert answer.status_code == 200
-    assert "no numbers today" in caplog.text
+    assert "left out" in caplog.text and (name or "no numbers today") in caplog.text
 
 
 # -- what the driver measures ----------------------------------------------------------------------
@@ -113,15 +103,9 @@ class Picky(si.NullCallback):
         self.placed.set()
 
 
-class Ticking:
-    """Every look at it takes a millisecond."""
-
-    def __init__(self) -> None:
-        self.now = 0
-
-    def __call__(self) -> int:
-        self.now += 1_000_000
-        return self.now
+def ticking() -> Callable[[], int]:
+    """A clock; every look at it takes a millisecond."""
+    return itertools.count(1_000_000, 1_000_000).__next__
 
 
 def busy(service: SchedulerService, callback: si.NullCallback) -> None:
@@ -138,7 +122,7 @@ def counts(text: str) -> dict[str, float]:
 
 def test_latencies_are_measured_by_the_drivers_clock() -> None:
     service = service_of()
-    service.attach(Measurer(Ticking()))
+    service.attach(Measurer(ticking()))
     metrics = metrics_of(service)
     busy(service, Picky())
     service.step()
@@ -155,54 +139,35 @@ def test_latencies_are_measured_by_the_drivers_clock() -> None:
     assert found["quadriga_work_seconds_count"] == 4  # requests; the look itself comes too late
 
 
-def test_a_search_for_victims_is_measured() -> None:
-    service = service_of()
-    service.attach(Measurer(Ticking()))
-    metrics = metrics_of(service)
-    played(service)
-    found = counts(scrape(metrics, service))
+def test_what_is_measured_changes_no_decision() -> None:
+    """Victims are searched for, and that takes time; nothing is measured where nobody does."""
+    measured, plain = service_of(), service_of()
+    measured.attach(Measurer(ticking()))
+    metrics = metrics_of(measured)
+    assert played(measured).log == played(plain).log
+    found = counts(scrape(metrics, measured))
     assert found["yunikorn_scheduler_trypreemption_latency_milliseconds_count"] >= 1
     assert found["yunikorn_scheduler_trypreemption_latency_milliseconds_sum"] >= 0.001
-
-
-def test_nothing_is_measured_where_nobody_does() -> None:
-    service = service_of()
-    meter = Measurer(Ticking())
-    service.attach(meter)
-    service.attach(None)
-    busy(service, Picky())
-    service.step()
+    meter, plain = Measurer(ticking()), service_of()
+    plain.attach(meter)
+    plain.attach(None)
+    busy(plain, Picky())
+    plain.step()
     assert meter.clock() <= 3 * 1_000_000
-    assert service.meter is None
+    assert plain.meter is None
 
 
-def test_what_is_measured_changes_no_decision() -> None:
-    def digest(measured: bool) -> list[str]:
-        service = service_of()
-        if measured:
-            service.attach(Measurer(Ticking()))
-        return played(service).log
-
-    assert digest(measured=True) == digest(measured=False)
-
-
-@pytest.fixture
-def threaded() -> Iterator[SchedulerService]:
-    with SchedulerService() as service:
-        yield service
-
-
-def test_a_service_with_a_thread_is_followed_while_it_idles(threaded: SchedulerService) -> None:
-    metrics = Metrics(threaded)
+def test_a_service_with_a_thread_is_followed_while_it_idles() -> None:
     callback = Picky()
-    busy(threaded, callback)
-    assert callback.placed.wait(PATIENCE)
-    text = scrape(metrics, threaded)
-    found = samples(text)
+    with SchedulerService() as threaded:
+        metrics = Metrics(threaded)
+        busy(threaded, callback)
+        assert callback.placed.wait(PATIENCE)
+        found = samples(scrape(metrics, threaded))
+        assert Metrics(threaded).meter is metrics.meter  # one meter for all who ask
     edge = {"lifecycle": "allocation", "trigger": "allocate", "from": "Planned", "to": "Allocated"}
     assert found["quadriga_transitions_total", frozenset(edge.items())] >= 1
     assert found["quadriga_resource_managers", frozenset({("state", "Running")})] == 1
-    assert Metrics(threaded).meter is metrics.meter  # one meter for all who ask
 
 
 def test_a_saturated_service_is_left_alone_until_the_journal_fills() -> None:

@@ -21,21 +21,16 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.fsm import LIFECYCLES
 from quadriga.si import NodeInfo
-from quadriga.si.access import Access
+from tests.si.certificates import access_by
 from tests.web.pages_scene import NASTY, NASTY_NODE, NASTY_USER, Scene, wide_config
 
 playwright = pytest.importorskip("playwright.sync_api")
 
 #: it talks to nobody but the server of the test
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = """
+--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync
+""".split()
 
 #: nothing here takes this long (ms); it only ends a test that would hang
 PATIENCE = 180_000
@@ -111,8 +106,7 @@ def visit(browser: Any) -> Iterator[Visit]:
 
 
 class Visit:
-    """A page that nothing went wrong on: errors and failed requests are collected, and there must be
-    none at the end but those that were announced in ``expected``. The test has its clock."""
+    """A page that nothing goes wrong on but what is ``expected``. The test has its clock."""
 
     def __init__(self, browser: Any) -> None:
         self.context = browser.new_context(color_scheme="light", viewport=WIDE)
@@ -202,16 +196,6 @@ def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(visit: Visit, sti
     page.wait_for_selector("h1:has-text('root.research.notebooks')")
 
 
-def test_scripts_in_the_page_are_refused_by_the_browser(still: str, visit: Visit) -> None:
-    visit.expected = lambda text: "Content Security Policy" in text or "TrustedHTML" in text
-    page = visit.go(still)
-    refused = page.evaluate(
-        """() => { try { document.body.innerHTML = '<img src=x onerror=alert(1)>'; }
-                   catch (error) { return error.name; } return 'taken'; }"""
-    )
-    assert refused == "TypeError"
-
-
 # -- what they tell --------------------------------------------------------------------------------
 
 
@@ -254,39 +238,39 @@ svg => {
 
 
 def test_words_of_the_pictures_fit_where_they_stand(still: str, visit: Visit) -> None:
+    """What has not changed is not sent again."""
     page = visit.go(f"{still}lifecycles")
     pictures = page.locator(".picture svg")
     assert pictures.count() == page.locator("h2").count() == len(LIFECYCLES) == 7
     for picture in pictures.all():
         assert picture.evaluate(CROWDED) == []
+    with page.expect_response("**/ui/data/pictures") as found:
+        visit.ask_again()
+    tag = found.value.headers["etag"]
+    assert found.value.request.all_headers()["if-none-match"] == tag
 
 
 def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
     still: str, visit: Visit
 ) -> None:
+    """Asks can be explained one by one."""
     page = visit.go(f"{still}application?id=notebook-0")
     failing = page.locator(".checks .fail")
     assert failing.count() == 2
     text = " ".join(failing.first.inner_text().split())
     assert "asks for 14 GiB memory, 8 GiB is left of 16 GiB" in text
-    assert (
-        "Smallest change: raise the limit of user ada in root.research.notebooks (limit *)" in text
-    )
+    limit = "the limit of user ada in root.research.notebooks (limit *)"
+    assert f"Smallest change: raise {limit}" in text
     assert "3 min" not in text
     shot(page, "application why")
 
+    def build(script: Any) -> None:
+        script.node("n1", vcore=1000)
+        script.app("two", "root.leaving")
+        script.ask("two", "small", vcore=1500)
+        script.ask("two", "large", vcore=9000)
 
-def test_asks_can_be_explained_one_by_one(visit: Visit) -> None:
-    def stage(scene: Scene) -> None:
-        def build(script: Any) -> None:
-            script.node("n1", vcore=1000)
-            script.app("two", "root.leaving")
-            script.ask("two", "small", vcore=1500)
-            script.ask("two", "large", vcore=9000)
-
-        scene.do(build)
-
-    with Scene(stage=stage) as scene, serving(scene) as address:
+    with Scene(stage=lambda scene: scene.do(build)) as scene, serving(scene) as address:
         page = visit.go(f"{address}/ui/application?id=two")
         assert "ask small" in page.inner_text(".why .head")
         page.get_by_role("row", name="large").get_by_role("button", name="explain").click()
@@ -341,24 +325,15 @@ partitions:
             properties: {preemption.delay: 1s}
             resources: {guaranteed: {vcore: 4000m}}
   - name: other
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: far
+    queues: [{name: root, submitacl: '*', queues: [{name: far}]}]
 """
 
 
-@pytest.fixture
-def two_partitions() -> Iterator[tuple[Scene, str]]:
-    with Scene(TWO_PARTITIONS, low_and_high) as scene, serving(scene) as address:
-        yield scene, f"{address}/ui/"
-
-
-def low_and_high(scene: Scene) -> None:
-    """A queue that holds all of a node, and one below its guarantee."""
+def test_who_has_to_go_is_seen_and_for_whom(visit: Visit) -> None:
+    """One of several partitions is chosen and stays chosen."""
 
     def fill(script: Any) -> None:
+        """A queue that holds all of a node, and one below its guarantee."""
         script.node("n1", vcore=4000)
         for app in ("low", "high"):
             script.app(app, f"root.{app}")
@@ -366,55 +341,46 @@ def low_and_high(scene: Scene) -> None:
         script.schedule()
         script.ask("high", "urgent", preempt=(True, True), vcore=1000)
 
-    scene.do(fill)
-
-
-def test_who_has_to_go_is_seen_and_for_whom(
-    two_partitions: tuple[Scene, str], visit: Visit
-) -> None:
-    scene, address = two_partitions
-    page = visit.go(f"{address}application?id=low")
-    assert page.get_by_text("preemption", exact=True).count() == 0
-    scene.do(lambda script: script.advance(2))
-    visit.ask_again()
-    visit.until("tr:has-text('pod-3-0') :text('Releasing')")
-    assert "preemption" in page.inner_text("tr:has-text('pod-3-0')")
-    page.goto(f"{address}queue?path=root.low")
-    visit.until("dt:has-text('Being preempted') + dd:has-text('1 core')")
-    page.goto(f"{address}application?id=high")
-    visit.until(".checks li:has-text('preemption')")
-    shot(page, "preempting")
-    page.goto(f"{address}application?id=low")
-    visit.until("h1:has-text('1 being preempted')")
-    scene.do(lambda script: script.node("n1", NodeInfo.DECOMISSION))
-    visit.ask_again()
-    visit.until("h1:has-text('1 preempted')")
-    visit.until("tr:has-text('pod-3-0'):has-text('Completed'):has-text('to run ask: urgent')")
-    page.goto(f"{address}applications?state=preempted")
-    visit.until("tr:has-text('low'):has-text('1 preempted')")
-    shot(page, "preempted")
-
-
-def test_one_of_several_partitions_is_chosen_and_stays_chosen(
-    two_partitions: tuple[Scene, str], visit: Visit
-) -> None:
-    _, address = two_partitions
-    page = visit.go(address)
-    assert page.get_by_role("link", name="high").is_visible()
-    page.get_by_label("Partition").select_option("[rm]other")
-    page.get_by_role("link", name="far").wait_for()
-    page.get_by_role("link", name="Applications").click()
-    page.wait_for_selector("text=No application fits.")
-    assert page.get_by_label("Partition").input_value() == "[rm]other"
+    stage = Scene(TWO_PARTITIONS, lambda scene: scene.do(fill))
+    with stage as scene, serving(scene) as root:
+        address = f"{root}/ui/"
+        page = visit.go(f"{address}application?id=low")
+        assert page.get_by_text("preemption", exact=True).count() == 0
+        scene.do(lambda script: script.advance(2))
+        visit.ask_again()
+        visit.until("tr:has-text('pod-3-0') :text('Releasing')")
+        assert "preemption" in page.inner_text("tr:has-text('pod-3-0')")
+        page.goto(f"{address}queue?path=root.low")
+        visit.until("dt:has-text('Being preempted') + dd:has-text('1 core')")
+        page.goto(f"{address}application?id=high")
+        visit.until(".checks li:has-text('preemption')")
+        shot(page, "preempting")
+        page.goto(f"{address}application?id=low")
+        visit.until("h1:has-text('1 being preempted')")
+        scene.do(lambda script: script.node("n1", NodeInfo.DECOMISSION))
+        visit.ask_again()
+        visit.until("h1:has-text('1 preempted')")
+        visit.until("tr:has-text('pod-3-0'):has-text('Completed'):has-text('to run ask: urgent')")
+        page.goto(f"{address}applications?state=preempted")
+        visit.until("tr:has-text('low'):has-text('1 preempted')")
+        shot(page, "preempted")
+        visit.go(address)
+        assert page.get_by_role("link", name="high").is_visible()
+        page.get_by_label("Partition").select_option("[rm]other")
+        page.get_by_role("link", name="far").wait_for()
+        page.get_by_role("link", name="Applications").click()
+        page.wait_for_selector("text=No application fits.")
+        assert page.get_by_label("Partition").input_value() == "[rm]other"
 
 
 def test_pause_stops_asking_and_goes_on(scene: Scene, address: str, visit: Visit) -> None:
+    """A scheduler that is away is said to be, and comes back."""
+    visit.expected = lambda text: "/ui/data/" in text or "ERR_FAILED" in text
     page = visit.go(address)
     with page.expect_response("**/ui/data/overview*"):
         visit.ask_again()
     page.wait_for_load_state("networkidle")
-    pause = page.get_by_role("button", name="Pause")
-    pause.click()
+    page.get_by_role("button", name="Pause").click()
     assert page.locator("#status").inner_text() == "paused"
     asked = visit.asks()
     scene.do(lambda script: script.node("node-99", vcore=1000))
@@ -424,33 +390,30 @@ def test_pause_stops_asking_and_goes_on(scene: Scene, address: str, visit: Visit
     visit.until(".tile a:text-is('16')")
     assert page.locator("#status").inner_text() == "live"
 
-
-def test_what_has_not_changed_is_not_sent_again(still: str, visit: Visit) -> None:
-    page = visit.go(f"{still}lifecycles")
-    with page.expect_response("**/ui/data/pictures") as found:
-        visit.ask_again()
-    tag = found.value.headers["etag"]
-    assert found.value.request.all_headers()["if-none-match"] == tag
-
-
-def test_a_scheduler_that_is_away_is_said_to_be_and_comes_back(still: str, visit: Visit) -> None:
-    visit.expected = lambda text: "/ui/data/" in text or "ERR_FAILED" in text
-    page = visit.go(still)
     page.route("**/ui/data/**", lambda route: route.abort())
     visit.ask_again()
     banner = page.locator("#banner")
     banner.wait_for(state="visible")
     assert "The scheduler is away" in banner.inner_text()
-    assert "82.2 of 114 cores" in page.inner_text("main")  # the last that it said
+    assert "82.2 of 115 cores" in page.inner_text("main")  # the last that it said
     shot(page, "away")
     page.unroute("**/ui/data/**")
     visit.ask_again()
     banner.wait_for(state="hidden")
 
 
-def test_what_is_not_there_is_said_in_words(still: str, visit: Visit) -> None:
-    visit.expected = lambda text: "404" in text
-    page = visit.page
+def test_what_is_not_there_is_said_in_words_and_what_may_not_be_is_refused(
+    still: str, visit: Visit
+) -> None:
+    """And scripts in a page are refused by the browser."""
+    policy = "404", "Content Security Policy", "TrustedHTML"
+    visit.expected = lambda text: any(each in text for each in policy)
+    page = visit.go(still)
+    refused = page.evaluate(
+        """() => { try { document.body.innerHTML = '<img src=x onerror=alert(1)>'; }
+                   catch (error) { return error.name; } return 'taken'; }"""
+    )
+    assert refused == "TypeError"
     page.goto(f"{still}nothing/at/all")
     assert page.inner_text("h1") == "There is no such page"
     assert page.locator("nav a").count() == 7
@@ -532,19 +495,20 @@ def test_everything_can_be_reached_with_the_keyboard(still: str, visit: Visit) -
     page.get_by_role("link", name="gangs").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("h1:has-text('root.research.gangs')")
+    page = visit.go(still)  # the cards lead to what they count
+    assert "Waiting" not in page.inner_text(".tiles")
+    page.get_by_role("link", name="8 pending").click()
+    page.wait_for_selector("text=8 applications")
+    assert page.get_by_label("State").input_value() == "pending"
+    assert "idle: has nothing left to do" in page.inner_text("main")
 
 
 def test_columns_sort_by_keyboard_and_say_so(still: str, visit: Visit) -> None:
     page = visit.go(f"{still}applications")
 
-    def first() -> str:
-        found: str = page.locator("tbody tr th").first.inner_text()
-        return found
-
     heading = page.get_by_role("columnheader", name="Application")
     assert heading.get_attribute("aria-sort") == "none"
-    button = page.get_by_role("button", name="Application")
-    button.focus()
+    page.get_by_role("button", name="Application").focus()
     page.keyboard.press("Enter")
     visit.until("th[aria-sort=ascending]:has-text('Application')")
     assert "sort=id" in page.url
@@ -557,60 +521,46 @@ def test_columns_sort_by_keyboard_and_say_so(still: str, visit: Visit) -> None:
     visit.until("th[aria-sort=descending]:has-text('Pending')")
     visit.until("tbody tr:first-child:has-text('train-sun')")
     assert page.locator("th[aria-sort=descending]").count() == 1
-    assert first() == "train-sun"
     page.goto(f"{still}nodes")
     page.get_by_role("button", name="memory").last.click()
     visit.until("th[aria-sort=descending]:has-text('memory')")
     visit.until(".choices [aria-pressed=true]:has-text('memory')")
 
 
-def test_the_cards_lead_to_what_they_count(still: str, visit: Visit) -> None:
-    page = visit.go(still)
-    assert "Waiting" not in page.inner_text(".tiles")
-    page.get_by_role("link", name="8 pending").click()
-    page.wait_for_selector("text=8 applications")
-    assert page.get_by_label("State").input_value() == "pending"
-    assert "idle: has nothing left to do" in page.inner_text("main")
+def test_filters_are_in_the_address_and_pages_turn(visit: Visit) -> None:
+    def build(script: Any) -> None:
+        for number in range(120):
+            script.app(f"job-{number:03}", "root.team-01.project-02", user=f"u{number % 2}")
+
+    stage = Scene(wide_config(20, 25), lambda scene: scene.do(build))
+    with stage as scene, serving(scene) as address:
+        page = visit.go(f"{address}/ui/applications")
+        assert "1 to 50 of 120" in page.inner_text(".pager")
+        page.get_by_role("button", name="Next").click()
+        page.wait_for_selector(".pager:has-text('51 to 100 of 120')")
+        page.get_by_label("User").fill("u1")
+        page.wait_for_selector(".pager:has-text('1 to 50 of 60')")
+        assert "user=u1" in page.url
+        assert "offset" not in page.url
+        page.get_by_label("State").select_option("Running")
+        page.wait_for_selector("text=No application fits.")
+        page.reload()
+        page.wait_for_selector("text=No application fits.")
+        assert page.get_by_label("User").input_value() == "u1"
+        page = visit.go(f"{address}/ui/")
+        assert page.locator("tbody tr").count() == 21  # the lower ones are closed at first
+        page.get_by_role("button", name="Open root.team-07").click()
+        assert page.locator("tbody tr").count() == 46
+        page.get_by_label("Find a queue").fill("team-19.project-24")
+        assert page.locator("tbody tr").count() == 3
 
 
-def test_filters_are_in_the_address_and_pages_turn(browser: Any) -> None:
-    def stage(scene: Scene) -> None:
-        def build(script: Any) -> None:
-            for number in range(120):
-                script.app(f"job-{number:03}", "root.team-01.project-02", user=f"u{number % 2}")
-
-        scene.do(build)
-
-    with Scene(wide_config(20, 25), stage) as scene, serving(scene) as address:
-        with Visit(browser) as visit:
-            page = visit.go(f"{address}/ui/applications")
-            assert "1 to 50 of 120" in page.inner_text(".pager")
-            page.get_by_role("button", name="Next").click()
-            page.wait_for_selector(".pager:has-text('51 to 100 of 120')")
-            page.get_by_label("User").fill("u1")
-            page.wait_for_selector(".pager:has-text('1 to 50 of 60')")
-            assert "user=u1" in page.url
-            assert "offset" not in page.url
-            page.get_by_label("State").select_option("Running")
-            page.wait_for_selector("text=No application fits.")
-            page.reload()
-            page.wait_for_selector("text=No application fits.")
-            assert page.get_by_label("User").input_value() == "u1"
-        with Visit(browser) as visit:
-            page = visit.go(f"{address}/ui/")
-            assert page.locator("tbody tr").count() == 21  # the lower ones are closed at first
-            page.get_by_role("button", name="Open root.team-07").click()
-            assert page.locator("tbody tr").count() == 46
-            page.get_by_label("Find a queue").fill("team-19.project-24")
-            assert page.locator("tbody tr").count() == 3
-
-
-def test_where_reads_need_a_token_it_is_asked_for(browser: Any, tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text("viewer read plain:a-long-enough-token\n", "utf-8")
-    tokens.chmod(0o600)
-    options = {"access": Access.from_file(tokens), "require_token_for_reads": True}
-    with Scene() as scene, serving(scene, **options) as address, Visit(browser) as visit:
+def test_where_reads_need_a_token_it_is_asked_for(
+    scene: Scene, visit: Visit, tmp_path: Path
+) -> None:
+    access = access_by(tmp_path, "viewer read plain:a-long-enough-token\n")
+    options: Any = {"access": access, "require_token_for_reads": True}
+    with serving(scene, **options) as address:
         visit.expected = lambda text: "401" in text
         page = visit.go(f"{address}/ui/")
         assert "with a token only" in page.inner_text("#banner")

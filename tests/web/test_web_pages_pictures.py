@@ -79,6 +79,9 @@ def test_boxes_do_not_touch_and_stay_within_the_picture(drawn: dict[str, Any]) -
 
 
 def test_edges_lead_from_box_to_box_and_through_no_other_one(drawn: dict[str, Any]) -> None:
+    """No two ways begin at the same point but those that end alike."""
+    starts = [tuple(edge["path"][0]) for edge in drawn["edges"]]
+    assert len(set(starts)) == len(starts)
     states = boxes(drawn)
     for edge in drawn["edges"]:
         ends = edge["source"], edge["target"]
@@ -90,22 +93,13 @@ def test_edges_lead_from_box_to_box_and_through_no_other_one(drawn: dict[str, An
             assert through == [], (ends, through)
 
 
-def test_no_two_ways_begin_at_the_same_point_but_those_that_end_alike(
-    drawn: dict[str, Any],
-) -> None:
-    starts = [tuple(edge["path"][0]) for edge in drawn["edges"]]
-    assert len(set(starts)) == len(starts)
-
-
-def test_labels_meet_neither_each_other_nor_a_box(drawn: dict[str, Any]) -> None:
+def test_labels_stand_beside_their_edge_and_meet_nothing(drawn: dict[str, Any]) -> None:
+    """They have its triggers."""
     labels = {(edge["source"], edge["target"]): tuple(edge["label"]) for edge in drawn["edges"]}
     for one, other in combinations(labels, 2):
         assert not meet(labels[one], labels[other]), (one, other)
     for ends, label in labels.items():
         assert [name for name, box in boxes(drawn).items() if meet(label, box)] == [], ends
-
-
-def test_labels_stand_beside_their_edge_and_have_its_triggers(drawn: dict[str, Any]) -> None:
     for edge in drawn["edges"]:
         said = " ".join(edge["lines"])
         assert said == ", ".join(each.replace("_", " ").strip() for each in edge["triggers"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from live_cluster import CONFIG, LiveCluster
-from on_a_port import PATIENCE, client_of, on_a_port
+from on_a_port import PATIENCE, Client, client_of, on_a_port
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,6 +20,7 @@ from quadriga.web import server as web_server
 from quadriga.web.app import create_app
 from quadriga.web.rest.configuration import MAX_BYTES
 from quadriga.web.server import WebServer
+from tests.si.certificates import access_by
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,15 +37,11 @@ def bearer(token: str) -> dict[str, str]:
 
 @pytest.fixture
 def access(tmp_path: Path) -> Access:
-    path = tmp_path / "tokens"
-    path.write_text(
-        f"ops admin plain:{ADMIN}\n"
-        f"shim rm:rm plain:{OWNER}\n"
-        f"stranger rm:another plain:{OTHER}\n"
-        f"viewer read plain:{VIEWER}\n"
+    return access_by(
+        tmp_path,
+        f"ops admin plain:{ADMIN}\nshim rm:rm plain:{OWNER}\n"
+        f"stranger rm:another plain:{OTHER}\nviewer read plain:{VIEWER}\n",
     )
-    path.chmod(0o600)
-    return Access.from_file(path)
 
 
 async def test_reads_need_no_token_unless_it_is_said(access: Access, still: LiveCluster) -> None:
@@ -87,22 +84,29 @@ async def test_a_wrong_token_is_said_to_be_wrong_and_a_missing_one_to_be_needed(
                 assert refused.headers["www-authenticate"] == challenge
 
 
+async def configured(
+    client: Client, body: str, rm_id: str, token: str | None, more: dict[str, str] | None = None
+) -> tuple[int, str]:
+    """Status and text of an answer, which tells no token."""
+    headers = {**(bearer(token) if token else {}), **(more or {})}
+    response = await client.put(f"/ws/v1/config?rmID={rm_id}", content=body, headers=headers)
+    for secret in (ADMIN, OWNER, OTHER, VIEWER):
+        assert secret not in response.text
+    return response.status_code, response.text
+
+
+async def shown(client: Client) -> Any:
+    return (await client.get("/ws/v1/config", headers={"Accept": "application/json"})).json()
+
+
 async def test_i39_who_may_configure_the_queues(access: Access, cluster: LiveCluster) -> None:
     async with client_of(cluster, access=access) as client:
 
         async def put(token: str | None, rm_id: str = "rm", body: str = MORE) -> int:
-            headers = bearer(token) if token else {}
-            response = await client.put(
-                f"/ws/v1/config?rmID={rm_id}", content=body, headers=headers
-            )
-            for secret in (ADMIN, OWNER, OTHER, VIEWER):
-                assert secret not in response.text
-            return response.status_code
+            return (await configured(client, body, rm_id, token))[0]
 
         async def running() -> str:
-            data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
-            found: str = data.json()["checksum"]
-            return found
+            return str((await shown(client))["checksum"])
 
         for token, status in ((None, 401), (OTHER[:-1], 401), (OTHER, 403), (VIEWER, 403)):
             assert await put(token) == status
@@ -120,9 +124,9 @@ async def test_i39_who_may_configure_the_queues(access: Access, cluster: LiveClu
         assert await put(ADMIN, rm_id="") == 200
         assert await put(ADMIN, rm_id="nobody") == 404
         # all or nothing
-        assert await put(ADMIN, body="partitions: [{queues: 1}]") == 400
-        assert await put(ADMIN, body=" ") == 400
-        assert await put(ADMIN, body="#" * (MAX_BYTES + 1)) == 413
+        wrong = {"partitions: [{queues: 1}]": 400, " ": 400, "#" * (MAX_BYTES + 1): 413}
+        for body, code in wrong.items():
+            assert await put(ADMIN, body=body) == code
         assert await running() == checksum(CONFIG)
 
 
@@ -133,31 +137,24 @@ async def test_2_14_what_get_gives_can_be_edited_and_put(
     async with client_of(cluster, access=access) as client:
 
         async def put(text: str, rm_id: str = "rm") -> tuple[int, str]:
-            headers = {**bearer(ADMIN), "Content-Type": form}
-            path = f"/ws/v1/config?rmID={rm_id}"
-            response = await client.put(path, content=text, headers=headers)
-            return response.status_code, response.text
+            return await configured(client, text, rm_id, ADMIN, {"Content-Type": form})
 
-        async def shown() -> str:
+        async def text_of_it() -> str:
             return (await client.get("/ws/v1/config", headers={"Accept": form})).text
 
-        async def running() -> Any:
-            headers = {"Accept": "application/json"}
-            return (await client.get("/ws/v1/config", headers=headers)).json()
-
-        before, text = await running(), await shown()
+        before, text = await shown(client), await text_of_it()
         assert (await client.post("/ws/v1/validate-conf", content=text)).json()["allowed"]
         # as it is: it says the same, and the second time it is the same text
         assert (await put(text))[0] == 200
-        assert {**await running(), "checksum": ""} == {**before, "checksum": ""}
-        once = await running()
-        assert (await put(await shown()))[0] == 200
-        assert await running() == once
+        assert {**await shown(client), "checksum": ""} == {**before, "checksum": ""}
+        once = await shown(client)
+        assert (await put(await text_of_it()))[0] == 200
+        assert await shown(client) == once
         assert once["checksum"] == checksum(text)
         # edited: the queues, and the resource manager's own settings
         assert text.count("binpacking") == text.count("1h") == 1
         assert (await put(text.replace("binpacking", "fair").replace("1h", "2h")))[0] == 200
-        after = await running()
+        after = await shown(client)
         assert after["partitions"][0]["nodesortpolicy"]["type"] == "fair"
         assert after["extra"] == {"health.checkInterval": "2h"}
         # the queues of everybody go without the settings of one, unless these stay as they are
@@ -170,32 +167,29 @@ async def test_2_14_what_get_gives_can_be_edited_and_put(
         status, reason = await put(wrong)
         assert status == 400
         assert "rm.pauseTimeout" in reason
-        assert await running() == after
+        assert await shown(client) == after
 
 
 async def test_a_page_of_somebody_else_changes_nothing(cluster: LiveCluster) -> None:
+    evil = "http://evil.example"
     async with client_of(cluster) as client:  # nobody is asked for a token
 
-        async def put(**headers: str) -> int:
-            response = await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers)
-            return response.status_code
+        async def put(headers: dict[str, str]) -> int:
+            return (await configured(client, MORE, "rm", None, headers))[0]
 
         # what a browser says of a page elsewhere, and of one that has made its name point here
-        assert await put(Origin="http://evil.example") == 403
-        assert await put(Origin="null") == 403
-        assert await put(Host="evil.example", Origin="http://evil.example") == 403
-        assert await put(Host="evil.example") == 403
-        for host in "evil@127.0.0.1 127.0.0.1@evil 127.0.0.1/evil 127.0.0.1? [::1".split():
-            assert await put(Host=host) == 403, host
-        # it asks before it sends a PUT, and is not allowed to
+        refused = [{"Origin": evil}, {"Origin": "null"}, {"Host": "evil.example", "Origin": evil}]
+        hosts = "evil.example evil@127.0.0.1 127.0.0.1@evil 127.0.0.1/evil 127.0.0.1? [::1".split()
+        for headers in (*refused, *({"Host": host} for host in hosts)):
+            assert await put(headers) == 403, headers
+        # it asks before it sends a PUT, and is not allowed to; nor is there another way
         allowed = (await client.options("/ws/v1/config")).headers["access-control-allow-methods"]
         assert "PUT" not in allowed
-        # nor is there another way
         assert (await client.post("/ws/v1/config", content=MORE)).status_code == 405
         # the command line, and a page from here
-        assert await put() == 200
-        assert await put(Host="localhost:9080", Origin="http://localhost:9080") == 200
-        assert await put(Host="[::1]:9080") == 200
+        here = {"Host": "localhost:9080", "Origin": "http://localhost:9080"}
+        for headers in ({}, here, {"Host": "[::1]:9080"}):
+            assert await put(headers) == 200
 
 
 async def served(cluster: LiveCluster, sent: bytes) -> bytes:
@@ -213,15 +207,12 @@ async def served(cluster: LiveCluster, sent: bytes) -> bytes:
         return found
 
 
-async def test_a_head_that_is_too_long_is_refused(still: LiveCluster) -> None:
+async def test_what_does_not_come_or_does_not_end_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, still: LiveCluster
+) -> None:
     head = b"GET /livez HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 100_000
     for sent in (head, b"nonsense\r\n\r\n"):
         assert (await served(still, sent)).startswith(b"HTTP/1.1 400 ")
-
-
-async def test_what_does_not_come_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, still: LiveCluster
-) -> None:
     monkeypatch.setattr("quadriga.web.resource.BODY_TIMEOUT", 0.0)
     head = b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
     said = await served(still, head + b"Content-Length: 10\r\n\r\nab")
@@ -241,6 +232,8 @@ async def test_who_does_not_take_his_answer_is_cut_off(
     app = create_app(cluster.service, cluster.views, extra_routes=[Route("/long", long)])
     server = WebServer(app, port=0)
     port = await server.start()
+    with pytest.raises(OSError, match="in use"):
+        await WebServer(app, port=port).start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
     try:
         writer.write(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -252,10 +245,3 @@ async def test_who_does_not_take_his_answer_is_cut_off(
     finally:
         writer.transport.abort()
         await server.stop()
-
-
-async def test_a_port_that_is_taken_is_an_error(still: LiveCluster) -> None:
-    async with on_a_port(still) as client:
-        app = create_app(still.service, still.views)
-        with pytest.raises(OSError, match="in use"):
-            await WebServer(app, port=client.base_url.port or 0).start()

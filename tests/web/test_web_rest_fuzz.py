@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 from starlette.applications import Starlette
 
-from quadriga.si.access import Access
 from quadriga.web.app import create_app
 from quadriga.web.openapi import document
+from tests.si.certificates import access_by
 
 TOKEN = "a-token-for-tests-only"
 
@@ -54,11 +53,9 @@ def known(parameter: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
-    tokens: Path = tmp_path_factory.mktemp("access") / "tokens"
-    tokens.write_text(f"ops admin plain:{TOKEN}\n")
-    tokens.chmod(0o600)
+    access = access_by(tmp_path_factory.mktemp("access"), f"ops admin plain:{TOKEN}\n")
     with LiveCluster() as cluster:
-        app = create_app(cluster.service, cluster.views, access=Access.from_file(tokens))
+        app = create_app(cluster.service, cluster.views, access=access)
         yield app
         assert cluster.step(lambda scheduler: cluster.script).scheduler.check() == []
         assert cluster.service.failures == 0
@@ -77,14 +74,11 @@ def described(app: Starlette, *, names: bool) -> OpenApiSchema:
     return schema
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        GenerationMode.POSITIVE,
-        # to find out what is ill-formed takes a second for each operation, however few the examples
-        pytest.param(GenerationMode.NEGATIVE, marks=pytest.mark.slow),
-    ],
-)
+# to find out what is ill-formed takes a second for each operation, however few the examples
+SLOW = pytest.param(GenerationMode.NEGATIVE, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, SLOW])
 def test_answers_are_as_described(app: Starlette, mode: GenerationMode) -> None:
     tried = []
     for found in described(app, names=mode.is_positive).get_all_operations():

@@ -40,26 +40,23 @@ async def test_2_14_the_answer_is_short_however_long_what_is_wrong_is(
         assert len(answer.content) < 5_000
 
 
-async def test_2_14_a_long_configuration_is_read_in_a_process_of_its_own() -> None:
+async def test_2_14_a_long_check_has_a_process_of_its_own_and_is_given_up_in_the_end() -> None:
     valid = VALID + "#" * validation.SHORT
     assert await validation.verdict(valid, PATIENCE) == {"allowed": True, "reason": ""}
-
-
-async def test_2_14_a_check_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(Refusal, match="takes longer than 0 seconds") as refused:
         await validation.verdict("a,\n" * (MAX_BYTES // 3), patience=0)
     assert refused.value.status == 503
 
 
 async def test_pages_of_another_origin_have_nothing_checked(remote: Client) -> None:
-    own = f"http://{remote.base_url.netloc.decode()}"
-    for origin, status in (
-        ("http://evil.example", 403),
-        ("null", 403),
-        ("http://[", 403),
-        (f"http://user@{remote.base_url.netloc.decode()}", 403),
-        (own, 200),
+    own = remote.base_url.netloc.decode()
+    for origin in (
+        "http://evil.example",
+        "null",
+        "http://[",
+        f"http://user@{own}",
+        f"http://{own}",
     ):
         answer = await remote.post(CHECK, content=VALID, headers={"Origin": origin})
-        assert answer.status_code == status, origin
+        assert answer.status_code == (200 if origin == f"http://{own}" else 403), origin
     assert (await remote.post(CHECK, content=VALID)).json()["allowed"]

@@ -20,16 +20,14 @@ REQUEST = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 @asynccontextmanager
-async def served(connections: int) -> AsyncIterator[int]:
+async def served(cluster: LiveCluster, connections: int, **bounds: int) -> AsyncIterator[int]:
     """The port of a server that has room for so many."""
-    with LiveCluster(busy=False) as cluster:
-        app = create_app(cluster.service, cluster.views)
-        server = WebServer(app, port=0, connections=connections)
-        port = await server.start()
-        try:
-            yield port
-        finally:
-            await server.stop()
+    app = create_app(cluster.service, cluster.views)
+    server = WebServer(app, port=0, connections=connections, **bounds)
+    try:
+        yield await server.start()
+    finally:
+        await server.stop()
 
 
 @asynccontextmanager
@@ -58,10 +56,10 @@ async def status(
 
 @pytest.mark.asyncio
 async def test_more_connections_than_there_is_room_for_are_told_so_and_then_cut_off(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, still: LiveCluster
 ) -> None:
     monkeypatch.setattr(web_server, "OVERFLOW_CONNECTIONS", 1)
-    async with served(connections=2) as port, AsyncExitStack() as stack:
+    async with served(still, 2) as port, AsyncExitStack() as stack:
         for said in (b"200", b"200", b"503"):
             assert await status(*await stack.enter_async_context(connected(port))) == said
         await stack.enter_async_context(connected(port))  # says nothing, and is kept for a while
@@ -71,20 +69,17 @@ async def test_more_connections_than_there_is_room_for_are_told_so_and_then_cut_
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("size", "said"), [(32 << 10, b"200"), ((32 << 10) + 1, b"400")])
 async def test_q16_a_head_beyond_its_bound_is_refused_also_if_it_comes_at_once(
-    size: int, said: bytes
+    size: int, said: bytes, still: LiveCluster
 ) -> None:
-    padding = b"X: \r\n\r\n"
-    head = REQUEST[:-2] + padding.replace(
-        b": ", b": " + b"x" * (size - len(REQUEST) + 2 - len(padding))
-    )
+    head = REQUEST[:-2] + b"X: " + b"x" * (size - len(REQUEST) - 5) + b"\r\n\r\n"
     assert len(head) == size
-    async with served(connections=1) as port, connected(port) as ends:
+    async with served(still, 1) as port, connected(port) as ends:
         assert await status(*ends, head) == said
 
 
 @pytest.mark.asyncio
-async def test_who_goes_makes_room() -> None:
-    async with served(connections=1) as port:
+async def test_who_goes_makes_room(still: LiveCluster) -> None:
+    async with served(still, 1) as port:
         for _ in range(3):
             async with connected(port) as ends:
                 assert await status(*ends) == b"200"
@@ -123,18 +118,11 @@ def test_files_that_are_not_what_they_should_be_are_named(tmp_path: Path) -> Non
 
 
 @pytest.mark.asyncio
-async def test_q16_one_address_cannot_take_all_connections() -> None:
-    with LiveCluster(busy=False) as cluster:
-        app = create_app(cluster.service, cluster.views)
-        server = WebServer(app, port=0, connections=4, connections_per_client=1)
-        port = await server.start()
-        try:
-            async with connected(port) as first:
-                assert await status(*first) == b"200"
-                async with connected(port) as (reader, _), asyncio.timeout(PATIENCE):
-                    answer = await reader.read()
-            assert answer.startswith(b"HTTP/1.1 503 ")
-            assert b"127.0.0.1 has 1 connections" in answer
-            assert b"--max-connections-per-client" in answer
-        finally:
-            await server.stop()
+async def test_q16_one_address_cannot_take_all_connections(still: LiveCluster) -> None:
+    async with served(still, 4, connections_per_client=1) as port, connected(port) as first:
+        assert await status(*first) == b"200"
+        async with connected(port) as (reader, _), asyncio.timeout(PATIENCE):
+            answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"127.0.0.1 has 1 connections" in answer
+    assert b"--max-connections-per-client" in answer
