@@ -230,7 +230,7 @@ def _fall_back(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
     if preemption_queue.is_due(ask, now) and _preempt(round_, ask, nodes_tried=True):
         return True
     if ask.group is not None:
-        partition.waiting.defer(ask, refusal_of(kernel, (ask,)))
+        partition.waiting.defer(ask, refusal_of(kernel, partition, (ask,)))
     return False
 
 

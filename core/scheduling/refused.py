@@ -43,9 +43,9 @@ _LATEST: Final = 10 * SECOND
 _ANY_TIME: Final = Revision(outdated=True)
 
 
-def refusal_of(kernel: Kernel, asks: Sequence[Ask]) -> Refusal:
+def refusal_of(kernel: Kernel, partition: Partition, asks: Sequence[Ask]) -> Refusal:
     """Why these asks wait, from now on: one ask, or the first of each group of a gang."""
-    partition, now = asks[0].app.partition, kernel.now
+    now = kernel.now
     predicate = kernel.predicates.get(partition.rm.rm_id)
     known: list[KnownRefusals | None] = []
     again = now + _LATEST

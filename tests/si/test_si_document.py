@@ -7,9 +7,9 @@ import pytest
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
-from tests.si.facts import facts_of
 
 from quadriga.si.v1 import si_pb2
+from tests.si.facts import facts_of
 
 
 def blocks(document: str, language: str) -> str:
