@@ -192,7 +192,7 @@ def history(random: Random, worlds: tuple[World, World], what: Callable[[World],
 
 
 @given(st.integers(min_value=0, max_value=2**63), st.sampled_from(("fair", "binpacking")))
-@settings(print_blob=True, max_examples=settings.default.max_examples // 4)
+@settings(print_blob=True, max_examples=settings.default.max_examples // 8)
 def test_k137_with_known_refusals_the_core_says_the_same(seed: int, policy: str) -> None:
     worlds = World(policy, knows=True), World(policy, knows=False)
     history(Random(seed), worlds, attrgetter("said"))
@@ -200,7 +200,7 @@ def test_k137_with_known_refusals_the_core_says_the_same(seed: int, policy: str)
 
 
 @given(st.integers(min_value=0, max_value=2**63), st.sampled_from(("fair", "binpacking")))
-@settings(print_blob=True, max_examples=settings.default.max_examples // 4)
+@settings(print_blob=True, max_examples=settings.default.max_examples // 10)
 def test_q16_an_ask_that_is_not_tried_again_would_have_been_refused(seed: int, policy: str) -> None:
     worlds = World(policy, knows=True, revisions=True), World(policy, knows=True)
     history(Random(seed), worlds, attrgetter("running"))
