@@ -153,7 +153,6 @@ class ClusterCache:
                 self._volumes.drop(pod.uid)
                 self._count(record, "")
                 record.volumes = volumes
-                self._refused_nodes.object_changed()
             record.pod = pod
             if pod.spec.node_name:
                 self._assume(record, "")

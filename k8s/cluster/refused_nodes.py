@@ -109,7 +109,7 @@ class RefusedNodes:
             return self._in_order(record, retry, reason, last, None)
         ask = (record.template, record.profile, record.volumes is None, last != "")
         found = self._kept.get(ask)
-        if found is None:
+        if found is None or any(each.outdated for each in found.revisions or ()):
             if len(self._kept) >= _ANSWERS:
                 self._kept.clear()
             found = self._kept[ask] = self._in_order(record, (), "", last, self._rests_on(record))
