@@ -407,3 +407,13 @@ def test_2_16_an_ask_without_victims_on_its_required_node_is_recorded() -> None:
         "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "
         "no preemption victim found)"
     ]
+
+
+def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
+    script, reader = recorded(config())
+    script.configure(config("max: {vcore: 3}, guaranteed: {vcore: 1}"))
+    assert reader.new_lines() == [
+        "QUEUE SET QUEUE_CONFIG root.small",
+        "QUEUE SET QUEUE_MAX root.small vcore=3000",
+        "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
+    ]

@@ -477,3 +477,15 @@ def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script, again: bool
         assert script.advance(MINUTE - 1) == []
         assert script.advance(1) == ["g Waiting (wait)"]
         assert script.advance(30) == ["g Completed (complete)"]
+
+
+def test_2_1_the_last_placeholder_completes_an_application_that_waits(script: Script) -> None:
+    """Whoever releases it, and at once: the 30 s of Waiting are for applications without placeholders."""
+    running_gang(script, 3)
+    member(script, "real")
+    script.confirm()
+    script.release("g", "real-0")
+    assert state(script) == "Waiting"
+    for left in ("Waiting", "Completed"):
+        script.release("g", next(iter(script.scheduler.application("g").placeholders)))
+        assert state(script) == left
