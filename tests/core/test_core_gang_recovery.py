@@ -136,12 +136,3 @@ def test_recovered_on_a_draining_node(script: Script) -> None:
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED", "new g/more-0 on n1"]
     assert script.confirm() == ["new g/real-0 on n1"]
-
-
-def test_x25_a_leftover_is_released_on_completion(script: Script) -> None:
-    script.app("g", gang={"memory": 2})
-    script.node("n1", memory=20, existing=[ran("real"), placeholder("p1")])
-    script.release("g", "real-0")
-    assert state(script) == "Waiting"
-    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
-    assert script.confirm() == ["g Completed (complete)"]

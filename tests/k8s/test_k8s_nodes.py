@@ -170,18 +170,3 @@ def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes(world
     world.run(2)
     assert world.pods[pod.uid].spec.node_name == "n1"
     assert pod.spec.scheduler_name == OURS
-
-
-def test_k96_foreign_pods_take_room_until_they_end() -> None:
-    world = World()
-    world.add_node("n1", cpu="2")
-    world.run(1)
-    foreign = world.add_pod("other", scheduler="default-scheduler", node="n1", cpu="1500m")
-    pod = world.add_pod("a", "app", duration=30)
-    world.run(2)
-    assert world.pods[pod.uid].spec.node_name == ""
-    world.check()
-    world.end_pod(foreign.uid)
-    world.run(2)
-    assert world.pods[pod.uid].spec.node_name == "n1"
-    world.check()
