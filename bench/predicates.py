@@ -169,9 +169,8 @@ def _core(nodes: int, kind: str | None, refused: int = 0, *, each: int = 0) -> f
     scheduler.schedule(0)
     for at in range(nodes):
         cache.set_pod(_pod(f"p{at}", KINDS[kind or "plain"], "web"))
-    requests = [
-        _asks("p", range(at, at + (each or nodes))) for at in range(0, nodes, each or nodes)
-    ]
+    size = each or nodes
+    requests = [_asks("p", range(at, at + size)) for at in range(0, nodes, size)]
     placed = 0
     with Clock() as clock:
         for asks in requests:

@@ -40,6 +40,11 @@ class KnownRefusals:
     #: the ask is then tried again in each call for decisions.
     revisions: Sequence[Revision] | None = None
 
+    @property
+    def outdated(self) -> bool:
+        """Whether a node may have stopped refusing the ask."""
+        return self.revisions is None or any(each.outdated for each in self.revisions)
+
 
 class KnowsRefusals(Protocol):
     """A predicate (I36) that knows refused nodes."""

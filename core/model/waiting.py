@@ -39,8 +39,11 @@ class Refusal:
     node_ids: tuple[str, ...]
     #: when to try again even if nothing is known to have changed (ns)
     again: int
-    #: of the last look at it
-    cost: int = 1
+
+    @property
+    def outdated(self) -> int:
+        """For how many of the asks the predicates may say something else now."""
+        return sum(known is not None and known.outdated for known in self.known)
 
 
 class Waiting:
@@ -128,6 +131,23 @@ class Waiting:
     def epoch(self) -> int:
         """Grows with every change that may make a failed attempt worth another try."""
         return self.demand_epoch + self.allocation_epoch
+
+    def defer_gang(self, app: Application, refusal: Refusal | None = None) -> None:
+        """Predicates refused a member of the gang, or their answer is pending."""
+        self.deferred_gangs[app] = refusal
+        self.await_change(refusal)
+
+    def await_change(self, refusal: Refusal | None) -> None:
+        """Look at the refusal again when it may have ended; without one that is in the next call."""
+        if refusal is None:
+            self.again = 0
+            return
+        self.again = min(self.again, refusal.again)
+        for known in refusal.known:
+            if known is None or known.revisions is None:
+                self.again = 0
+            else:
+                self.rest_on.update(dict.fromkeys(known.revisions))
 
     def forget_refusals(self) -> None:
         """Other predicates answer from now on: try again all that was refused."""

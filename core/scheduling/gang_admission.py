@@ -210,7 +210,7 @@ def _wait_for(
     app.partition.rm.observer.gang_waits(app, lacks)
     if what == PREDICATES:
         heads = [group.head for group in app.groups.values()]
-        waiting.deferred_gangs[app] = refusal_of(kernel, app.partition, heads)
+        waiting.defer_gang(app, refusal_of(kernel, app.partition, heads))
         return
     waiting.gangs[app] = None
     if own.waiting_since < 0:

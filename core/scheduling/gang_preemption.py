@@ -56,8 +56,7 @@ def preempt(kernel: Kernel, app: Application) -> bool:
     try:
         found = for_gang.search(kernel, app, members, short_of_quota=own.lacks == QUOTA)
     except AnswerPending:
-        partition.waiting.deferred_gangs[app] = None
-        partition.waiting.again = 0
+        partition.waiting.defer_gang(app)
         return False
     if isinstance(found, str):
         if found != for_gang.NOT_YET:

@@ -11,22 +11,22 @@ on: many refused asks of one application delay nobody else's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.model.waiting import FOREVER, Refusal, Waiting
+from quadriga.core.model.waiting import FOREVER, Refusal
 from quadriga.core.runtime.remote_predicates import awaited
 from quadriga.core.scheduling.accepted_nodes import known_refusals
 from quadriga.fsm.table import SECOND
-from quadriga.si.known_refusals import KnownRefusals, Revision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
+    from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["refusal_of", "retry"]
 
@@ -39,12 +39,10 @@ _TRY_GANG: Final = 512
 #: without a change, an ask is tried again after a quarter of its age, but not sooner or later than this
 _SOONEST: Final = SECOND
 _LATEST: Final = 10 * SECOND
-#: for a refusal that may end at any time
-_ANY_TIME: Final = Revision(outdated=True)
 
 
 def refusal_of(kernel: Kernel, partition: Partition, asks: Sequence[Ask]) -> Refusal:
-    """Why these asks wait, from now on: one ask, or the first of each group of a gang."""
+    """What predicates say now of these asks: of one ask, or of the first of each group of a gang."""
     now = kernel.now
     predicate = kernel.predicates.get(partition.rm.rm_id)
     known: list[KnownRefusals | None] = []
@@ -57,26 +55,17 @@ def refusal_of(kernel: Kernel, partition: Partition, asks: Sequence[Ask]) -> Ref
         if ask.preemption_queue is not None and not ask.preempted:
             due = ask.created + ask.app.queue.properties.preemption_delay
             again = _earlier(again, max(due, ask.preempt_from), now)
-    refusal = Refusal(asks, known, partition.node_index.node_ids(), again)
-    _wait_for_change(partition.waiting, refusal)
-    return refusal
+    return Refusal(asks, known, partition.node_index.node_ids(), again)
 
 
 def _earlier(again: int, due: int, now: int) -> int:
     return due if now < due < again else again
 
 
-def _wait_for_change(waiting: Waiting, refusal: Refusal) -> None:
-    waiting.again = min(waiting.again, refusal.again)
-    for known in refusal.known:
-        revisions = None if known is None else known.revisions
-        waiting.rest_on.update(dict.fromkeys((_ANY_TIME,) if revisions is None else revisions))
-
-
 def retry(
     kernel: Kernel, partition: Partition, *, bounded: bool
 ) -> tuple[list[Ask], list[Application]]:
-    """The asks and gangs to be tried again now, the asks in the order of their arrival.
+    """The asks and gangs to be tried again now, the newest ask first.
 
     ``bounded``: at most what one call may cost; ``waiting.to_look_at`` has those that are left.
     """
@@ -88,47 +77,48 @@ def retry(
     left = _WORK
     while waiting.to_look_at and (left > 0 or not bounded):
         each = waiting.to_look_at.pop()
-        if each in waiting.deferred_asks:
-            refusal, members = waiting.deferred_asks[each], (each,)
-        elif each in waiting.deferred_gangs:
-            refusal, members = waiting.deferred_gangs[each], each.asks.values()
-        else:
+        gang = each in waiting.deferred_gangs
+        deferred: dict[Any, Refusal | None] = (
+            waiting.deferred_gangs if gang else waiting.deferred_asks
+        )
+        if each not in deferred:
             continue
+        refusal = deferred[each]
+        members: Iterable[Ask] = each.asks.values() if gang else (each,)
         if any(awaited(kernel, ask) for ask in members):
-            waiting.rest_on[_ANY_TIME] = None
-        elif refusal is not None and not _may_have_ended(kernel, partition, refusal):
-            left -= refusal.cost
-            _wait_for_change(waiting, refusal)
-        elif each in waiting.deferred_asks:
-            left -= _TRY
-            del waiting.deferred_asks[each]
-            asks.append(each)
-        else:
-            left -= _TRY_GANG
-            del waiting.deferred_gangs[each]
-            gangs.append(each)
-    return sorted(asks, key=_by_arrival), gangs
+            waiting.await_change(None)
+            continue
+        if refusal is not None:
+            questions = refusal.outdated
+            if not _may_have_ended(kernel, partition, refusal):
+                left -= 1 + _QUESTION * questions
+                waiting.await_change(refusal)
+                continue
+        del deferred[each]
+        left -= _TRY_GANG if gang else _TRY
+        (gangs if gang else asks).append(each)
+    return sorted(asks, key=_by_arrival, reverse=True), gangs
 
 
 def _begin(partition: Partition, now: int) -> None:
     """Look at all of them if something has changed."""
-    waiting, node_index = partition.waiting, partition.node_index
-    if waiting.deferred_asks or waiting.deferred_gangs:
-        ended = any(revision.outdated for revision in waiting.rest_on)
-        if not ended and not node_index.grown and now < waiting.again:
-            return
-        # from the end
-        waiting.to_look_at = sorted(waiting.deferred_asks, key=_turn, reverse=True)
-        waiting.to_look_at += reversed(waiting.deferred_gangs)
-        waiting.rest_on.clear()
-        waiting.again = FOREVER
-    waiting.grown = list(node_index.grown)
-    node_index.grown.clear()
+    waiting, grown = partition.waiting, partition.node_index.grown
+    if not waiting.deferred_asks and not waiting.deferred_gangs:
+        grown.clear()
+        return
+    if now < waiting.again and not grown and not any(each.outdated for each in waiting.rest_on):
+        return
+    # from the end
+    waiting.to_look_at = sorted(waiting.deferred_asks, key=_turn, reverse=True)
+    waiting.to_look_at += reversed(waiting.deferred_gangs)
+    waiting.grown = list(grown)
+    grown.clear()
+    waiting.rest_on.clear()
+    waiting.again = FOREVER
 
 
 def _may_have_ended(kernel: Kernel, partition: Partition, refusal: Refusal) -> bool:
     """Whether another try may find a node."""
-    refusal.cost = 1
     waiting, node_index = partition.waiting, partition.node_index
     if kernel.now >= refusal.again or refusal.node_ids is not node_index.node_ids():
         return True
@@ -136,8 +126,7 @@ def _may_have_ended(kernel: Kernel, partition: Partition, refusal: Refusal) -> b
     for at, (ask, known) in enumerate(zip(refusal.asks, refusal.known, strict=True)):
         if known is None or known.revisions is None:
             return True
-        if any(revision.outdated for revision in known.revisions):
-            refusal.cost += _QUESTION
+        if known.outdated:
             fresh = predicate and known_refusals(predicate, ask, node_index)
             if fresh is None or bool((known.numbers.astype(bool) & (fresh.numbers == 0)).any()):
                 return True

@@ -141,8 +141,7 @@ def _retry_deferred(kernel: Kernel, partition: Partition, *, bounded: bool) -> N
     asks, gangs = refused.retry(kernel, partition, bounded=bounded)
     for app in gangs:
         gang_admission.retry(app)
-    # the newest first: most of them become the head of their group at once
-    for ask in reversed(asks):
+    for ask in asks:  # the newest first: most of them become the head of their group at once
         reservation.enqueue(kernel, ask)
 
 

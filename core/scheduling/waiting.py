@@ -94,9 +94,8 @@ class WaitingAsks(Waiting):
                 ledger.forget(forgotten)
 
     def defer(self, ask: Ask, refusal: Refusal | None = None) -> None:
-        if refusal is None:
-            self.again = 0
         self.deferred_asks[ask] = refusal  # first: a deferred ask keeps its application's turn
+        self.await_change(refusal)
         self.remove(ask)
 
     # -- groups and applications -----------------------------------------------------------------

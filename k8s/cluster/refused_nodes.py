@@ -105,14 +105,14 @@ class RefusedNodes:
             self._indexes = np.array(indexes, np.intp)
             self._order = names
             self._kept.clear()
-        if retry:  # it ends by time
-            return self._in_order(record, retry, reason, last, None)
+        if retry:
+            return self._in_order(record, retry, reason, last)
         ask = (record.template, record.profile, record.volumes is None, last != "")
         found = self._kept.get(ask)
-        if found is None or any(each.outdated for each in found.revisions or ()):
+        if found is None or found.outdated:
             if len(self._kept) >= _ANSWERS:
                 self._kept.clear()
-            found = self._kept[ask] = self._in_order(record, (), "", last, self._rests_on(record))
+            found = self._kept[ask] = self._in_order(record, (), "", last)
         return found
 
     def _rests_on(self, record: PodRecord) -> tuple[Revision, ...]:
@@ -125,12 +125,7 @@ class RefusedNodes:
         return tuple(rests_on)
 
     def _in_order(
-        self,
-        record: PodRecord,
-        retry: Iterable[str],
-        reason: str,
-        last: str,
-        rests_on: tuple[Revision, ...] | None,
+        self, record: PodRecord, retry: Iterable[str], reason: str, last: str
     ) -> KnownRefusals:
         template, profile = record.template, record.profile
         answers = _Answers(*template.numbered(self._nodes.values(), self._size))
@@ -162,7 +157,9 @@ class RefusedNodes:
             if last:
                 answers.refuse(np.ones(self._size, np.bool_), last)
         answers.numbers[-1] = 0
-        return KnownRefusals(answers.numbers[self._indexes], answers.reasons, rests_on)
+        # What is to be tried again ends by time.
+        revisions = None if retry else self._rests_on(record)
+        return KnownRefusals(answers.numbers[self._indexes], answers.reasons, revisions)
 
     def _spread(self, template: Template, profile: Profile, answers: _Answers) -> None:
         for count in template.spread:
