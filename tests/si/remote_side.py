@@ -205,10 +205,6 @@ class Heard(NullCallback):
             told = f"{self._placed} of {count} in {len(self.messages)} messages"
             assert self._placed == count, told
 
-    def wait_for_events(self, what: Callable[[list[EventRecord]], bool]) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: what(self.events), PATIENCE), self.events
-
 
 def placed(messages: list[Any]) -> list[str]:
     """The keys of all allocations that were said, in order."""
