@@ -1,7 +1,8 @@
 """The package is plain Python; with QUADRIGA_COMPILE=1 mypyc compiles the part of it that decides.
 
-All that is declared is in setup.cfg. A release is built from a source distribution; it leaves the engine,
-quadriga.fsm, to a distribution of its own (packaging/fsm) and depends on that one.
+All that is declared is in setup.cfg, but for the packages, which are found. A release is built from a
+source distribution; it leaves the engine, quadriga.fsm and quadriga.fsm.fast, to a distribution of its own
+(packaging/fsm) and depends on that one.
 
 mypyc wants modules to lie where they are imported from, which the folders at the top of the repository do
 not, so it is shown a copy that does. docs/development.md says more.
@@ -14,7 +15,9 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build import build
@@ -25,28 +28,8 @@ NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-grpcio", "types-protobuf"]
 
 #: packages whose modules are compiled, but for ...
 COMPILED = ("fsm", "core", "sim")
-PLAIN = """
-    core/checks/failures core/checks/health core/checks/invariants core/config core/driver
-    core/intake/foreign core/intake/recovery core/intake/registration core/placement
-    core/runtime/remote_predicates core/scheduling/explain core/scheduling/explain_nodes
-    core/scheduling/explanation core/views
-    fsm/derive fsm/names fsm/written
-""".split()  # what is not done for every ask: read, shown, or heard from other threads
-PLAIN += """
-    fsm/allocation fsm/application fsm/ask fsm/gang fsm/node fsm/queue fsm/resource_manager
-""".split()  # the tables: pictures show what their guards say of themselves, which mypyc leaves out
-PLAIN += """
-    core/model/refusal fsm/aio fsm/building fsm/compiling fsm/coverage fsm/effects fsm/errors
-    fsm/explore fsm/fast_events fsm/fast_locked fsm/fast_machine fsm/fast_models fsm/fast_nested
-    fsm/fast_nested_parts fsm/fast_nested_plans fsm/fast_plans
-    fsm/fast_steps fsm/fast_tracking fsm/history fsm/loading fsm/machine fsm/nested_machine fsm/nesting
-    fsm/observing fsm/pytest_plugin fsm/read_effects fsm/table fsm/timers fsm/validation
-""".split()  # classes that others derive from, or that derive from a library's
-PLAIN += """
-    sim/demo sim/destinations sim/errors sim/faults sim/fitting sim/flows sim/fragmentation sim/holders
-    sim/lifecycles sim/options sim/outcomes sim/quality sim/queues sim/quotas sim/recording sim/remote
-    sim/rendering sim/report sim/script sim/selection sim/simulation sim/waits sim/workload
-""".split()  # all but the resource manager of a simulation, which is called for every message
+#: what a module or the __init__ of a folder says that is left as it is; the reason follows
+PLAIN = "\n# Not compiled: "
 
 
 class Build(build):
@@ -61,9 +44,9 @@ class Build(build):
 
 def is_compiled(path: Path) -> bool:
     """Whether this module is one of them; its path is relative to the repository."""
-    name = path.with_suffix("")
-    plain = any(each.as_posix() in PLAIN for each in (name, *name.parents))
-    return name.parts[0] in COMPILED and name.name != "__init__" and not plain
+    folders = [Path(folder, "__init__.py") for folder in path.parents if folder.name]
+    marked = any(PLAIN in each.read_text(encoding="utf-8") for each in (path, *folders))
+    return path.parts[0] in COMPILED and path.name != "__init__.py" and not marked
 
 
 def extensions() -> list[Extension]:
@@ -92,31 +75,41 @@ def extensions() -> list[Extension]:
     return found
 
 
-def without_engine() -> dict[str, object]:
-    """What setup.cfg declares, but for the packages that the distribution of the engine contains."""
-    declared = read_configuration("setup.cfg")
+def packages(declared: Mapping[str, Any]) -> list[str]:
+    """Every folder with an __init__ below those that setup.cfg maps to packages."""
+    return [
+        ".".join((name, *path.parent.relative_to(folder).parts))
+        for name, folder in declared["options"]["package_dir"].items()
+        for path in sorted(Path(folder).rglob("__init__.py"))
+    ]
+
+
+def without_engine(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The packages but for those that the distribution of the engine contains, and that distribution."""
     options, version = declared["options"], declared["metadata"]["version"]
     engine = read_configuration("packaging/fsm/setup.cfg")["options"]
     return {
-        "packages": [each for each in options["packages"] if each not in engine["packages"]],
+        "packages": [each for each in packages(declared) if each not in engine["packages"]],
         "install_requires": [f"quadriga-fsm=={version}", *options["install_requires"]],
         "entry_points": {"console_scripts": options["entry_points"]["console_scripts"]},
     }
 
 
+DECLARED = read_configuration("setup.cfg")
 MAKES_SDIST = "sdist" in sys.argv
 
 if os.environ.get("QUADRIGA_COMPILE") == "1" and not MAKES_SDIST:
     # With the engine, also from an unpacked source distribution: modules that are compiled together call
     # each other directly.
-    installed = read_configuration("setup.cfg")["options"]["install_requires"]
+    installed = DECLARED["options"]["install_requires"]
     only_asked = {"dist_info", "egg_info"}.intersection(sys.argv)
     setup(
+        packages=packages(DECLARED),
         setup_requires=[*NEEDS, *installed],
         ext_modules=[] if only_asked else extensions(),
         cmdclass={"build": Build},
     )
 elif MAKES_SDIST or Path("PKG-INFO").exists():
-    setup(cmdclass={"build": Build}, **without_engine())
+    setup(cmdclass={"build": Build}, **without_engine(DECLARED))
 else:
-    setup(cmdclass={"build": Build})
+    setup(packages=packages(DECLARED), cmdclass={"build": Build})

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 import bench
-from bench import Figure, _sizes
+from bench import Figure
+from bench._support import sizes
 
 #: modules that run only by name, with options of their own
 _BY_NAME = ("quality", "kubernetes", "soak")
@@ -41,9 +42,9 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.name) - set(names):
         parser.error(f"no measurement is named {min(unknown)!r}")
-    _sizes.FULL = options.full
-    _sizes.TRACE = options.trace
-    _sizes.ADMISSION = options.admission
+    sizes.FULL = options.full
+    sizes.TRACE = options.trace
+    sizes.ADMISSION = options.admission
     figures: dict[str, list[Figure]] = {}
     for name in options.name or names:
         figures[name] = importlib.import_module(f"bench.{name}").measure()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bench import Figure, _sizes
-from bench._cluster import RM, add_nodes, registered
-from bench._timing import Clock, floor, median_of, per_call
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, add_nodes, registered
+from bench._support.timing import Clock, floor, median_of, per_call
 from quadriga import si
 from quadriga.core.config import load
 
@@ -12,7 +13,7 @@ from quadriga.core.config import load
 def measure() -> list[Figure]:
     """Times for each queue of a large configuration (ns)."""
     base = floor()
-    leaves = 10_000 if _sizes.FULL else 1_000
+    leaves = 10_000 if sizes.FULL else 1_000
     text, changed = _text(leaves, 100), _text(leaves, 200)
     reading = per_call(lambda: load(text), 1)
 

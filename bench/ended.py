@@ -5,8 +5,9 @@ from __future__ import annotations
 import tracemalloc
 from typing import Final
 
-from bench import Figure, _sizes
-from bench._cluster import RM, add_nodes
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, add_nodes
 from quadriga.core import Options, Scheduler
 from quadriga.si import (
     AddApplicationRequest,
@@ -17,7 +18,7 @@ from quadriga.si import (
     RemoveApplicationRequest,
     UserGroupInformation,
 )
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 _SECOND: Final = 1_000_000_000
 #: Applications that end in one second, as in a service that was observed for a week.
@@ -32,7 +33,7 @@ _WARM: Final = 2_200
 def measure() -> list[Figure]:
     """Bytes of an application that has run and ended, and of a rejected one; then the largest number of
     applications known while many end at a steady rate."""
-    kept = 20_000 if _sizes.FULL else 8_000
+    kept = 20_000 if sizes.FULL else 8_000
     figures = []
     for kind, queue in (("ended", "root.a"), ("rejected", "root.nope")):
         scheduler = _cluster(Options(journal_size=0, keep_ended=kept, keep_rejected=kept))

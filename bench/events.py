@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench import Figure
-from bench._cluster import RM
-from bench._timing import Clock, floor, per_call, service_memory
+from bench._support.cluster import RM
+from bench._support.timing import Clock, floor, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga.core import Scheduler
 from quadriga.core.events import message_of

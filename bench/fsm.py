@@ -13,7 +13,8 @@ from itertools import groupby
 from time import perf_counter_ns
 from typing import Any
 
-from bench import Figure, _machines
+from bench import Figure
+from bench._support import machines
 from quadriga.fsm import APPLICATION, ASK, NODE, QUEUE, Lifecycle
 
 ROUNDS = 9
@@ -55,7 +56,7 @@ Step = Callable[[Any, str], object]
 
 
 def measure() -> list[Figure]:
-    return lifecycles() + _machines.measure()
+    return lifecycles() + machines.measure()
 
 
 def lifecycles() -> list[Figure]:

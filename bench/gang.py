@@ -5,8 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
-from bench import Figure, _sizes
-from bench._cluster import (
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import (
     RM,
     TWO_QUEUES,
     add_apps,
@@ -15,17 +16,17 @@ from bench._cluster import (
     registered,
     released_in,
 )
-from bench._timing import Clock, Pace, service_memory
+from bench._support.timing import Clock, Pace, service_memory
 from quadriga import si
 from quadriga.core import Options
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 MEMBER = {"vcore": 1000, "memory": 10**6}
 
 
 def measure() -> list[Figure]:
     """Multiples of the floor for a placeholder that is placed, and for one that is replaced and confirmed."""
-    nodes, apps, members = (5_000, 250, 200) if _sizes.FULL else (1_000, 50, 200)
+    nodes, apps, members = (5_000, 250, 200) if sizes.FULL else (1_000, 50, 200)
     costs = [run(nodes, apps, members) for _ in range(5)]
     placed_ns = median(cost.placed for cost in costs)
     replaced_ns = median(cost.replaced for cost in costs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench import Figure
-from bench._timing import Clock, floor, median_of, per_call, service_memory
+from bench._support.timing import Clock, floor, median_of, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga.core import Options
 from quadriga.core.runtime.journal import Journal

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench import Figure
-from bench._cluster import RM, add_nodes
-from bench._timing import Clock, floor, per_call, service_memory
+from bench._support.cluster import RM, add_nodes
+from bench._support.timing import Clock, floor, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService

@@ -13,13 +13,14 @@ from itertools import cycle, islice
 from statistics import median
 from typing import NamedTuple
 
-from bench import Figure, _sizes
-from bench._cluster import RM, allocations_in, registered
-from bench._timing import Clock, Pace, service_memory
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, allocations_in, registered
+from bench._support.timing import Clock, Pace, service_memory
 from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.runtime.outbox import Output
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 SHAPES = tuple(
     resource({"vcore": vcore, "memory": memory * 2**20, **({"gpu": gpu} if gpu else {})})
@@ -44,8 +45,8 @@ PER_SECOND = {"an allocation while it fills", "an allocation with its release an
 
 def measure() -> list[Figure]:
     """Multiples of the floor for one allocation, while the cluster fills and in the steady state."""
-    nodes = 5_000 if _sizes.FULL else 1_000
-    turns = 200 if _sizes.FULL else 50
+    nodes = 5_000 if sizes.FULL else 1_000
+    turns = 200 if sizes.FULL else 50
     figures = []
     for reservations in (False, True):
         runs = [_run(nodes, turns, reservations) for _ in range(3)]

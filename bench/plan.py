@@ -10,13 +10,13 @@ from __future__ import annotations
 from statistics import median
 
 from bench import Figure
-from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
-from bench._timing import Clock, floor, service_memory
+from bench._support.cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
+from bench._support.timing import Clock, floor, service_memory
 from quadriga import si
 from quadriga.core import Options, Scheduler
+from quadriga.core.gangs.plan import Plan, make_plan
 from quadriga.core.model import accounting
-from quadriga.core.scheduling.gang_plan import Plan, make_plan
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 MEMBER = {"vcore": 1000, "memory": 10**6}
 SIZES = (10, 500, 5_000)

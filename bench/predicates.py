@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-from bench import Figure, _sizes
-from bench._cluster import RM, TWO_QUEUES, USER, add_nodes, allocations_in, registered
-from bench._timing import Clock, floor, per_call
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, TWO_QUEUES, USER, add_nodes, allocations_in, registered
+from bench._support.timing import Clock, floor, per_call
 from quadriga import si
 from quadriga.k8s.cluster import ClusterCache
 from quadriga.k8s.objects import (
@@ -26,7 +27,7 @@ from quadriga.k8s.objects import (
     SpreadConstraint,
     Toleration,
 )
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 ZONES = 10
@@ -54,7 +55,7 @@ KINDS = {
 
 def measure() -> list[Figure]:
     """Floors for each question and placement, what more pods make of them, and pods a second."""
-    nodes = 5_000 if _sizes.FULL else 1_000
+    nodes = 5_000 if sizes.FULL else 1_000
     figures = []
     for kind in KINDS:
         few, many = _Cluster(nodes // 10), _Cluster(nodes)

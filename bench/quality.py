@@ -18,10 +18,10 @@ from random import Random
 from typing import Any
 
 from bench._references import REFERENCES, run
-from bench._settings import SETTINGS, Setting
+from bench._support.settings import SETTINGS, Setting
 from quadriga.cli.memory import look_less_often
 from quadriga.sim import first
-from quadriga.sim.rendering import table
+from quadriga.sim.reports.rendering import table
 from quadriga.sim.workload import Workload, embedded, open_workload
 
 __all__ = ["main"]

@@ -6,19 +6,20 @@ that places nothing must not depend on the number of waiting asks. A release let
 
 from __future__ import annotations
 
-from bench import Figure, _sizes
-from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
-from bench._timing import Clock, floor, per_call, service_memory
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
+from bench._support.timing import Clock, floor, per_call, service_memory
 from quadriga import si
 from quadriga.core import Scheduler
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 RELEASES = 2_000
 
 
 def measure() -> list[Figure]:
     """Multiples of the floor for a round that places nothing, and for a release with its replacement."""
-    nodes = 5_000 if _sizes.FULL else 1_000
+    nodes = 5_000 if sizes.FULL else 1_000
     figures = []
     vain: list[float] = []
     for apps in (160, 3_200):

@@ -10,12 +10,13 @@ import gc
 import os
 from pathlib import Path
 
-from bench import Figure, _sizes
-from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
-from bench._timing import Clock, floor, service_memory
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
+from bench._support.timing import Clock, floor, service_memory
 from quadriga import si
 from quadriga.core import Options
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 APPS = 1_000
 
@@ -23,7 +24,7 @@ APPS = 1_000
 def measure() -> list[Figure]:
     """Times (ns) and bytes of a node, of an ask and of an allocation; bytes of a pod in total."""
     base = floor()
-    nodes, asks = (100_000, 1_000_000) if _sizes.FULL else (10_000, 100_000)
+    nodes, asks = (100_000, 1_000_000) if sizes.FULL else (10_000, 100_000)
     scheduler = registered(TWO_QUEUES.format(sort="fair"), Options(batch=100))
     noding, asking, placing = Clock(), Clock(), Clock()
     with service_memory():

@@ -12,13 +12,14 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from bench import Figure, _sizes
-from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
-from bench._timing import Clock, Pace, floor, per_call, service_memory
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
+from bench._support.timing import Clock, Pace, floor, per_call, service_memory
 from quadriga import si
 from quadriga.core import Options, Scheduler
-from quadriga.core.model.shapes import Requirements, Shape
-from quadriga.sim.script import resource
+from quadriga.core.resources.shapes import Requirements, Shape
+from quadriga.sim.scripted.script import resource
 
 
 class Case(NamedTuple):
@@ -61,10 +62,10 @@ SHAPES = ("repeat", "u50", "u2")
 def measure() -> list[Figure]:
     """Multiples of the floor for every workload and size, and the ratios between them."""
     figures = [Figure("floor: one Allocation made and serialised", floor(), "ns")]
-    sizes = (
-        [(1_000, 10_000), (5_000, 50_000), (10_000, 50_000)] if _sizes.FULL else [(1_000, 10_000)]
+    clusters = (
+        [(1_000, 10_000), (5_000, 50_000), (10_000, 50_000)] if sizes.FULL else [(1_000, 10_000)]
     )
-    for nodes, pods in sizes:
+    for nodes, pods in clusters:
         costs: dict[str, Cost] = {}
         for shape in SHAPES:
             for batch in (1, 100):

@@ -30,12 +30,13 @@ from typing import Any
 
 import grpc
 
-from bench import Figure, _sizes
-from bench._crowd import Crowd, CrowdTold, Visitor, VisitorTold
-from bench._rms import QUEUES, Task, Told
+from bench import Figure
+from bench._support import sizes
+from bench._support.crowd import Crowd, CrowdTold, Visitor, VisitorTold
+from bench._support.rms import QUEUES, Task, Told
 from quadriga import si
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 #: A process must have started within this time (s).
 _PATIENCE = 30.0
@@ -64,7 +65,7 @@ class Run:
 
 def measure() -> list[Figure]:
     """Rates, percentiles of the latency and memory; and the same beside an RM that does not read."""
-    rms, asks = (50, 2_000) if _sizes.FULL else (10, 500)
+    rms, asks = (50, 2_000) if sizes.FULL else (10, 500)
     pods = rms * asks
     figures = []
     for batch in (1, 100):
@@ -83,7 +84,7 @@ def measure() -> list[Figure]:
             Figure(f"{name}: memory at most", found.peak / _MIB, "MiB"),
             Figure(f"{name}: memory a pod", (found.peak - found.memory[0]) / pods, "bytes"),
         ]
-    rate = 10.0 if _sizes.FULL else 50.0
+    rate = 10.0 if sizes.FULL else 50.0
     count = min(asks, 300)
     for silent in (False, True):
         found = load(rms, count, rate=rate, silent=silent)
@@ -93,7 +94,7 @@ def measure() -> list[Figure]:
             *_percentiles(f"{name}, steady", found.told.latencies),
             Figure(f"{name}: memory at most", found.peak / _MIB, "MiB"),
         ]
-    return figures + _beside_bulk(3, 1_000_000 if _sizes.FULL else 50_000)
+    return figures + _beside_bulk(3, 1_000_000 if sizes.FULL else 50_000)
 
 
 def _beside_bulk(rms: int, asks: int) -> list[Figure]:
@@ -127,13 +128,13 @@ def crowded(
         def visitor(name: str) -> Visitor:
             return Visitor(port, name, _ASKS_A_SECOND, _REGISTRATIONS_A_SECOND)
 
-        with _processes([visitor("alone")], "bench._crowd") as [client]:
+        with _processes([visitor("alone")], "bench._support.crowd") as [client]:
             _say(client, "go")
             sleep(alone)
             _say(client, "stop")
             before = VisitorTold(**json.loads(_line(client)))
         tasks = [visitor("beside"), Crowd(port, names, asks, batch)]
-        with _processes(tasks, "bench._crowd") as [client, crowd]:
+        with _processes(tasks, "bench._support.crowd") as [client, crowd]:
             _say(client, "go")
             _say(crowd, "go")
             bulk = CrowdTold(**json.loads(_line(crowd)))
@@ -247,7 +248,7 @@ class _Watch:
 
 @contextmanager
 def _processes(
-    tasks: Sequence[Task | Crowd | Visitor], module: str = "bench._rms"
+    tasks: Sequence[Task | Crowd | Visitor], module: str = "bench._support.rms"
 ) -> Iterator[list[subprocess.Popen[str]]]:
     clients = []
     try:

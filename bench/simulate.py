@@ -5,8 +5,9 @@ The embedded workload is measured, and with ``--trace PATH`` that trace as well.
 
 from __future__ import annotations
 
-from bench import Figure, _sizes
-from bench._timing import Clock, floor, service_memory
+from bench import Figure
+from bench._support import sizes
+from bench._support.timing import Clock, floor, service_memory
 from quadriga.sim import Simulation, SimulationOptions
 from quadriga.sim.workload import Workload, embedded, open_workload
 
@@ -16,11 +17,11 @@ _DAY = 86_400
 def measure() -> list[Figure]:
     """Processor time for one day of the workload (s), and floors for each pod."""
     base = floor()
-    days = 90 if _sizes.FULL else 7
+    days = 90 if sizes.FULL else 7
     figures = [Figure("floor", base, "ns")]
     figures += _run(f"embedded workload, {days} days", embedded(days), base)
-    if _sizes.TRACE is not None:
-        figures += _run(_sizes.TRACE.name, open_workload(_sizes.TRACE), base)
+    if sizes.TRACE is not None:
+        figures += _run(sizes.TRACE.name, open_workload(sizes.TRACE), base)
     return figures
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
     from quadriga.fsm import Lifecycle
     from quadriga.si.recorder import Exchange
-    from quadriga.sim.recording import Line
+    from quadriga.sim.scripted.recording import Line
 
 __all__ = ["configure"]
 
@@ -257,7 +257,7 @@ def _draw_flow(arguments: Namespace) -> int:
 
 
 def _of_flow(name: str) -> Sequence[Exchange]:
-    from quadriga.sim.flows import FLOWS, record
+    from quadriga.sim.scripted.flows import FLOWS, record
 
     if name not in FLOWS:
         names = ", ".join(FLOWS)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quadriga.cli.progress import Progress
     from quadriga.si.client import Client
     from quadriga.sim.options import SimulationOptions
-    from quadriga.sim.report import Report
+    from quadriga.sim.reports.report import Report
     from quadriga.sim.simulation import Simulation
     from quadriga.sim.workload import Workload
 
@@ -425,7 +425,7 @@ def _recorded(path: str | None, simulation: Simulation) -> Iterator[None]:
 
 
 def _write_journal(path: str | None, simulation: Simulation) -> None:
-    from quadriga.sim.recording import write_journal
+    from quadriga.sim.scripted.recording import write_journal
 
     if path is not None:
         with about(f"simulate: {path}"):
@@ -433,7 +433,7 @@ def _write_journal(path: str | None, simulation: Simulation) -> None:
 
 
 def _write_report(arguments: Namespace, report: Report) -> None:
-    from quadriga.sim.rendering import render
+    from quadriga.sim.reports.rendering import render
 
     if arguments.json is not None:
         text = report.json(measure=arguments.measure)

@@ -14,7 +14,7 @@ from quadriga.cli.errors import FOUND, CommandError, about
 
 if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
-    from quadriga.sim.recording import Gap, Line
+    from quadriga.sim.scripted.recording import Gap, Line
 
 __all__ = ["configure", "read_story"]
 
@@ -58,7 +58,7 @@ def read_story(command: str, journal: str, key: str) -> tuple[list[Line], int, b
 
     Raises `CommandError` for a file that is not a journal, and for a key that is not in it.
     """
-    from quadriga.sim.recording import JournalError, read_journal
+    from quadriga.sim.scripted.recording import JournalError, read_journal
 
     keys: dict[str, None] = {}
     story: list[Line] = []

@@ -1,11 +1,11 @@
 """The scheduler, sans-IO: messages and time in, messages out."""
 
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.explain.asks import Check, Explanation
 from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Scheduler
-from quadriga.core.scheduling.explain import Check, Explanation
 from quadriga.si import RequestError
 
 __all__ = [

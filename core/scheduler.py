@@ -15,6 +15,7 @@ from quadriga.core.checks import invariants
 from quadriga.core.checks.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
 from quadriga.core.events import Events, observers
+from quadriga.core.explain import asks as explain
 from quadriga.core.intake import registration
 from quadriga.core.intake.dispatcher import Request, check, configure, dispatch
 from quadriga.core.model.application import Application
@@ -26,10 +27,11 @@ from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Kernel, Measure, Options
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.runtime.tally import Tally
-from quadriga.core.scheduling import deadlines, effects, explain, queue_tree, scale_up
+from quadriga.core.scheduling import deadlines, effects, scale_up
 from quadriga.core.scheduling.turns import Turns
+from quadriga.core.steps import queue_tree
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,

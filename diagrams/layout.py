@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from quadriga.diagrams.image import graphviz_version, image
+from quadriga.diagrams.formats.image import graphviz_version, image
 from quadriga.diagrams.wording import readable
 from quadriga.fsm import LIFECYCLES, Lifecycle
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.formats.scxml import NAMESPACE
 from quadriga.diagrams.reading import Functions, Names, grouped, made_from
-from quadriga.diagrams.scxml import NAMESPACE
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.history import History
 from quadriga.fsm.nesting import SEPARATOR

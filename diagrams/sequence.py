@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import Protocol
 
 from quadriga.diagrams.errors import DiagramError
-from quadriga.diagrams.mermaid import DARK_THEME
-from quadriga.diagrams.mermaid import escape as escape_mermaid
-from quadriga.diagrams.plantuml import dark_theme
-from quadriga.diagrams.plantuml import escape as escape_plantuml
+from quadriga.diagrams.formats.mermaid import DARK_THEME
+from quadriga.diagrams.formats.mermaid import escape as escape_mermaid
+from quadriga.diagrams.formats.plantuml import dark_theme
+from quadriga.diagrams.formats.plantuml import escape as escape_plantuml
+from quadriga.diagrams.formats.style import DARK, LIGHT
 from quadriga.diagrams.sequence_svg import Line, sequence_svg
-from quadriga.diagrams.style import DARK, LIGHT
 from quadriga.diagrams.wording import elapsed, one_line
 
 __all__ = ["SEQUENCE_FORMATS", "AnyMessage", "Message", "sequence"]

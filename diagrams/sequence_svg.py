@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from quadriga.diagrams.style import Palette
+from quadriga.diagrams.formats.style import Palette
 from quadriga.diagrams.text_width import text_width
 from quadriga.diagrams.wording import one_line
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from quadriga.diagrams.dot import dot
 from quadriga.diagrams.errors import DiagramError
-from quadriga.diagrams.image import image
-from quadriga.diagrams.json_document import json_document
-from quadriga.diagrams.markdown import markdown
-from quadriga.diagrams.mermaid import mermaid
+from quadriga.diagrams.formats.dot import dot
+from quadriga.diagrams.formats.image import image
+from quadriga.diagrams.formats.json_document import json_document
+from quadriga.diagrams.formats.markdown import markdown
+from quadriga.diagrams.formats.mermaid import mermaid
+from quadriga.diagrams.formats.plantuml import plantuml
+from quadriga.diagrams.formats.scxml import scxml
+from quadriga.diagrams.formats.style import Style
 from quadriga.diagrams.paint import Paint, Step, coverage_paint, path_paint
-from quadriga.diagrams.plantuml import plantuml
-from quadriga.diagrams.scxml import scxml
-from quadriga.diagrams.style import Style
 from quadriga.fsm import Lifecycle
-from quadriga.fsm.names import text_of
+from quadriga.fsm.errors import text_of
 
 __all__ = ["FORMATS", "IMAGES", "render", "render_path"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from quadriga.fsm import APPLICATION, Effect
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import effects as fx
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import effects as fx
 
 Record = dict[str, Any]
 

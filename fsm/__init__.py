@@ -1,27 +1,21 @@
-"""Lifecycles as tables on the library ``transitions``.
+"""Lifecycles as tables on the library ``transitions``: write your own with ``Lifecycle`` and ``row``.
 
-Seven of them describe a scheduler: ``APPLICATION``, ``GANG``, ``ASK``, ``ALLOCATION``, ``NODE``,
-``RESOURCE_MANAGER`` and ``QUEUE``. With ``Lifecycle`` and ``row`` you can write your own. This package
-knows neither the protocol nor the scheduler, and it has no clock.
+``fast`` has the machine that they run on, for programs that use the library. ``lifecycles`` has the seven of the
+scheduler; it comes with the distribution `quadriga`, and its tables (``APPLICATION``, ``ASK``, ...) are names of
+this package too. Nothing here knows the protocol, the scheduler or a clock.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quadriga.fsm.allocation import ALLOCATION
-from quadriga.fsm.application import APPLICATION
-from quadriga.fsm.ask import ASK
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.explore import path_to, reachable, tour
-from quadriga.fsm.fast_machine import FastMachine
+from quadriga.fsm.fast.machine import FastMachine
 from quadriga.fsm.firing import Outcome
-from quadriga.fsm.gang import GANG
 from quadriga.fsm.history import history
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.loading import UnknownState
 from quadriga.fsm.nesting import Composite
-from quadriga.fsm.node import NODE
-from quadriga.fsm.queue import QUEUE
-from quadriga.fsm.resource_manager import RESOURCE_MANAGER
 from quadriga.fsm.table import (
     EVERY,
     STAYS,
@@ -39,13 +33,17 @@ from quadriga.fsm.table import (
 from quadriga.fsm.timers import Due, Timers
 
 if TYPE_CHECKING:
-    from quadriga.fsm.fast_nested import FastHierarchicalMachine
-
-#: The scheduler's lifecycles by name.
-LIFECYCLES: dict[str, Lifecycle] = {
-    lifecycle.name: lifecycle
-    for lifecycle in (APPLICATION, GANG, ASK, ALLOCATION, NODE, RESOURCE_MANAGER, QUEUE)
-}
+    from quadriga.fsm.fast.nested import FastHierarchicalMachine
+    from quadriga.fsm.lifecycles import (
+        ALLOCATION,
+        APPLICATION,
+        ASK,
+        GANG,
+        LIFECYCLES,
+        NODE,
+        QUEUE,
+        RESOURCE_MANAGER,
+    )
 
 __all__ = [
     "ALLOCATION",
@@ -85,10 +83,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Needs the library's extensions, which take a while to import.
-    if name == "FastHierarchicalMachine":
-        from quadriga.fsm.fast_nested import FastHierarchicalMachine
+# Imported on first use: the lifecycles are not installed with the engine alone, and the library's extensions,
+# which nested machines need, take a while to import.
+_LATE = {"FastHierarchicalMachine": "quadriga.fsm.fast.nested"} | dict.fromkeys(
+    "ALLOCATION APPLICATION ASK GANG LIFECYCLES NODE QUEUE RESOURCE_MANAGER".split(),
+    "quadriga.fsm.lifecycles",
+)
 
-        return FastHierarchicalMachine
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATE[name]), name)
+    return found

@@ -5,6 +5,8 @@ with their steps. Where more is to be called, or may be without a report (a list
 caller), the cell is empty, and the machine does all steps itself (``Live.perform``).
 """
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
@@ -14,13 +16,12 @@ from typing import Any, Final
 
 from transitions import EventData, MachineError
 
-from quadriga.fsm.errors import explain
-from quadriga.fsm.fast_plans import choice_of
-from quadriga.fsm.fast_steps import HAS_FINAL, is_plain
-from quadriga.fsm.fast_tracking import Callbacks, States, Transitions, is_silent
+from quadriga.fsm.errors import explain, library_name, text_of
+from quadriga.fsm.fast.plans import choice_of
+from quadriga.fsm.fast.steps import HAS_FINAL, is_plain
+from quadriga.fsm.fast.tracking import Callbacks, States, Transitions, is_silent
 from quadriga.fsm.firing import Cell, Step, nothing
 from quadriga.fsm.machine import Asking, Emitting, is_async
-from quadriga.fsm.names import library_name, text_of
 from quadriga.fsm.table import Edge, Info, Row, name_of
 
 __all__ = ["ADDED", "Live", "copy_machine"]

@@ -5,14 +5,15 @@ another one is made from, which is checked as any other table is. Lines stay lin
 states, of which one goes, is a row for the others.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict
 
-from quadriga.fsm.errors import DefinitionError, did_you_mean
-from quadriga.fsm.names import text_of
+from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.table import EVERY, Emitter, Limit, Row, Target, Unbounded
 from quadriga.fsm.written import Actions, Lines, actions_by_state, check_lines
 

@@ -1,16 +1,40 @@
 """The errors of lifecycles: a wrong definition, or a trigger at the wrong time."""
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from enum import Enum
 from typing import Any
 
 from transitions import MachineError
 
-from quadriga.fsm.names import Name, text_of
+__all__ = [
+    "DefinitionError",
+    "InvalidTransition",
+    "Name",
+    "did_you_mean",
+    "explain",
+    "library_name",
+    "text_of",
+]
 
-__all__ = ["DefinitionError", "InvalidTransition", "did_you_mean", "explain"]
+Name = str | Enum
+
+
+def text_of(name: object) -> str:
+    """The text of a state or a trigger: ``Open`` for ``"Open"``, ``Status.Open`` and a ``StrEnum``'s "Open"."""
+    if isinstance(name, str):
+        # Of a member of a StrEnum, or of an Enum that is a str too, its value.
+        return str.__str__(name)
+    return name.name if isinstance(name, Enum) else str(name)
+
+
+def library_name(state: Name) -> str:
+    """The name of a state in a machine of the library, which names every member of an Enum by its name."""
+    return state.name if isinstance(state, Enum) else state
 
 
 class DefinitionError(ValueError):

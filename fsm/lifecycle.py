@@ -25,11 +25,10 @@ from transitions import Machine
 from quadriga.fsm.building import build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
-from quadriga.fsm.errors import InvalidTransition, did_you_mean, explain
+from quadriga.fsm.errors import InvalidTransition, Name, did_you_mean, explain, text_of
 from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
 from quadriga.fsm.loading import all_renamed, check_renamed, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
-from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nesting import flatten, names_inside
 from quadriga.fsm.observing import Machines
 from quadriga.fsm.reading import ReadableTable

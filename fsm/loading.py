@@ -1,5 +1,7 @@
 """Entities that were stored: which states they may have, and what has become of renamed ones."""
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,8 +13,7 @@ from typing import Any, Final
 from transitions import Machine
 from transitions.core import listify
 
-from quadriga.fsm.errors import DefinitionError, did_you_mean
-from quadriga.fsm.names import text_of
+from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.nesting import SEPARATOR, Nesting
 
 __all__ = [

@@ -1,5 +1,7 @@
 """The machine of a lifecycle, and guards and emitters as callbacks of any machine of the library."""
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 import inspect
@@ -10,13 +12,12 @@ from weakref import ref
 
 from transitions import EventData
 
-from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.fast_events import FastEvent
-from quadriga.fsm.fast_machine import FastMachine
-from quadriga.fsm.fast_steps import EVENT, keeps
-from quadriga.fsm.fast_tracking import States, subscribe
+from quadriga.fsm.errors import DefinitionError, library_name
+from quadriga.fsm.fast.events import FastEvent
+from quadriga.fsm.fast.machine import FastMachine
+from quadriga.fsm.fast.steps import EVENT, keeps
+from quadriga.fsm.fast.tracking import States, subscribe
 from quadriga.fsm.firing import Step, emit
-from quadriga.fsm.names import library_name
 from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Info, Row, name_of
 
 __all__ = [

@@ -10,6 +10,8 @@ The words: a *composite* is a state that is a lifecycle; a *leaf* is a state tha
 always in a leaf. The names are joined as the library's ``HierarchicalMachine`` joins them.
 """
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,10 +19,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.history import AsyncWas, History, Remember, Was
 from quadriga.fsm.machine import is_async
-from quadriga.fsm.names import text_of
 from quadriga.fsm.table import (
     Emitter,
     Guard,

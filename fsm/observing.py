@@ -6,6 +6,8 @@ machine that is not observed costs nothing more. Nothing of this is seen in the 
 its markup or its pictures.
 """
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 import inspect
@@ -15,9 +17,9 @@ from weakref import WeakSet
 
 from transitions import EventData
 
+from quadriga.fsm.errors import library_name, text_of
 from quadriga.fsm.firing import Observer, Step
 from quadriga.fsm.machine import Emitting
-from quadriga.fsm.names import library_name, text_of
 from quadriga.fsm.table import Edge, Effect, Row
 
 __all__ = ["Machines", "attach"]

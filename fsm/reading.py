@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from quadriga.fsm.compiling import Live
-from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.loading import check_state
-from quadriga.fsm.names import text_of
 from quadriga.fsm.nesting import Composite, Nesting
 from quadriga.fsm.table import Edge, Entity, Facts, Row, State, Trigger
 

@@ -5,6 +5,8 @@ agrees, and causes these effects. Guards and emitters are pure: they read the en
 information from the caller, and change nothing.
 """
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,8 +15,7 @@ from datetime import timedelta
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Never, Protocol
 
-from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.names import Name, text_of
+from quadriga.fsm.errors import DefinitionError, Name, text_of
 
 if TYPE_CHECKING:
     # This one may have a default, as typing.TypeVar from Python 3.13 on.

@@ -12,6 +12,8 @@ entries themselves, and it has timers that outlast states. A mapping by key, whi
 entities that have nothing but a state and a key, would cost the scheduler time at every transition.
 """
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,12 +1,13 @@
 """The checks that every table must pass before it becomes a machine. Each error names the row."""
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from quadriga.fsm.errors import DefinitionError, did_you_mean
-from quadriga.fsm.names import Name, library_name, text_of
+from quadriga.fsm.errors import DefinitionError, Name, did_you_mean, library_name, text_of
 from quadriga.fsm.nesting import Nesting
 from quadriga.fsm.table import Limit, Row, Unbounded, Within
 from quadriga.fsm.written import Actions, takes_always

@@ -4,14 +4,15 @@ The lines are kept too (``Lifecycle.written``), because a ``"*"`` in them stands
 table with more states is derived.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.names import Name
+from quadriga.fsm.errors import DefinitionError, Name
 from quadriga.fsm.table import EVERY, Emitter, Row
 
 __all__ = [

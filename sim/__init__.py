@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from quadriga.sim.lifecycles import LIFECYCLES, SHIM_APPLICATION, SHIM_TASK
     from quadriga.sim.options import SimulationOptions
     from quadriga.sim.queues import queue_configuration
-    from quadriga.sim.recording import JournalError, read_journal, write_journal
     from quadriga.sim.remote import RemoteScheduler, RemoteSimulation
-    from quadriga.sim.rendering import render
-    from quadriga.sim.report import Report
+    from quadriga.sim.reports.rendering import render
+    from quadriga.sim.reports.report import Report
+    from quadriga.sim.scripted.recording import JournalError, read_journal, write_journal
     from quadriga.sim.selection import first
     from quadriga.sim.simulation import Simulation
 
@@ -48,14 +48,14 @@ __all__ = [
 _MODULES = {
     "ConfigurationRefused": "errors",
     "Fault": "faults",
-    "JournalError": "recording",
+    "JournalError": "scripted.recording",
     "LIFECYCLES": "lifecycles",
     "LOSE_NODE": "faults",
     "RESTART_MANAGER": "faults",
     "RESTART_SCHEDULER": "faults",
     "RemoteScheduler": "remote",
     "RemoteSimulation": "remote",
-    "Report": "report",
+    "Report": "reports.report",
     "SHIM_APPLICATION": "lifecycles",
     "SHIM_TASK": "lifecycles",
     "Simulation": "simulation",
@@ -64,9 +64,9 @@ _MODULES = {
     "World": "faults",
     "first": "selection",
     "queue_configuration": "queues",
-    "read_journal": "recording",
-    "render": "rendering",
-    "write_journal": "recording",
+    "read_journal": "scripted.recording",
+    "render": "reports.rendering",
+    "write_journal": "scripted.recording",
 }
 
 if not TYPE_CHECKING:

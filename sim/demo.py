@@ -9,6 +9,8 @@ Memory is bounded for any run time: no jobs are submitted while too many are act
 are dropped (`OPTIONS` makes the scheduler drop them soon, too).
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 import random
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
 from quadriga.core import Options, Output
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.table import MINUTE, SECOND
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.options import SimulationOptions

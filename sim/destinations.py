@@ -8,6 +8,8 @@ else the name as it is, for the placement rules. The name is also the applicatio
 a map replaces it, and is in a group of the same name and in the trace's group.
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,5 +1,7 @@
 """The errors of a simulation."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

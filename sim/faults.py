@@ -5,6 +5,8 @@ its applications, reports its nodes with their allocations, and sends pending as
 the fault happens, nothing may be lost or duplicated.
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

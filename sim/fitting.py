@@ -4,6 +4,8 @@ Only jobs for which this is impossible are unschedulable; any other job that doe
 it by what else is in the cluster.
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections import Counter

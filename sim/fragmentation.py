@@ -6,6 +6,8 @@ node. This is summed over nodes and averaged over the time in which a job waits.
 of Weng et al., "Beware of Fragmentation" (USENIX ATC 2023), with the whole workload as the population.
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections import Counter

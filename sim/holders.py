@@ -5,6 +5,8 @@ Any other one is kept from it by what is held: pods of other jobs on nodes and i
 are reserved for other asks.
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections import Counter
@@ -14,7 +16,14 @@ from typing import NamedTuple
 from quadriga.si.explained import Explained
 from quadriga.sim import lifecycles
 from quadriga.sim.fitting import Quota, obstacle, rooms
-from quadriga.sim.outcomes import FAILED, NEVER_STARTED, UNSCHEDULABLE, Fate, HeldBy, ReservedNode
+from quadriga.sim.outcomes import (
+    FAILED,
+    NEVER_STARTED,
+    UNSCHEDULABLE,
+    Fate,
+    HeldBy,
+    ReservedNode,
+)
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.workload.model import NodeSpec, Resources
 

@@ -18,6 +18,8 @@ application and a waiting pod can start over when the scheduler or the resource 
 (I7, I8).
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from typing import Final, Literal

@@ -1,5 +1,7 @@
 """The options of a simulation of one workload."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """What became of each job of a simulation."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from typing import Final, NamedTuple

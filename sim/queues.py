@@ -1,5 +1,7 @@
 """A queue configuration made from the queues of a workload, in YuniKorn's YAML."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The quotas that a job is under: the max of its queues, and the limits of its user and groups."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator

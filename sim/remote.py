@@ -4,6 +4,8 @@
 instant and its position, and the decisions equal those of a scheduler in the same process.
 """
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -34,7 +36,7 @@ from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.sim.errors import SimulationError
 from quadriga.sim.options import SimulationOptions
 from quadriga.sim.pods import Pod, Run
-from quadriga.sim.report import Report
+from quadriga.sim.reports.report import Report
 from quadriga.sim.simulation import Progress, Simulation
 from quadriga.sim.workload.model import Workload
 

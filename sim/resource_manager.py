@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.sim import lifecycles
 from quadriga.sim.clock import Clock
 from quadriga.sim.destinations import Destinations

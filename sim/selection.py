@@ -1,5 +1,7 @@
 """Selects the beginning of a workload."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,6 +1,8 @@
 """A complete run: a workload passes through the scheduler in virtual time and results in a
 report."""
 
+# Not compiled: it does not run for every message.
+
 from __future__ import annotations
 
 import time
@@ -21,7 +23,7 @@ from quadriga.sim.outbox import RM_ID
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.queues import queue_configuration
 from quadriga.sim.quotas import quotas_of
-from quadriga.sim.report import Facts, Report
+from quadriga.sim.reports.report import Facts, Report
 from quadriga.sim.resource_manager import ResourceManager
 from quadriga.sim.usage import Usage, resource_of
 from quadriga.sim.workload.model import Job, NodeSpec, Workload

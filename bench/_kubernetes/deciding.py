@@ -16,7 +16,6 @@ from typing import Any
 
 from bench._kubernetes.plane import Pods, node_object, pod_object
 from quadriga.core.driver.service import SchedulerService
-from quadriga.k8s.api.listing import Decoders, WatchError
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.core_callback import CoreCallback
@@ -24,6 +23,7 @@ from quadriga.k8s.objects import Namespace, Node, Pod
 from quadriga.k8s.shim.actions import Action, Bind, Send
 from quadriga.k8s.shim.inputs import BindEnded, Changed, CoreAnswered, Input, LeaseHeld, Synced
 from quadriga.k8s.shim.shim import Shim
+from quadriga.k8s.transport.listing import Decoders, WatchError
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,

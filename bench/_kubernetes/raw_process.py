@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import msgspec
 
 from bench._kubernetes.stored import node_name, pod_name, uid
-from quadriga.k8s.api.bodies import binding_body, pod_path
-from quadriga.k8s.api.connections import Connections
-from quadriga.k8s.api.login import log_in
 from quadriga.k8s.shim.actions import PodRef
+from quadriga.k8s.transport.connections import Connections
+from quadriga.k8s.transport.login import log_in
+from quadriga.k8s.writers.bodies import binding_body, pod_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ import msgspec
 from bench._kubernetes.processes import memory
 from quadriga.cli.memory import look_less_often
 from quadriga.core.driver.service import SchedulerService
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.login import log_in
 from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.login import log_in
 
 _LOOK = 0.005
 #: s, as the command has it

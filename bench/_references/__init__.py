@@ -13,7 +13,7 @@ from bench._references.easy import Easy
 from bench._references.loop import Latencies, Progress, Rule, Schedule
 from bench._references.rules import FirstFit, Gathering, Reserving, Strict
 from quadriga.sim import SimulationOptions
-from quadriga.sim.quality import Holding, JobRecord, Quality, quality
+from quadriga.sim.reports.quality import Holding, JobRecord, Quality, quality
 from quadriga.sim.workload import Workload
 
 __all__ = ["REFERENCES", "run", "schedule"]

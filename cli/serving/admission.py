@@ -19,12 +19,12 @@ from quadriga.cli.serving.rights import logged_in
 from quadriga.k8s.admission.process import Plan
 from quadriga.k8s.admission.process import run as serve
 from quadriga.k8s.admission.validators import ask_core
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.limits import Limits
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.limits import Limits
 
 if TYPE_CHECKING:
     from quadriga.k8s.admission.validators import Validator
-    from quadriga.k8s.api.login import Login
+    from quadriga.k8s.transport.login import Login
 
 __all__ = ["connections_of", "plan_of", "serve_alone", "serve_webhook"]
 

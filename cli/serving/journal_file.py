@@ -123,7 +123,7 @@ def _opened(path: Path) -> FileIO:
 def _mend_end(path: Path, stream: FileIO, size: int) -> None:
     """Have the next record begin on a line of its own. Raises ``ValueError`` for a file without any record,
     which is not changed."""
-    from quadriga.sim.recording import Gap, JournalError, is_cut_off, read_journal
+    from quadriga.sim.scripted.recording import Gap, JournalError, is_cut_off, read_journal
 
     stream.seek(max(0, size - _BLOCK))
     block = stream.read(_BLOCK)

@@ -14,7 +14,7 @@ from quadriga.cli.serving.rights import logged_in
 
 if TYPE_CHECKING:
     from quadriga.k8s.admission.process import Plan
-    from quadriga.k8s.api.login import Login
+    from quadriga.k8s.transport.login import Login
 
 __all__ = ["NAMESPACE", "KubernetesSettings", "kubernetes_settings_of", "namespace_of"]
 

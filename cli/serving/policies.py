@@ -15,15 +15,15 @@ import yaml
 from quadriga.cli.errors import FOUND, CommandError, about
 from quadriga.cli.serving.rights import logged_in
 from quadriga.k8s.admission.policy import render
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.limits import Limits
-from quadriga.k8s.api.refusals import refusal_of
-from quadriga.k8s.api.requester import NoAnswer
 from quadriga.k8s.conversion import settings as conversion
 from quadriga.k8s.objects import ConfigMap
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.limits import Limits
+from quadriga.k8s.transport.refusals import refusal_of
+from quadriga.k8s.transport.requester import NoAnswer
 
 if TYPE_CHECKING:
-    from quadriga.k8s.api.login import Login
+    from quadriga.k8s.transport.login import Login
 
 __all__ = ["print_policy"]
 

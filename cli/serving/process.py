@@ -31,7 +31,7 @@ from quadriga.cli.serving.queues_file import QueuesFile
 from quadriga.cli.serving.reloading import Reloading
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
-from quadriga.core.model.message_bounds import MessageBounds
+from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.views import Views
 from quadriga.si.access import Access
 

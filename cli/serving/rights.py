@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from quadriga.cli.errors import FOUND, CommandError
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.discovery import has_device_classes, pod_group_version
-from quadriga.k8s.api.limits import Limits
-from quadriga.k8s.api.login import Login, LoginError, log_in
-from quadriga.k8s.api.requester import NoAnswer
-from quadriga.k8s.api.rights import (
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.discovery import has_device_classes, pod_group_version
+from quadriga.k8s.transport.limits import Limits
+from quadriga.k8s.transport.login import Login, LoginError, log_in
+from quadriga.k8s.transport.requester import NoAnswer
+from quadriga.k8s.transport.rights import (
     DEVICE_CLASS_RIGHTS,
     POD_GROUP_RIGHTS,
     RIGHTS,

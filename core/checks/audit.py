@@ -17,15 +17,15 @@ from quadriga.core.checks import invariants
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask
-from quadriga.core.model.demand import bits_of
 from quadriga.core.model.node import Node
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.core.model.resources import Totals, Vector
+from quadriga.core.resources.demand import bits_of
+from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.core.runtime.kernel import Kernel, Options
 from quadriga.fsm import Lifecycle
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
 from quadriga.fsm.firing import Step
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.table import Info
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ Each failure is kept with its time: the health check reports what happened and w
 some time after the last failure.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections import deque

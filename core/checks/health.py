@@ -7,6 +7,8 @@ node whose capacity was lowered below its use (V2) fails, as in YuniKorn, becaus
 look at it.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
-from quadriga.core.model.resources import Totals, Vector, add, subtract
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.core.resources.vectors import Totals, Vector, add, subtract
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node

@@ -3,29 +3,31 @@
 Every total that the scheduler maintains is counted again here and compared.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.resources import Totals, Vector
 from quadriga.core.ordering.lanes import LaneSet, LimitLane
-from quadriga.core.scheduling.gang import IDLE_TIMER
-from quadriga.core.scheduling.queue_tree import is_removable
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
+from quadriga.core.resources.demand import EVERY_BIT
+from quadriga.core.resources.vectors import Totals, Vector
+from quadriga.core.steps.gang import IDLE_TIMER
+from quadriga.core.steps.queue_tree import is_removable
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.demand import Level
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.demand import Level
 
 __all__ = [
     "application_violations",

@@ -6,6 +6,8 @@ problems of the text at once, each with its path, line and reason::
     partitions[0].queues[0].queues[1].resources.max (line 12): max is larger ...
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 import hashlib

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.core.intake.registration import read_configuration
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import (
     RegisterResourceManagerRequest,
     RequestError,

@@ -46,7 +46,7 @@ from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
 from quadriga.core.views import Views, as_text, diagnostics_of, holdings_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
-from quadriga.core.model.shapes import needed_by
+from quadriga.core.resources.shapes import needed_by
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = ["gang_gathers", "gang_gave_back", "gang_placed", "gang_waits"]
 

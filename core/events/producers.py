@@ -29,13 +29,13 @@ from quadriga.core.events.records import (
     Text,
 )
 from quadriga.core.model.account import WILDCARD
-from quadriga.core.model.amounts import amount
 from quadriga.core.model.ask import Ask
-from quadriga.core.model.resources import Vector, minus
+from quadriga.core.resources.amounts import amount
+from quadriga.core.resources.vectors import Vector, minus
 from quadriga.core.runtime.dialect import EVENT_DETAIL
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import gang as gang_fsm
-from quadriga.fsm import node as node_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import gang as gang_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import EventRecord, TerminationType
 

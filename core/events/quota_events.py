@@ -17,11 +17,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.events import producers
-from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.account import QuotaChanges
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.quota_changes import QuotaChanges
 from quadriga.core.ordering.lanes import full
-from quadriga.fsm import application as application_fsm
+from quadriga.core.resources.demand import EVERY_BIT
+from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = ["QuotaEvents"]
 

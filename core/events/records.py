@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quadriga.core.model.resources import Registry, Vector
+from quadriga.core.resources.vectors import Registry, Vector
 from quadriga.si import EventRecord
 
 __all__ = [

@@ -16,7 +16,7 @@ from quadriga.core.events.records import Bundle, Entry, Record, message_of, reco
 from quadriga.core.events.settings import EventSettings
 from quadriga.core.events.streams import STREAM_BUFFER, EventsRefused, Stream
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake.fires import AskFires, AskReleaseFires
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
 from quadriga.core.intake.routes import Answers
@@ -14,11 +15,11 @@ from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.gang import PLACEHOLDERS
 from quadriga.core.model.refusal import Refused
-from quadriga.core.model.resources import Vector
+from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
-from quadriga.core.scheduling import gang, gang_admission, reservation
 from quadriga.core.scheduling.ending import Removals, reject_ask
+from quadriga.core.steps import gang, reservation
 from quadriga.fsm.table import SECOND
 from quadriga.si import (
     Allocation,

@@ -38,12 +38,12 @@ from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE, QUEUE, RESOURCE_MANAGER
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
-from quadriga.fsm import node as node_fsm
-from quadriga.fsm import queue as queue_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
+from quadriga.fsm.lifecycles import queue as queue_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import (
     AcceptedNode,
     AllocationRequest,

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from quadriga.fsm import Lifecycle  # all at run time: a compiled wheel evaluates annotations here
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
-from quadriga.fsm import node as node_fsm
-from quadriga.fsm import queue as queue_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
+from quadriga.fsm.lifecycles import queue as queue_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import NodeInfo
 
 __all__ = [

@@ -6,14 +6,16 @@ reduce only what is available on the node: no queue, application or user is char
 preempted, and nothing is evicted if the node becomes overcommitted (V2).
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from quadriga.core.intake import tags
 from quadriga.core.model import accounting
-from quadriga.core.model.foreign import ForeignAllocation
-from quadriga.core.model.resources import Vector
+from quadriga.core.model.node import ForeignAllocation
+from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.si import Allocation as AllocationMessage

@@ -10,8 +10,8 @@ from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import reservation
-from quadriga.fsm import queue as queue_fsm
+from quadriga.core.steps import reservation
+from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.si import NodeInfo, Resource
 from quadriga.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 

@@ -8,6 +8,8 @@ The report of a known allocation gives its present size (2.20). An equal report 
 resource manager may repeat it.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -19,13 +21,13 @@ from quadriga.core.intake.routes import Answers
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ask import Ask, AskKind
-from quadriga.core.model.shapes import Requirements
 from quadriga.core.preemption import quota
+from quadriga.core.resources.shapes import Requirements
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, reservation
-from quadriga.core.scheduling.releasing import release
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
+from quadriga.core.steps import gang, reservation
+from quadriga.core.steps.releasing import release
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import RejectedAllocation
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
-    from quadriga.core.model.resources import Vector
+    from quadriga.core.resources.vectors import Vector
 
 __all__ = ["problem_of", "recover_allocations", "recover_on", "resize"]
 

@@ -1,5 +1,7 @@
 """Registrations of resource managers and updates of their configuration (I7, I10, I39)."""
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 import re
@@ -17,14 +19,14 @@ from quadriga.core.config import (
 from quadriga.core.events import problems as event_problems
 from quadriga.core.intake.fires import RegistrationFires, UpdateFires
 from quadriga.core.model.partition import Partition
-from quadriga.core.model.shapes import Shapes
 from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.placement import rules_of
 from quadriga.core.preemption import preemption_queue, quota
+from quadriga.core.resources.shapes import Shapes
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import queue_tree, reservation
-from quadriga.core.scheduling.waiting import WaitingAsks
+from quadriga.core.steps import queue_tree, reservation
+from quadriga.core.steps.waiting import WaitingAsks
 from quadriga.si import (
     RegisterResourceManagerRequest,
     RequestError,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.gangs.confirmations import confirm_replacements
 from quadriga.core.intake import foreign
 from quadriga.core.intake.fires import ReleaseFires
 from quadriga.core.intake.routes import Answers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
-from quadriga.core.scheduling.confirmations import confirm_replacements
 from quadriga.core.scheduling.ending import Removals, end_allocation, reject_ask
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.si import AllocationRelease, RequestError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting
-from quadriga.core.scheduling import gang
+from quadriga.core.steps import gang
 
 if TYPE_CHECKING:
     from quadriga.core.intake.fires import AskFires

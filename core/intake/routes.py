@@ -22,7 +22,7 @@ from quadriga.si import ApplicationResponse, NodeResponse
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.foreign import ForeignAllocation
+    from quadriga.core.model.node import ForeignAllocation
     from quadriga.si import RejectedAllocation, RejectedAllocationAsk, TerminationType
 
 __all__ = ["Answers", "Route", "concerns", "part"]

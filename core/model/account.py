@@ -11,16 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quadriga.core.model.demand import EVERY_BIT
-from quadriga.core.model.resources import Totals, Vector, add
+from quadriga.core.resources.demand import EVERY_BIT
+from quadriga.core.resources.vectors import Totals, Vector, add
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
-    from quadriga.core.model.demand import Level
-    from quadriga.core.model.queue import Queue
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.queue import LeafQueue, Queue
+    from quadriga.core.resources.demand import Level
+    from quadriga.core.resources.shapes import Shape
 
-__all__ = ["WILDCARD", "Account", "Holding", "Ledger", "Limit"]
+__all__ = ["Account", "Holding", "Ledger", "Limit", "QuotaChanges", "WILDCARD"]
 
 #: in a limit: each user without a limit of their own in that queue, or all other groups together
 WILDCARD: Final = "*"
@@ -273,3 +274,22 @@ class Account:
 class _Subtotal(NamedTuple):
     usage: Totals
     running: list[str]
+
+
+class QuotaChanges:
+    """Changes in one partition since its last quota events. Each mapping is an ordered set."""
+
+    __slots__ = ("applications", "groups", "leaves", "ledgers", "queues", "shapes")
+
+    def __init__(self) -> None:
+        #: groups with new asks, or of an application that changed its lane or state
+        self.groups: dict[AskGroup, None] = {}
+        #: shapes that a quota has blocked or unblocked
+        self.shapes: dict[Shape, None] = {}
+        #: applications with other allocated resources
+        self.applications: dict[Application, None] = {}
+        #: queues with another quota
+        self.queues: dict[Queue, None] = {}
+        #: leaves and ledgers with another number of counted applications, or another limit of it
+        self.leaves: dict[LeafQueue, None] = {}
+        self.ledgers: dict[Ledger, None] = {}

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Totals, Vector, minus, plus
-from quadriga.fsm.allocation import PREEMPTION
+from quadriga.core.resources.vectors import Totals, Vector, minus, plus
+from quadriga.fsm.lifecycles.allocation import PREEMPTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = [
     "add_pending",

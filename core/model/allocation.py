@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Vector, minus
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.core.resources.vectors import Vector, minus
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core.model.demand import EVERY_BIT, Key, Level
 from quadriga.core.model.gang import Gang
-from quadriga.core.model.resources import Totals, Vector, covers, exact_share, plus
-from quadriga.fsm import application as application_fsm
+from quadriga.core.resources.demand import EVERY_BIT, Key, Level
+from quadriga.core.resources.vectors import Totals, Vector, covers, exact_share, plus
+from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.model.resources import Vector
-from quadriga.core.model.shapes import REPLACE, START_GANG, Requirements, Shape
-from quadriga.fsm import ask as ask_fsm
+from quadriga.core.resources.shapes import REPLACE, START_GANG, Requirements, Shape
+from quadriga.core.resources.vectors import Vector
+from quadriga.fsm.lifecycles import ask as ask_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.demand import Key
-    from quadriga.core.model.preemption_queue import PreemptionQueue
+    from quadriga.core.model.failed_preemptions import PreemptionQueue
     from quadriga.core.model.timer import Timer
+    from quadriga.core.resources.demand import Key
 
 __all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "AskKinds", "Terms"]
 

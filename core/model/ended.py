@@ -6,9 +6,9 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.model.resources import Totals
 from quadriga.core.model.usage import ResourceHistory
-from quadriga.fsm import application as application_fsm
+from quadriga.core.resources.vectors import Totals
+from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,16 +5,53 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Totals, Vector
-from quadriga.fsm import node as node_fsm
+from quadriga.core.resources.vectors import Totals, Vector
+from quadriga.fsm.lifecycles import node as node_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
 
-__all__ = ["Node"]
+__all__ = ["ForeignAllocation", "Node"]
+
+
+class ForeignAllocation:
+    """Amounts (``vector``) of ``node`` under a key that is unique in the partition.
+
+    A foreign allocation has no ask, no application and no lifecycle. It occupies the node until its
+    removal is reported. ``created`` is an instant (ns), by the tag ``creationTime`` if present.
+    ``preemptable`` is false for static ones, which belong to the node itself.
+    """
+
+    __slots__ = (
+        "allocation_key",
+        "created",
+        "node",
+        "preemptable",
+        "priority",
+        "tags",
+        "vector",
+    )
+
+    def __init__(
+        self,
+        allocation_key: str,
+        node: Node,
+        vector: Vector,
+        *,
+        tags: dict[str, str],
+        priority: int = 0,
+        created: int = 0,
+        preemptable: bool = True,
+    ) -> None:
+        self.allocation_key = allocation_key
+        self.node = node
+        self.vector = vector
+        self.tags = tags
+        self.priority = priority
+        self.created = created
+        self.preemptable = preemptable
 
 
 class Node:

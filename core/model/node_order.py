@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
-    from quadriga.core.model.resources import Registry, Totals
-    from quadriga.core.model.shapes import Shape, Shapes
+    from quadriga.core.resources.shapes import Shape, Shapes
+    from quadriga.core.resources.vectors import Registry, Totals
 
 __all__ = ["NodeOrder"]
 

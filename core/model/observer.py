@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.resource_manager import ResourceManager
-    from quadriga.core.model.resources import Vector
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Vector
     from quadriga.si import TerminationType
 
 __all__ = ["Observer"]

@@ -8,26 +8,53 @@ from typing import TYPE_CHECKING
 from quadriga.core.config import PartitionConfig
 from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
-from quadriga.core.model.hints import Hints
 from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
-from quadriga.core.model.resources import Registry, Totals, Vector
 from quadriga.core.model.serials import Serials
-from quadriga.fsm import queue as queue_fsm
+from quadriga.core.resources.vectors import Registry, Totals, Vector
+from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.account import Account
+    from quadriga.core.model.account import Account, QuotaChanges
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
     from quadriga.core.model.ended import EndedApplication
-    from quadriga.core.model.foreign import ForeignAllocation
-    from quadriga.core.model.node import Node
-    from quadriga.core.model.quota_changes import QuotaChanges
+    from quadriga.core.model.node import ForeignAllocation, Node
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.model.timer import Timer
     from quadriga.core.model.waiting import Waiting
 
-__all__ = ["Partition"]
+__all__ = ["Hints", "Partition"]
+
+
+class Hints:
+    """The two inspections of one partition: one finds asks that lack nodes (FAILED, the scale-up hint),
+    the other asks that are skipped for other reasons (SKIPPED)."""
+
+    __slots__ = (
+        "asks",
+        "inspected_epoch",
+        "inspection",
+        "skip_epoch",
+        "skip_timer",
+        "skip_walk",
+        "timer",
+    )
+
+    def __init__(self) -> None:
+        #: asks without a hint so far
+        self.asks: dict[Ask, None] = {}
+        self.timer: object | None = None
+        #: the running inspection for FAILED
+        self.inspection: Iterator[None] | None = None
+        #: demand epoch of the last inspection
+        self.inspected_epoch = -1
+        self.skip_timer: object | None = None
+        #: the applications that the running inspection for SKIPPED has not reached
+        self.skip_walk: Iterator[Application] | None = None
+        #: epoch at which that inspection began
+        self.skip_epoch = -1
 
 
 class Partition:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
-from quadriga.core.model.demand import EVERY_BIT, Key, Level, bits_of
-from quadriga.core.model.resources import Totals
-from quadriga.core.model.shapes import Shape
-from quadriga.fsm import queue as queue_fsm
+from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
+from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.vectors import Totals
+from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -1,5 +1,7 @@
 """The refusal of one item of a request; the other items are processed."""
 
+# Not compiled: its classes derive from a library's, or others derive from them.
+
 from __future__ import annotations
 
 __all__ = ["Refused"]

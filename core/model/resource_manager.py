@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.ended import Shelf
 from quadriga.core.model.observer import Observer
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition

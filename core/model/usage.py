@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.application import Application
-from quadriga.core.model.resources import Totals
-from quadriga.fsm.allocation import PREEMPTION
+from quadriga.core.resources.vectors import Totals
+from quadriga.fsm.lifecycles.allocation import PREEMPTION
 from quadriga.fsm.table import SECOND
 from quadriga.si.constants import INSTANCE_TYPE
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any, Final
 
-from quadriga.core.model.shapes import Shape
+from quadriga.core.resources.shapes import Shape
 
 __all__ = ["Fitting"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from quadriga.core.model.resources import MAX_QUANTITY, Totals
+from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = ["FreeAmounts", "Matrix"]
 

@@ -16,7 +16,7 @@ from quadriga.core.ordering.fitting import Fitting
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = ["KnownRoom"]
 

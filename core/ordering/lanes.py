@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core.model.demand import Key, Level, bits_of
-from quadriga.core.model.lazy_heap import LazyHeap
+from quadriga.core.resources.demand import Key, Level, bits_of
+from quadriga.core.resources.lazy_heap import LazyHeap
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.reservation import Reservation
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = ["lends", "lent_until"]
 

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadriga.core.model.node_order import NodeOrder
-from quadriga.core.model.resources import Registry, Totals, Vector
-from quadriga.core.model.shapes import RESERVE, Shape, Shapes
 from quadriga.core.ordering.best_nodes import BestNodes
 from quadriga.core.ordering.free import FreeAmounts, Matrix
 from quadriga.core.ordering.known_room import KnownRoom
@@ -33,6 +31,8 @@ from quadriga.core.ordering.reservable import (
 )
 from quadriga.core.ordering.room import RoomWatch, room_for
 from quadriga.core.ordering.scores import Column, Scores
+from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
+from quadriga.core.resources.vectors import Registry, Totals, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

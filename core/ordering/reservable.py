@@ -9,9 +9,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
-    from quadriga.core.model.resources import Totals
-    from quadriga.core.model.shapes import Shape
     from quadriga.core.ordering.scores import Column
+    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Totals
 
 __all__ = ["ReservableNodes", "could_reserve", "fit_in_score", "reservable_amounts"]
 

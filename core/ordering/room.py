@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
-    from quadriga.core.model.shapes import Shape
+    from quadriga.core.resources.shapes import Shape
 
 __all__ = ["RoomWatch", "room_for"]
 

@@ -4,6 +4,8 @@ The rules are pure functions of an application, the queue tree and its access li
 never creates or changes a queue. ``PlacementRules.place`` is the entry point.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE

@@ -16,16 +16,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.resources import covers, plus
 from quadriga.core.preemption.queue_snapshot import QueueSnapshot, Snapshots
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
+from quadriga.core.resources.vectors import covers, plus
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.resources import Vector
+    from quadriga.core.resources.vectors import Vector
 
 __all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "holds_any", "of_application"]
 

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
-    from quadriga.core.model.resources import Totals, Vector
-    from quadriga.core.model.shapes import Shape
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.queue_snapshot import QueueSnapshot
+    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel
 
 __all__ = [

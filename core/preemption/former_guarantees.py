@@ -21,7 +21,7 @@ from quadriga.core.preemption.queue_snapshot import (
 
 if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.resources import Vector
+    from quadriga.core.resources.vectors import Vector
 
 __all__ = ["FormerSnapshots"]
 

@@ -12,9 +12,9 @@ from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
-    from quadriga.core.model.resources import Totals
-    from quadriga.core.model.shapes import Shape
     from quadriga.core.preemption.candidates import Candidate
+    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Totals
     from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["Offer", "Search", "answer", "best_offer", "offer_on"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.model.failed_preemptions import RETRY
-from quadriga.core.model.preemption_queue import PreemptionQueue
+from quadriga.core.model.failed_preemptions import RETRY, PreemptionQueue
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.resources import Vector
+    from quadriga.core.resources.vectors import Vector
 
 __all__ = [
     "ABOVE",

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.failed_preemptions import RETRY
-from quadriga.core.model.resources import covers
 from quadriga.core.preemption.candidates import Candidate, by_kind, gathers, of_application
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.preemption.shortfall import add_to
+from quadriga.core.resources.vectors import covers
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask

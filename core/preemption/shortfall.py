@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quadriga.core.model.resources import Vector
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.queue_snapshot import QueueSnapshot
+    from quadriga.core.resources.vectors import Vector
 
 __all__ = ["Evicted", "Shortfall", "add_to"]
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.si import EventRecord
 
 __all__ = ["DIALECTS", "EVENT_DETAIL", "Dialect"]

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.core.model.ended import shortened
-from quadriga.core.model.message_bounds import MessageBounds
 from quadriga.core.model.timer import Timer
+from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.runtime.engines import ENGINES, check_lifecycles, lifecycles_of
 from quadriga.core.runtime.journal import Change, Journal
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import ALLOCATION, RESOURCE_MANAGER, Effect, Entity, InvalidTransition, Lifecycle
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
-from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.firing import Step
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles.effects import Fire, Update
 from quadriga.fsm.table import MINUTE, SECOND, Info, State, Trigger
 
 if TYPE_CHECKING:

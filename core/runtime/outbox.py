@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from quadriga.core.model.ask import PLAIN, Ask, Terms
 from quadriga.core.runtime.allocation_templates import AllocationTemplates
 from quadriga.core.runtime.dialect import DIALECTS
-from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
+from quadriga.fsm.lifecycles.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
     Allocation as AllocationMessage,
 )
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ended import EndedApplication
-    from quadriga.core.model.foreign import ForeignAllocation
+    from quadriga.core.model.node import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 

@@ -4,6 +4,8 @@ An ask whose predicates are `ANSWER_PENDING` is set aside, like an ask that pred
 aside until the answer is there: trying it earlier would change nothing.
 """
 
+# Not compiled: it does not run for every ask.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable

@@ -17,20 +17,21 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.model import accounting
 from quadriga.core.model.queue import Contender, LeafQueue
-from quadriga.core.model.shapes import REPLACE, START_GANG
+from quadriga.core.resources.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, gang_admission, limits
-from quadriga.core.scheduling.allocating import Placement, allocate_all
 from quadriga.core.scheduling.batch_progress import GroupProgress
 from quadriga.core.scheduling.batch_replacements import replace_in_batch
 from quadriga.core.scheduling.batch_walk import Forks, next_leaf
 from quadriga.core.scheduling.cycle import decide
-from quadriga.core.scheduling.next_ask import out_of_quota
+from quadriga.core.steps import gang, limits
+from quadriga.core.steps.allocating import Placement, allocate_all
+from quadriga.core.steps.next_ask import out_of_quota
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import queue as queue_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

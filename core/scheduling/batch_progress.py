@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting
-from quadriga.core.scheduling import gang
+from quadriga.core.steps import gang
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
-    from quadriga.core.model.demand import Key
+    from quadriga.core.resources.demand import Key
 
 __all__ = ["GroupProgress"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.shapes import REPLACE
+from quadriga.core.gangs.replacement import Replacement, carry_out, replace
+from quadriga.core.resources.shapes import REPLACE
 from quadriga.core.scheduling.batch_walk import Forks, next_leaf
-from quadriga.core.scheduling.replacement import Replacement, carry_out, replace
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.shapes import REPLACE, START_GANG
+from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs.replacement import replace
 from quadriga.core.preemption import failed_preemptions, preemption_queue
 from quadriga.core.preemption.guaranteed import attempt
+from quadriga.core.resources.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import (
     AnswerPending,
@@ -20,21 +22,20 @@ from quadriga.core.runtime.remote_predicates import (
     awaited,
     look_ahead,
 )
-from quadriga.core.scheduling import backoff, gang, gang_admission, limits, reservation
-from quadriga.core.scheduling.allocating import allocate
-from quadriga.core.scheduling.next_ask import (
+from quadriga.core.scheduling.reserved_nodes import serve_reserved
+from quadriga.core.scheduling.round import Round
+from quadriga.core.steps import backoff, gang, limits, reservation
+from quadriga.core.steps.allocating import allocate
+from quadriga.core.steps.next_ask import (
     NextInLane,
     descend,
     node_for,
     out_of_quota,
     rest_of_lane,
 )
-from quadriga.core.scheduling.refused import refusal_of
-from quadriga.core.scheduling.releasing import evict
-from quadriga.core.scheduling.replacement import replace
-from quadriga.core.scheduling.reserved_nodes import serve_reserved
-from quadriga.core.scheduling.round import Round
-from quadriga.fsm import queue as queue_fsm
+from quadriga.core.steps.refused import refusal_of
+from quadriga.core.steps.releasing import evict
+from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.reservation import Reservation
 from quadriga.core.model.timer import Timer
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import (
-    backoff,
-    gang,
-    gang_admission,
-    queue_tree,
-    reservation,
-    scale_up,
-    skipped,
-)
-from quadriga.core.scheduling.releasing import evict, release
+from quadriga.core.scheduling import scale_up, skipped
+from quadriga.core.steps import backoff, gang, queue_tree, reservation
+from quadriga.core.steps.releasing import evict, release
 from quadriga.fsm import APPLICATION, LIFECYCLES
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.events import EventLog

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
@@ -15,15 +16,16 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import TERMINATION
-from quadriga.core.scheduling import ending, gang, gang_admission, limits, queue_tree
+from quadriga.core.scheduling import ending
 from quadriga.core.scheduling.ending import reject_ask
 from quadriga.core.scheduling.node_removal import empty_node
-from quadriga.core.scheduling.releasing import release
+from quadriga.core.steps import gang, limits, queue_tree
+from quadriga.core.steps.releasing import release
 from quadriga.fsm import APPLICATION, QUEUE, Effect
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
-from quadriga.fsm import effects as fx
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
+from quadriga.fsm.lifecycles import effects as fx
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs import replacement
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.ended import EndedApplication, remains_of, shortened
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, gang_admission, replacement, reservation
+from quadriga.core.steps import gang, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.scheduling import gang_admission, queue_tree, replacement, reservation
+from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs import replacement
 from quadriga.core.scheduling.ending import Removals, end_allocation, report_released
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.core.steps import queue_tree, reservation
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:

@@ -11,22 +11,23 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs.admission import precedes
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.shapes import ELSEWHERE, RETRY_RESERVATION, START_GANG
 from quadriga.core.preemption.required_node import preempt_on_required_node
-from quadriga.core.scheduling import gang, gang_admission, limits, reservation
-from quadriga.core.scheduling.allocating import allocate
-from quadriga.core.scheduling.gang_admission import precedes
-from quadriga.core.scheduling.next_ask import node_for, out_of_quota
-from quadriga.core.scheduling.releasing import evict
-from quadriga.fsm import gang as gang_fsm
+from quadriga.core.resources.shapes import ELSEWHERE, RETRY_RESERVATION, START_GANG
+from quadriga.core.steps import gang, limits, reservation
+from quadriga.core.steps.allocating import allocate
+from quadriga.core.steps.next_ask import node_for, out_of_quota
+from quadriga.core.steps.releasing import evict
+from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
-    from quadriga.core.model.demand import Level
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
+    from quadriga.core.resources.demand import Level
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.core.scheduling.round import Round
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.demand import EVERY_BIT, Level
+from quadriga.core.resources.demand import EVERY_BIT, Level
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup

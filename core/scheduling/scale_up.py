@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.demand import EVERY_BIT, Level
 from quadriga.core.model.gang import NODES, PREDICATES
 from quadriga.core.model.queue import LeafQueue
+from quadriga.core.resources.demand import EVERY_BIT, Level
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, limits
+from quadriga.core.steps import gang, limits
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model.gang import ASKS
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, limits
+from quadriga.core.steps import gang, limits
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import UpdateContainerSchedulingStateRequest
 

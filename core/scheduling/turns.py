@@ -9,19 +9,15 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs import replacement
 from quadriga.core.preemption import failed_preemptions
-from quadriga.core.scheduling import (
-    gang_admission,
-    refused,
-    replacement,
-    reservation,
-    scale_up,
-    skipped,
-)
+from quadriga.core.scheduling import scale_up, skipped
 from quadriga.core.scheduling.batch import decide_all
 from quadriga.core.scheduling.cycle import decide
+from quadriga.core.steps import refused, reservation
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition

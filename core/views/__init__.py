@@ -9,6 +9,8 @@
 ``nodes``, ``views.partitions()``, ``views.clusters()`` and ``views.partition_counters(p)``.
 """
 
+# Not compiled: it does not run for every ask.
+
 from quadriga.core.views.configuration import as_yaml
 from quadriga.core.views.dump import as_text, diagnostics_of
 from quadriga.core.views.errors import BadRequest, NotFound, ViewError

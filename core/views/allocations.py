@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core.views.quantities import amounts
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Vector
-from quadriga.core.model.shapes import Shape
-from quadriga.core.scheduling import gang, limits
+from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.vectors import Vector
 from quadriga.core.scheduling.scale_up import was_tried
+from quadriga.core.steps import gang, limits
 from quadriga.core.views.quantities import amounts
 
 if TYPE_CHECKING:

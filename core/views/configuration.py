@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quadriga.core.config import partition_document
 from quadriga.core.config.writer import write
 from quadriga.fsm import QUEUE
-from quadriga.fsm import queue as queue_fsm
+from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager

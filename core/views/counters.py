@@ -9,8 +9,8 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.views.nodes import BUCKETS, bucket_of
 from quadriga.core.views.partitions import containers_of
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import node as node_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
 from quadriga.si.constants import NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:

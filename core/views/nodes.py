@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.model.resources import Vector, exact_share
+from quadriga.core.resources.vectors import Vector, exact_share
 from quadriga.core.views.allocations import (
     AllocationSnapshot,
     allocation_objects,
@@ -15,8 +15,7 @@ from quadriga.core.views.quantities import amounts, percentages, provided
 from quadriga.si.constants import HOST_NAME, RACK_NAME
 
 if TYPE_CHECKING:
-    from quadriga.core.model.foreign import ForeignAllocation
-    from quadriga.core.model.node import Node
+    from quadriga.core.model.node import ForeignAllocation, Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.views.objects import (
         Bucket,

@@ -51,7 +51,7 @@ from quadriga.core.views.partitions import (
 from quadriga.core.views.placement import placement_object, rule_objects
 from quadriga.core.views.queues import queue_object
 from quadriga.core.views.users import group_object, group_objects, user_object, user_objects
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.scheduling import limits
+from quadriga.core.steps import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from quadriga.k8s.admission.certificates import (
     renew,
     secret_data,
 )
-from quadriga.k8s.api.requester import NoAnswer, Requester
+from quadriga.k8s.transport.requester import NoAnswer, Requester
 
 __all__ = [
     "SECRET_NAME",

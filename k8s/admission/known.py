@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from quadriga.k8s.api.requester import NoAnswer, Requester
 from quadriga.k8s.conversion import settings
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Reading, Settings
 from quadriga.k8s.objects import ConfigMap, Namespace, PriorityClass
+from quadriga.k8s.transport.requester import NoAnswer, Requester
 
 __all__ = ["Known"]
 

@@ -36,10 +36,10 @@ from quadriga.k8s.admission.registration import (
 )
 from quadriga.k8s.admission.validators import Validator, elsewhere
 from quadriga.k8s.admission.webhook import PORT, Webhook, serve
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.reflector import Reflector, Timing
-from quadriga.k8s.api.requester import NoAnswer
 from quadriga.k8s.objects import ConfigMap, Namespace, PriorityClass
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.reflector import Reflector, Timing
+from quadriga.k8s.transport.requester import NoAnswer
 
 __all__ = ["Plan", "run"]
 

@@ -20,8 +20,8 @@ import msgspec
 from quadriga.k8s.admission import expressions as cel
 from quadriga.k8s.admission.rules import WORKLOADS
 from quadriga.k8s.admission.webhook import PORT
-from quadriga.k8s.api.requester import NoAnswer, Requester
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Settings
+from quadriga.k8s.transport.requester import NoAnswer, Requester
 
 __all__ = [
     "MUTATING",

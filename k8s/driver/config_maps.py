@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.reflector import Timing
-from quadriga.k8s.api.refusals import refusal_of
-from quadriga.k8s.api.requester import NoAnswer
-from quadriga.k8s.api.retries import is_again
 from quadriga.k8s.conversion import settings as conversion
 from quadriga.k8s.objects import ConfigMap
 from quadriga.k8s.shim.inputs import Change, ConfigurationChanged
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.reflector import Timing
+from quadriga.k8s.transport.refusals import refusal_of
+from quadriga.k8s.transport.requester import NoAnswer
+from quadriga.k8s.transport.retries import is_again
 
 __all__ = ["ConfigMaps", "config_maps_path", "only_ours"]
 

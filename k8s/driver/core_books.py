@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeVar
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model.partition import Partition
-from quadriga.core.model.resources import Registry, Vector
+from quadriga.core.resources.vectors import Registry, Vector
 from quadriga.core.scheduler import Scheduler
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.k8s.conversion.keys import PARTITION
 from quadriga.k8s.shim.inputs import CoreAllocation, CoreNode
 

@@ -23,21 +23,6 @@ from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.condition_writer import ConditionWriter, Explain, GroupConditionWriter
-from quadriga.k8s.api.discovery import (
-    DeviceClasses,
-    patiently,
-    pod_groups_path,
-    readable_pod_groups,
-)
-from quadriga.k8s.api.event_writer import EventWriter
-from quadriga.k8s.api.lease import Guarded, Lease, LeaseTimes
-from quadriga.k8s.api.limits import Limits
-from quadriga.k8s.api.login import Login
-from quadriga.k8s.api.reflector import Reflector, Watching
-from quadriga.k8s.api.stamps import whole_time
-from quadriga.k8s.api.writes import PodWrites
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
@@ -76,6 +61,21 @@ from quadriga.k8s.shim.inputs import (
     VolumesChanged,
 )
 from quadriga.k8s.shim.shim import Shim
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.discovery import (
+    DeviceClasses,
+    patiently,
+    pod_groups_path,
+    readable_pod_groups,
+)
+from quadriga.k8s.transport.limits import Limits
+from quadriga.k8s.transport.login import Login
+from quadriga.k8s.transport.reflector import Reflector, Watching
+from quadriga.k8s.writers.condition_writer import ConditionWriter, Explain, GroupConditionWriter
+from quadriga.k8s.writers.event_writer import EventWriter
+from quadriga.k8s.writers.lease import Guarded, Lease, LeaseTimes
+from quadriga.k8s.writers.stamps import whole_time
+from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 
 __all__ = ["KubernetesShim", "Options"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quadriga.core.driver.watchdog import Watchdog
-from quadriga.k8s.api.reflector import Reflector
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.shim.differences import KINDS, Audit
+from quadriga.k8s.transport.reflector import Reflector
 
 __all__ = ["Measured", "measured_of"]
 

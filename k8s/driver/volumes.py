@@ -10,11 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from quadriga.k8s.api.claims import Claims, claims_of, has_claims
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.discovery import patiently, resources
-from quadriga.k8s.api.reflector import Reflector, Timing, Watching
-from quadriga.k8s.api.volume_binding import VolumeBinding
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.conversion.settings import Settings
@@ -29,6 +24,11 @@ from quadriga.k8s.objects_volumes import (
     VolumeAttachment,
 )
 from quadriga.k8s.shim.inputs import Change
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.discovery import patiently, resources
+from quadriga.k8s.transport.reflector import Reflector, Timing, Watching
+from quadriga.k8s.writers.claims import Claims, claims_of, has_claims
+from quadriga.k8s.writers.volume_binding import VolumeBinding
 
 __all__ = ["Volumes"]
 

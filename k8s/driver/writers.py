@@ -6,9 +6,6 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from quadriga.k8s.api.condition_writer import ConditionWriter, GroupConditionWriter
-from quadriga.k8s.api.event_writer import EventWriter
-from quadriga.k8s.api.writes import PodWrites
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.shim.actions import (
     Action,
@@ -26,6 +23,9 @@ from quadriga.k8s.shim.actions import (
     SetGroupCondition,
     Stop,
 )
+from quadriga.k8s.writers.condition_writer import ConditionWriter, GroupConditionWriter
+from quadriga.k8s.writers.event_writer import EventWriter
+from quadriga.k8s.writers.writes import PodWrites
 
 _log = logging.getLogger("quadriga.kubernetes")
 

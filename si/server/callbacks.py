@@ -19,11 +19,11 @@ from quadriga.si.extension.extension_pb2 import (
     StateDumpAnswer,
     StateDumpQuestion,
 )
-from quadriga.si.server.blocking_predicates import BlockingPredicates, BlockingPreemption
-from quadriga.si.server.flow_control import call_soon
+from quadriga.si.server.delivery.flow_control import call_soon
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.questions import QuestionIds, index_of
-from quadriga.si.server.queued_predicates import QueuedPredicates, QueuedPreemption
+from quadriga.si.server.predicates.blocking import BlockingPredicates, BlockingPreemption
+from quadriga.si.server.predicates.questions import QuestionIds, index_of
+from quadriga.si.server.predicates.queued import QueuedPredicates, QueuedPreemption
 
 __all__ = ["CallbackQuestions"]
 

@@ -22,8 +22,8 @@ from quadriga.si import NullCallback
 from quadriga.si.extension.extension_pb2 import Callback, Events, Hello, SchedulingStates
 from quadriga.si.server.callbacks import CallbackQuestions
 from quadriga.si.server.channels import ALLOCATION, APPLICATION, CALLBACK, NODE, SI_CHANNELS
+from quadriga.si.server.delivery.mailbox import Mailbox
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.mailbox import Mailbox
 from quadriga.si.server.status import StatusError
 from quadriga.si.server.token_bucket import TokenBucket
 

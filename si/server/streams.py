@@ -19,7 +19,7 @@ from quadriga.si.items import count
 from quadriga.si.outcome import Outcome
 from quadriga.si.server.authentication import Context
 from quadriga.si.server.channels import ALLOCATION, CALLBACK, MESSAGE_OF, NODE
-from quadriga.si.server.flow_control import FlowControl
+from quadriga.si.server.delivery.flow_control import FlowControl
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.session import Session
 from quadriga.si.server.status import StatusError, status_of

@@ -3,6 +3,8 @@
 Times are seconds from the start of the trace, vcore is in milli, memory in bytes, GPUs in devices.
 """
 
+# Not compiled: it does not run for every message.
+
 from quadriga.sim.workload.bad_lines import MAX_BAD_LINES
 from quadriga.sim.workload.cerit import read_cerit
 from quadriga.sim.workload.detect import open_workload

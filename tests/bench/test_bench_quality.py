@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench._references import REFERENCES, schedule
-from bench._settings import SETTINGS, Setting
+from bench._support.settings import SETTINGS, Setting
 from bench.quality import main
 from quadriga.sim import Simulation, SimulationOptions
 from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload, embedded

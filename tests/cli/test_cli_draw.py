@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quadriga.si import Recorder
-from quadriga.sim.recording import Line, write_journal
+from quadriga.sim.scripted.recording import Line, write_journal
 
 SHOP = """
 from quadriga.fsm import Lifecycle, row, unbounded
@@ -61,7 +61,7 @@ def test_a_lifecycle_from_the_current_directory_or_an_installed_package(
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out)["name"] == "order"
     assert "pay" in quadriga("lifecycles", name).out
-    assert quadriga("draw", "quadriga.fsm.node:NODE") == quadriga("draw", "node")
+    assert quadriga("draw", "quadriga.fsm.lifecycles.node:NODE") == quadriga("draw", "node")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from quadriga.cli.serving.journal_file import JournalFile, _line
 from quadriga.core import Journal, Options, Record
 from quadriga.fsm.table import Edge
 from quadriga.sim import read_journal
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 MIB = 1 << 20
 

@@ -20,9 +20,9 @@ from quadriga.si import AllocationResponse, TerminationType
 from quadriga.si.client import Client
 from tests.si.remote_side import Heard, placed
 from tests.si.requests import apps, asks, nodes, register, releases
-from tests.si.test_si_server_generic import Generic, Stranger
+from tests.si.server.test_si_server_generic import Generic, Stranger
 from tests.si.wire import PATIENCE, until
-from tests.web.test_web_rest_ui import nine_calls
+from tests.web.rest.test_web_rest_ui import nine_calls
 
 
 class Browser:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.sim.recording import Gap, JournalError, Line, read_journal, write_journal
+from quadriga.sim.scripted.recording import Gap, JournalError, Line, read_journal, write_journal
 
 COUNT = 6
 

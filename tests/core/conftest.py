@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from core_world import MESSAGE_ORDERS, scripted
 
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 
 @pytest.fixture(params=MESSAGE_ORDERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
 __all__ = ["later", "on_nodes", "partitions", "refused", "run", "serve", "submit"]
 

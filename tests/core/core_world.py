@@ -10,7 +10,7 @@ from tree_side import news as allocations
 
 from quadriga.core import Options
 from quadriga.si import Allocation
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 
 __all__ = [
     "MESSAGE_ORDERS",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quadriga.core.events import message_of
 from quadriga.si import EventRecord
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 __all__ = ["RecordReader", "line"]
 

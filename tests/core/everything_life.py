@@ -16,7 +16,7 @@ from everything_queues import USERS, configuration
 from everything_waits import waits_for_nothing
 
 from quadriga.core import Options, Output, RequestError, Scheduler
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import (
     Allocation,
     AllocationRelease,
@@ -32,7 +32,7 @@ from quadriga.si import (
     TerminationType,
 )
 from quadriga.si.constants import TAG_FOREIGN, TAG_REQUIRED_NODE
-from quadriga.sim.script import lines, resource
+from quadriga.sim.scripted.script import lines, resource
 
 __all__ = ["STEPS", "Life"]
 

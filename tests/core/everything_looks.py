@@ -14,8 +14,8 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.views import Views, as_text
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import NodeInfo, TerminationType
 
 __all__ = ["Watched"]

@@ -16,7 +16,7 @@ from quadriga.core import Output
 from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.si import AllocationResponse, TerminationType
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 if TYPE_CHECKING:
     from everything_life import Life

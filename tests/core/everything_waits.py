@@ -14,7 +14,7 @@ from quadriga.core.model.ask import Ask
 from quadriga.core.model.node import Node
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 
 __all__ = ["back_from_waiting", "held_by_daemons", "use_of", "waits_for_nothing"]
 

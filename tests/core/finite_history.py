@@ -26,7 +26,7 @@ from quadriga.si import (
     TerminationType,
     UpdateContainerSchedulingStateRequest,
 )
-from quadriga.sim.script import Script, lines
+from quadriga.sim.scripted.script import Script, lines
 
 __all__ = ["History", "Run"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tree_side import keys, limits, tree
 
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 __all__ = ["allocated", "limited", "submit", "used"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from tree_side import below, news, reserved, tree
 
 from quadriga.si import TerminationType
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 __all__ = [
     "ENFORCED", "NEVER", "PREEMPTED", "QUOTA", "TWO_QUEUES", "after", "ask", "cluster", "explained",

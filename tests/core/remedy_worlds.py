@@ -15,7 +15,7 @@ from typing import Any
 
 from quadriga.core import Options
 from quadriga.si import NodeInfo, RequestError
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 #: what somebody can do, not what has to happen
 _CHANGE = re.compile(r"^raise |^add | more free on node ")

@@ -9,7 +9,7 @@ from typing import Any
 
 from quadriga import si
 from quadriga.core import Scheduler
-from quadriga.sim.script import ONE_QUEUE, resource
+from quadriga.sim.scripted.script import ONE_QUEUE, resource
 
 #: nothing here takes this long (s), on however slow a machine; it only ends a test that would hang
 PATIENCE = 600.0

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 __all__ = [
     "below", "configuration", "in_units", "keys", "limits", "most", "news", "reserved", "tree",

@@ -7,7 +7,7 @@ from typing import Any
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 __all__ = ["TREE", "app_of", "ask_of", "has", "log_of", "views_of"]
 

@@ -15,8 +15,8 @@ import pytest
 from fsm_entities import switch
 
 from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render, render_path
-from quadriga.diagrams.arrows import arrows, junctions
-from quadriga.diagrams.style import DARK, LIGHT
+from quadriga.diagrams.formats.arrows import arrows, junctions
+from quadriga.diagrams.formats.style import DARK, LIGHT
 from quadriga.diagrams.wording import duration, elapsed, identifiers, limit
 from quadriga.fsm import (
     ALLOCATION,
@@ -103,7 +103,7 @@ def test_awkward_names_are_drawn_without_breaking_lines(awkward: Lifecycle, form
 def test_text_is_the_same_in_another_process(seed: str) -> None:
     code = (
         "from quadriga.diagrams import render, sequence; from quadriga.fsm import LIFECYCLES;"
-        "from quadriga.sim.flows import record;"
+        "from quadriga.sim.scripted.flows import record;"
         f"made = [render(x, f) for x in LIFECYCLES.values() for f in {TEXTS}];"
         "made.append(sequence(record('gang-start'), 'svg'))"
     )

@@ -14,7 +14,7 @@ import pytest
 
 from quadriga.diagrams import DiagramError, render, render_path
 from quadriga.diagrams.__main__ import main
-from quadriga.diagrams.image import graphviz_version, image
+from quadriga.diagrams.formats.image import graphviz_version, image
 from quadriga.diagrams.layout import layout_document, layout_source, write_layouts
 from quadriga.fsm import APPLICATION, LIFECYCLES, NODE, Lifecycle
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from quadriga.diagrams import SEQUENCE_FORMATS, DiagramError, Message, sequence
-from quadriga.diagrams.style import LIGHT
+from quadriga.diagrams.formats.style import LIGHT
 from quadriga.diagrams.text_width import text_width
 from quadriga.fsm.table import SECOND
 

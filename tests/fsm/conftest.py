@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from quadriga.fsm import LIFECYCLES, Lifecycle, Row
-from quadriga.fsm.allocation import PREEMPTION, TIMEOUT
+from quadriga.fsm.lifecycles.allocation import PREEMPTION, TIMEOUT
 from quadriga.fsm.table import name_of
 from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 

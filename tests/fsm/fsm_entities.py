@@ -10,7 +10,7 @@ from transitions import Machine
 from transitions.extensions import factory
 
 from quadriga.fsm import Effect, FastMachine, Fired, Lifecycle, row, unbounded
-from quadriga.fsm.fast_locked import FastLockedMachine
+from quadriga.fsm.fast.locked import FastLockedMachine
 
 #: what the library's factory combines, and the fast ones
 MACHINES: list[type[Machine]] = [FastMachine, FastLockedMachine]

@@ -9,9 +9,9 @@ from typing import get_args
 import pytest
 
 from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, QUEUE, DefinitionError, Lifecycle
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import node as node_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
 from quadriga.sim import lifecycles as simulated
 from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
@@ -173,9 +173,9 @@ def test_every_table_by_state_is_total() -> None:
     assert set(lacking(every)) == set(PARTIAL)
     known = {name for name, _, _ in tables(every)}
     assert known >= {
-        "quadriga.fsm.application.AFTER_REMOVAL",
-        "quadriga.fsm.application.TONES",
-        "quadriga.fsm.application.YUNIKORN_STATES",
+        "quadriga.fsm.lifecycles.application.AFTER_REMOVAL",
+        "quadriga.fsm.lifecycles.application.TONES",
+        "quadriga.fsm.lifecycles.application.YUNIKORN_STATES",
         "quadriga.core.runtime.dialect.EVENT_DETAIL",
         "quadriga.web.metrics.yunikorn._LABELS",
         "quadriga.web.pages.data.applications._RANK",
@@ -226,7 +226,7 @@ TYPES = {
     **{
         table: (module.State, module.Trigger)
         for name, table in LIFECYCLES.items()
-        for module in [import_module(f"quadriga.fsm.{name}")]
+        for module in [import_module(f"quadriga.fsm.lifecycles.{name}")]
     },
     simulated.SHIM_APPLICATION: (simulated.ApplicationState, simulated.ApplicationTrigger),
     simulated.SHIM_TASK: (simulated.TaskState, simulated.TaskTrigger),

@@ -19,7 +19,7 @@ from quadriga.fsm import (
     row,
     unbounded,
 )
-from quadriga.fsm.effects import Forget
+from quadriga.fsm.lifecycles.effects import Forget
 from quadriga.fsm.timers import Timers
 
 

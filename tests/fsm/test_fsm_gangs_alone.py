@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quadriga.fsm import APPLICATION, InvalidTransition
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 
 TIMEOUT = application_fsm.PLACEHOLDER_TIMEOUT
 ENDED = ("Completed", "Killed", "Rejected", "Expired")

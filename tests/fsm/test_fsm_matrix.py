@@ -17,11 +17,11 @@ from quadriga.fsm import (
     InvalidTransition,
     Lifecycle,
     Row,
-    effects,
     path_to,
     reachable,
     tour,
 )
+from quadriga.fsm.lifecycles import effects
 from quadriga.fsm.pytest_plugin import Coverage
 
 KINDS = {kind for kind in vars(effects).values() if isinstance(kind, type)} - {Effect}

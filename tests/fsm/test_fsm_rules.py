@@ -14,8 +14,8 @@ from quadriga.fsm import (
     Within,
     reachable,
 )
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm.effects import (
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles.effects import (
     CloseNode,
     DropState,
     EmptyNode,

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from quadriga.k8s.api.requester import JSON, NoAnswer
+from quadriga.k8s.transport.requester import JSON, NoAnswer
 
 #: collections of which the server has objects
 _LAST = {"POST": 201, "PUT": 200}

@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.limits import Limits
-from quadriga.k8s.api.login import Fixed, Login
+from quadriga.k8s.transport.client import Client
+from quadriga.k8s.transport.limits import Limits
+from quadriga.k8s.transport.login import Fixed, Login
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quadriga.k8s.api.rights import DEVICE_CLASS_RIGHTS, POD_GROUP_RIGHTS, RIGHTS
 from quadriga.k8s.conversion.bounds import BOUNDS
 from quadriga.k8s.conversion.settings_table import KEYS
+from quadriga.k8s.transport.rights import DEVICE_CLASS_RIGHTS, POD_GROUP_RIGHTS, RIGHTS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -20,8 +20,6 @@ from aiohttp import web
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.fsm.table import SECOND
-from quadriga.k8s.api.lease import LeaseTimes
-from quadriga.k8s.api.login import Login
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.config_maps import ConfigMaps
@@ -34,6 +32,8 @@ from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
 from quadriga.k8s.objects import ConfigMap, Metadata, Node, Pod, PodSpec
 from quadriga.k8s.shim import inputs
+from quadriga.k8s.transport.login import Login
+from quadriga.k8s.writers.lease import LeaseTimes
 from quadriga.si.client import FORGOTTEN, RegisterAgain
 from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, status
 

@@ -11,7 +11,6 @@ from k8s_queues import queues
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
-from quadriga.k8s.api.discovery import DeviceClasses
 from quadriga.k8s.driver.explaining import (
     Core,
     CoreSays,
@@ -21,8 +20,9 @@ from quadriga.k8s.driver.explaining import (
     RemoteCore,
     text_of,
 )
-from quadriga.sim.script import resource
-from tests.k8s.test_k8s_device_classes import Server
+from quadriga.k8s.transport.discovery import DeviceClasses
+from quadriga.sim.scripted.script import resource
+from tests.k8s.predicates.test_k8s_device_classes import Server
 
 Cores = Callable[[SchedulerService], Core]
 GIB = 1 << 30

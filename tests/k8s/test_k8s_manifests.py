@@ -18,7 +18,10 @@ from quadriga.core.config import load
 from quadriga.k8s.admission.keeper import SECRET_NAME
 from quadriga.k8s.admission.registration import NAME as REGISTRATION
 from quadriga.k8s.admission.webhook import PORT
-from quadriga.k8s.api.rights import (
+from quadriga.k8s.conversion import settings
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import ConfigMap
+from quadriga.k8s.transport.rights import (
     DEVICE_CLASS_RIGHTS,
     POD_GROUP_RIGHTS,
     RIGHTS,
@@ -26,9 +29,6 @@ from quadriga.k8s.api.rights import (
     RightsUnknown,
     missing,
 )
-from quadriga.k8s.conversion import settings
-from quadriga.k8s.conversion.settings import Settings
-from quadriga.k8s.objects import ConfigMap
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 ADMISSION = FOLDER / "admission"

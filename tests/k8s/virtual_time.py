@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from quadriga.k8s.api.requester import JSON, NoAnswer
+from quadriga.k8s.transport.requester import JSON, NoAnswer
 
 T = TypeVar("T")
 

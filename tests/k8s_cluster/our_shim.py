@@ -13,10 +13,10 @@ from plain_client import PlainClient
 from quadriga.core import Options as CoreOptions
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
-from quadriga.fsm import application as application_fsm
-from quadriga.k8s.api.login import log_in
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
+from quadriga.k8s.transport.login import log_in
 from quadriga.si import SchedulerAPI
 from quadriga.si.client import Client
 from tests.si.remote_side import SOON, Serving

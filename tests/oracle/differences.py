@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.oracle import circumstances, explain, explain_gangs, explain_members, partings
+from tests.oracle import circumstances, partings
+from tests.oracle.explanations import explain, explain_gangs, explain_members
 from tests.oracle.scenario import Scenario
 from tests.oracle.settings import ADMISSION, HOLD, Setting
 from tests.oracle.view import View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quadriga.core.model.queue import Queue
-from quadriga.fsm import queue as queue_fsm
+from quadriga.fsm.lifecycles import queue as queue_fsm
 from tests.oracle.observe import apps
 from tests.oracle.scenario import Scenario
 from tests.oracle.totals import Line

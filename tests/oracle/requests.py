@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.driver.service import SchedulerService
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 
 
 class NotUnderstood(ValueError):

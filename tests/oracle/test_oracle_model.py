@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.oracle.comparison import StateAware
-from tests.oracle.invented import invent
-from tests.oracle.invented_preemption import invent_preemption
+from tests.oracle.explanations.invented import invent
+from tests.oracle.explanations.invented_preemption import invent_preemption
 from tests.oracle.lines import Reader, Said
-from tests.oracle.model import OPERATIONS, Model, Word
+from tests.oracle.models.model import OPERATIONS, Model, Word
 from tests.oracle.player import Player
 from tests.oracle.scenario import V15, Scenario
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.oracle.comparison import Verdict, compare, judge
-from tests.oracle.explain import on_a_draining_node
+from tests.oracle.explanations.explain import on_a_draining_node
 from tests.oracle.mutations import Mutation, verdicts_on
 from tests.oracle.player import START, Player
 from tests.oracle.scenario import V15, V18, Answer, Callback, Scenario, Versions, scenarios

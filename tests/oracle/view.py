@@ -10,9 +10,9 @@ from typing import Any
 
 from quadriga.core import Scheduler
 from quadriga.fsm import NODE
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import node as node_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
 from tests.oracle.lines import Said
 from tests.oracle.totals import Line
 

@@ -19,7 +19,7 @@ from service_process import Service
 
 from quadriga import si
 from quadriga.si.client import Client
-from quadriga.sim.script import resource
+from quadriga.sim.scripted.script import resource
 from tests.packaging.deployed import unit
 
 #: for a program of ours that is confined

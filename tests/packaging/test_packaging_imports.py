@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -17,11 +18,15 @@ from tests.packaging.conftest import PACKAGES, REPOSITORY, imports_in, modules_b
 #: line do not import each other
 CORE = """
     config
+    resources
     model
     ordering
     runtime
     events
     placement preemption
+    steps
+    gangs
+    explain
     scheduling
     intake
     checks
@@ -37,7 +42,8 @@ K8S = """
     conversion lifecycles
     cluster
     shim
-    api
+    transport
+    writers
     admission
     driver
 """
@@ -60,6 +66,7 @@ HEAVY = (
 )
 
 LONGEST = 700  # lines; about 400 is the aim
+FULLEST, FULLEST_OF_TESTS = 20, 25  # modules of a folder
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common"}
 
 
@@ -300,17 +307,30 @@ def test_no_file_knows_the_machine_it_was_written_on(texts: list[Path]) -> None:
     assert [path for path, text in texts_of if any(home in text for home in looks)] == []
 
 
-def test_every_folder_with_modules_is_listed_as_a_package(repository: Path) -> None:
-    block = text_of(repository / "setup.cfg").partition("\npackages =\n")[2]
-    named = {line.strip() for line in block.partition("\ninstall_requires")[0].splitlines()}
-    found = {
-        ".".join(["quadriga", *path.parent.relative_to(repository).parts])
-        for package in PACKAGES
-        for path in modules_below(package)
-        if "__pycache__" not in path.parts
-    }
-    assert sorted(found - named) == []
-    assert sorted(named - found) == ["quadriga"]  # the package itself, in packaging/quadriga
+def test_no_folder_is_too_full(repository: Path, modules: list[Path]) -> None:
+    counts = Counter(path.parent for path in modules if path.name != "__init__.py")
+    too_full = [
+        (str(folder.relative_to(repository)), count)
+        for folder, count in counts.items()
+        if count > (FULLEST_OF_TESTS if repository / "tests" in folder.parents else FULLEST)
+    ]
+    assert too_full == []
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    # setup.py takes folders with an __init__ for packages.
+    folders = {path.parent for package in PACKAGES for path in modules_below(package)}
+    assert sorted(each for each in folders if not (each / "__init__.py").exists()) == []
+
+
+def test_the_engine_knows_no_lifecycle_and_its_machine_no_engine() -> None:
+    """So a reader of a lifecycle meets the engine alone, and who uses the machine alone reads nothing else."""
+    engine = [path for path in modules_below("fsm") if path.parent.name != "lifecycles"]
+    engine.remove(REPOSITORY / "fsm" / "__init__.py")
+    assert wrong_imports(engine, lambda name: name.startswith("quadriga.fsm.lifecycles")) == []
+    fast = modules_below("fsm/fast")
+    beyond = lambda name: ours(name) == "fsm" and not name.startswith("quadriga.fsm.fast.")  # noqa: E731
+    assert wrong_imports(fast, beyond) == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -330,14 +350,14 @@ def other_names(path: Path) -> Iterator[tuple[int, str]]:
         return
     for node, _ in imports_in(path):
         if isinstance(node, ast.ImportFrom):
-            for each in node.names if node.module == "quadriga.fsm" else ():
+            for each in node.names if node.module == "quadriga.fsm.lifecycles" else ():
                 name = each.asname or each.name
                 if each.name in LIFECYCLES and name != f"{each.name}_fsm":
                     yield node.lineno, name
         else:
             for each in node.names:
                 parent, _, last = each.name.rpartition(".")
-                if parent == "quadriga.fsm" and last in LIFECYCLES:
+                if parent == "quadriga.fsm.lifecycles" and last in LIFECYCLES:
                     yield node.lineno, each.asname or each.name
 
 
@@ -378,8 +398,8 @@ def test_core_compares_no_state() -> None:
             other_names,
             "from quadriga.fsm import APPLICATION, application as life, ask as ask_fsm\n"
             "from quadriga.fsm import node\n"
-            "import quadriga.fsm.queue\n",
-            [(1, "life"), (2, "node"), (3, "quadriga.fsm.queue")],
+            "import quadriga.fsm.lifecycles.queue\n",
+            [(1, "life"), (2, "node"), (3, "quadriga.fsm.lifecycles.queue")],
         ),
         (
             compared_states,

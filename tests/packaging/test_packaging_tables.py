@@ -13,7 +13,8 @@ from quadriga.core.config import ConfigError, load
 from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.core.scheduling.effects import HANDLERS
 from quadriga.diagrams import FORMATS
-from quadriga.fsm import Effect, effects
+from quadriga.fsm import Effect
+from quadriga.fsm.lifecycles import effects
 
 
 def choices(command: object, name: str, option: str) -> set[str]:

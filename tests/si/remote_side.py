@@ -14,7 +14,7 @@ from quadriga.si import AllocationResponse, EventRecord, NullCallback, RequestEr
 from quadriga.si.client import Backoff, Client, Watcher
 from quadriga.si.server import Limits, Server
 from quadriga.sim import RemoteScheduler
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 from tests.si.requests import register
 
 #: nothing here takes this long; it only ends a test that would hang

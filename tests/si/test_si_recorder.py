@@ -17,7 +17,7 @@ from quadriga.diagrams import sequence
 from quadriga.si.api import has_own
 from quadriga.si.lines import lines
 from quadriga.si.recorder import RecordingError, about_name, read_exchanges
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 from tests.si.requests import apps, asks, nodes, register
 
 

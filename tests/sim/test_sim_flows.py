@@ -11,7 +11,7 @@ from quadriga.cli.main import main
 from quadriga.diagrams import Message, sequence
 from quadriga.fsm import Lifecycle
 from quadriga.sim import SHIM_APPLICATION, SHIM_TASK
-from quadriga.sim.flows import FLOWS, record
+from quadriga.sim.scripted.flows import FLOWS, record
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "flows.md"
 

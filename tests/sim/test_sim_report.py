@@ -27,10 +27,10 @@ from quadriga.sim import (
 )
 from quadriga.sim.clock import Clock
 from quadriga.sim.fragmentation import fragmentation
-from quadriga.sim.quality import Holding, JobRecord, bounded_slowdown, jain, quality
-from quadriga.sim.rendering import duration
+from quadriga.sim.reports.quality import Holding, JobRecord, bounded_slowdown, jain, quality
+from quadriga.sim.reports.rendering import duration
+from quadriga.sim.reports.waits import distribution
 from quadriga.sim.usage import DAY, Usage
-from quadriga.sim.waits import distribution
 from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
 from tests.sim.by_hand import job, simulate, workload
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from quadriga import si
-from quadriga.core.model.shapes import Shape
 from quadriga.core.ordering.fitting import Fitting
 from quadriga.core.ordering.node_index import NodeIndex
-from quadriga.core.scheduling import cycle, next_ask
+from quadriga.core.resources.shapes import Shape
+from quadriga.core.scheduling import cycle
+from quadriga.core.steps import next_ask
 from quadriga.sim import Simulation, SimulationOptions, first, queue_configuration
-from quadriga.sim.script import Script, resource
+from quadriga.sim.scripted.script import Script, resource
 from quadriga.sim.workload import Workload, embedded, open_workload
 from quadriga.sim.workload.model import GIB, MEMORY, VCORE, Job, Member, NodeSpec, QueueSpec
 from quadriga.sim.workload.model import Workload as Work

@@ -26,8 +26,8 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm import application as application_fsm
 from quadriga.fsm.aio import AsyncTimers
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.table import Info
 from quadriga.fsm.timers import Timers
 

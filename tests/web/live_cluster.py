@@ -13,7 +13,7 @@ from quadriga.core.scheduler import Scheduler
 from quadriga.core.views import Views
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.si.constants import FOREIGN_DEFAULT, HOST_NAME, INSTANCE_TYPE, RACK_NAME, TAG_FOREIGN
-from quadriga.sim.script import Script, resource
+from quadriga.sim.scripted.script import Script, resource
 
 #: an application's id that has to be escaped in a path
 ODD = "odd/app id#1?ä%41"

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Metrics
 

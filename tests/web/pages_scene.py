@@ -13,7 +13,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import HOST_NAME, INSTANCE_TYPE, NODE_READY_ATTRIBUTE, RACK_NAME
-from quadriga.sim.script import Script
+from quadriga.sim.scripted.script import Script
 
 GI = 2**30
 

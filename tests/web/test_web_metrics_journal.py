@@ -14,7 +14,7 @@ from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.runtime.journal import Journal
 from quadriga.si import Allocation, NullCallback, RegisterResourceManagerRequest
-from quadriga.sim.script import ONE_QUEUE, Script, resource
+from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 from quadriga.web.metrics import Measurer
 from quadriga.web.metrics.journal_metrics import STATE_BOUNDS, WAIT_BOUNDS, JournalMetrics
 from tests.si.requests import apps, asks, nodes, register

@@ -14,7 +14,7 @@ from prometheus_client.openmetrics import parser
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.runtime.tally import Tally
 from quadriga.si import RegisterResourceManagerRequest
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.scripted.script import ONE_QUEUE, Script
 from quadriga.web.metrics import Metrics, exposition
 from quadriga.web.metrics.families import SECOND, Family, Histogram
 

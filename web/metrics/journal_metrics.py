@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.partition import Partition
 from quadriga.fsm import LIFECYCLES
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.fsm.table import SECOND, Edge
 from quadriga.web.metrics.families import Histogram
 

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from quadriga.fsm import ALLOCATION
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.web.metrics.families import Family, one
 

@@ -15,8 +15,8 @@ from quadriga.core.views.counters import (
     queue_counters,
     scheduler_counters,
 )
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import gang as gang_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.web.metrics.exposition import metric_name
 from quadriga.web.metrics.families import Distribution, Family, Histogram, one
 from quadriga.web.metrics.meter import SCHEDULING_BOUNDS

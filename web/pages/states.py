@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from quadriga.fsm import APPLICATION, NODE
-from quadriga.fsm import allocation as allocation_fsm
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
-from quadriga.fsm import node as node_fsm
-from quadriga.fsm import queue as queue_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import ask as ask_fsm
+from quadriga.fsm.lifecycles import node as node_fsm
+from quadriga.fsm.lifecycles import queue as queue_fsm
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import Tone
 
 __all__ = ["merged", "script"]

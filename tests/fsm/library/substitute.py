@@ -30,7 +30,7 @@ home: Any = importlib.import_module(HOMES[WHICH][0]) if WHICH in HOMES else None
 stock = getattr(home, WHICH, None)
 # only now, as they import what they derive from
 fast: Any = importlib.import_module(
-    "quadriga.fsm" if WHICH in HOMES else "quadriga.fsm.fast_locked"
+    "quadriga.fsm" if WHICH in HOMES else "quadriga.fsm.fast.locked"
 )
 OURS = getattr(fast, f"Fast{WHICH}")
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.explain.asks import brief
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
-from quadriga.core.scheduling.explain import brief
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.web.pages.data.ended import ended_queue, ended_row, in_words
 from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.web.pages.data.lookup import application_of, node_of
 
 if TYPE_CHECKING:

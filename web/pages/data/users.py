@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.scheduling import limits
+from quadriga.core.steps import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share

@@ -1,0 +1,1 @@
+"""What several measurements share: clusters, clocks, processes of resource managers, sizes."""

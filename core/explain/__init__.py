@@ -1,0 +1,1 @@
+"""Why an ask waits, and the smallest change that would let it run."""

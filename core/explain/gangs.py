@@ -1,0 +1,183 @@
+"""Explanation of a pending ask by its gang: what the gang waits for, and who keeps it from starting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.explain.explanation import HOLDERS, Check, Holder
+from quadriga.core.gangs.plan import could_start
+from quadriga.core.model.gang import PREDICATES
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.resources.amounts import amount
+from quadriga.core.steps import gang
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.resources.vectors import Vector
+
+__all__ = ["of_gang", "of_members"]
+
+
+def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
+    """Yield the checks of the gang but for the nodes of its ``members``, if they are placed together."""
+    app = ask.app
+    words = app.partition.registry.words
+    if ask.planned is not None and ask.planned.partner is not None:
+        placeholder = ask.planned.partner
+        yield Check(
+            "replacement",
+            False,
+            f"takes over placeholder {placeholder.uuid} on {placeholder.node.node_id}, "
+            "whose release has yet to be confirmed (G29)",
+            verdict=f"It takes over placeholder {placeholder.uuid} as soon as the resource manager "
+            "has confirmed its release.",
+            node=placeholder.node.node_id,
+        )
+        return
+    if ask.planned is not None:
+        yield Check(
+            "replacement",
+            False,
+            f"its placeholder is gone, node {ask.planned.node.node_id} drains, and no other node has "
+            "room: its quota is kept for it (X39)",
+            until="another node has to have room for it",
+        )
+        return
+    if app.gang.size is None and ask.kind.placeholder:
+        return
+    closed = gang.gate(app) if ask.kind.placeholder else None
+    if members and not app.gang.has_all_asks:
+        announced, arrived = words(app.gang.size or ()), words(app.pending)
+        said = f"the gang waits for its asks: it has announced {announced}, and asked for {arrived} so far"
+        yield Check(
+            "gang",
+            False,
+            f"{said} (Q2)",
+            verdict=f"{said[:1].upper()}{said[1:]}.",
+            until="the other asks of its gang have to arrive",
+        )
+    if ask.kind.placeholder:
+        if closed is None:
+            yield Check("gang", True, "the whole gang fits the quotas, or has started")
+        else:
+            yield from _of_gate(app, *closed)
+    elif app.gang.size is not None and app.holding:
+        have, need = words(app.allocated_placeholder), words(app.gang.size)
+        yield Check(
+            "gang",
+            False,
+            f"held until the gang is complete: has {have} of {need} (X9)",
+            verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
+        )
+    elif (
+        ask.kind.task_group in app.gang.task_groups
+        and app.gang.task_groups[ask.kind.task_group].can_replace
+    ):
+        group = app.gang.task_groups[ask.kind.task_group]
+        if ask.group is not None and ask.group.outgrown:
+            yield Check(
+                "gang",
+                False,
+                f"larger than every placeholder of task group {group.name}, and with one of them gone "
+                "there is not enough room on a node and in the quotas: served like other asks (X37)",
+            )
+            return
+        yield Check(
+            "gang",
+            bool(group.available),
+            f"waits for a placeholder of task group {group.name}: {group.count} in all, "
+            f"{group.pending} pending, {group.replaced} replaced, {group.timed_out} given up",
+            verdict=f"It waits for a placeholder of task group {group.name} to take over.",
+        )
+
+
+def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
+    """Yield the check of the nodes for all members, which are placed in one step (Q2, Q8). Their number
+    is that of now, not of the last attempt."""
+    own, partition = app.gang, app.partition
+    outstanding = sum(group.pending for group in members)
+    kept = [each.node for each in app.reservations if each.node.reservation is each]
+    ready = could_start(partition, members, [node for node in kept if node.open])
+    holders: tuple[Holder, ...] = ()
+    until = ""
+    if ready < outstanding:
+        said = f"{ready} of {outstanding} members of the gang could start now"
+        said += ", and they are placed together or not at all"
+        gatherer = partition.waiting.gatherer
+        if gatherer is app:
+            said += f"; it keeps {len(app.reservations)} nodes for them"
+        elif gatherer is not None:
+            said += f"; the gang {gatherer.app_id} keeps {len(gatherer.reservations)} nodes"
+            holders = (Holder(gatherer.app_id, amount=len(gatherer.reservations)),)
+    elif own.lacks == PREDICATES:
+        said = "the resource manager's predicates refused a member of the gang on every node"
+        until = "the predicates have to accept a node for each member of its gang"
+    else:
+        yield Check("gang", True, f"nodes have room for all {outstanding} members of the gang (Q2)")
+        return
+    yield Check(
+        "gang",
+        False,
+        f"{said} (Q2)",
+        verdict=f"{said[:1].upper()}{said[1:]}.",
+        holders=holders,
+        held=len(holders),
+        until=until,
+    )
+
+
+def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:
+    """Yield a check for each resource type that the gang lacks in the queue that stops it.
+
+    ``free`` is the room that the gate found there.
+    """
+    names = app.partition.registry.names
+    for (index, limit), left in zip(queue.limits, free, strict=True):
+        asked = whole[index] if index < len(whole) else 0
+        used, kept = queue.allocated[index], queue.reserved_headroom[index]
+        if not asked or asked <= max(0, left):
+            continue
+        name = names[index]
+        holders = [
+            Holder(each.app_id, amount=owed)
+            for each in _applications(queue)
+            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
+        ]
+        shown = tuple(holders[:HOLDERS])
+        for_whom = "".join(
+            f", {amount(name, each.amount)} kept for the gang {each.application}" for each in shown
+        )
+        if len(holders) > len(shown):
+            rest = amount(name, kept - sum(each.amount for each in shown))
+            for_whom += f", {rest} kept for {len(holders) - len(shown)} other gangs"
+        size = amount(name, asked)
+        room = f"queue {queue.path} has room for {amount(name, max(0, left))}"
+        yield Check(
+            "gang",
+            False,
+            f"the whole gang needs {size}, {room}: limit {amount(name, limit)}, "
+            f"used {amount(name, used)}{for_whom} (X16)",
+            subject=f"queue {queue.path}",
+            type=name,
+            numbers=(
+                ("limit", limit),
+                ("used", used),
+                ("kept", kept),
+                ("asked", asked),
+                ("headroom", left),
+            ),
+            verdict=f"The whole gang has to fit before it starts: it needs {size}, and {room}.",
+            holders=shown,
+            held=len(holders),
+        )
+
+
+def _applications(queue: Queue) -> Iterator[Application]:
+    """Yield the applications of the queue and all below, in order of queues and submission."""
+    for each in queue.walk():
+        if isinstance(each, LeafQueue):
+            yield from sorted(each.apps.values(), key=lambda app: app.seq)

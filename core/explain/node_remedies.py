@@ -1,0 +1,264 @@
+"""Which nodes would make an ask, or all members of a gang, start (Q15)."""
+
+from __future__ import annotations
+
+from heapq import heappushpop
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.explain.rivals import amounts
+from quadriga.core.gangs.plan import could_start
+from quadriga.core.model.node import Node
+from quadriga.core.ordering.lending import lends
+from quadriga.core.ordering.room import room_for
+from quadriga.core.resources.amounts import rounded_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quadriga.core.explain.rivals import Rival, Rivals
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Totals
+
+__all__ = ["node_change"]
+
+#: at most this many numbers of further nodes are tried for a gang of different members
+_MOST_TRIED: Final = 8
+
+#: the predicates are asked about at most this many of the nodes that lack room
+_MOST_ASKED: Final = 100
+
+Parts = list[tuple["Shape", int]]
+
+
+def node_change(
+    now: int,
+    ask: Ask,
+    parts: Parts,
+    members: list[AskGroup],
+    demand: dict[int, int],
+    rivals: Rivals,
+    accepts: Callable[[Node], bool],
+    condition: str,
+) -> str | None:
+    """The change of nodes that is needed, as an order; ``None`` if none is.
+
+    ``parts`` are the shapes that are placed, each with its number, and ``demand`` is their sum. Nodes that
+    the predicates do not accept have no room. A new node has to meet the ``condition``, if there is one.
+    """
+    partition = ask.app.partition
+    if ask.required_node and not members:
+        return _on_required_node(ask, parts[0][0], rivals)
+    size = _largest(parts, len(partition.registry))
+    nodes = _nodes_for(ask, parts[0][0], bool(members), now)
+    number, short = 0, size
+    for every in (False, False, True):  # a larger node may be of use to more rivals
+        competing = [each for each in rivals.all if every or each.fits or _fits(each.shape, size)]
+        short = _short_of_capacity(partition, demand, competing)
+        idle = sum(each.number for each in rivals.all) - sum(each.number for each in competing)
+        kept = min(idle, _unreserved(partition))
+        number = _missing(ask, parts, members, nodes, accepts, competing, kept, size)
+        larger = [
+            max(value, rounded_up(name, -(-lack // (number or 1))))
+            for name, value, lack in zip(partition.registry.names, size, short, strict=True)
+        ]
+        if larger == size:
+            break
+        size = larger
+    words = partition.registry.words
+    if not number and not any(short):
+        return None
+    if number and not members:
+        one = _one_node(ask, parts[0][0], nodes, accepts, number, rivals)
+        if isinstance(one, str):
+            return one
+        if one is not None:
+            number, size = 1, one
+    if number <= 1:
+        return f"add a node with {words(size)}{condition}"
+    return f"add {number} nodes with {words(size)} each{condition}"
+
+
+def _one_node(
+    ask: Ask,
+    shape: Shape,
+    nodes: list[Node],
+    accepts: Callable[[Node], bool],
+    number: int,
+    rivals: Rivals,
+) -> str | Totals | None:
+    """More room on one node, or the size of one new node, for the ask and all rivals, if these ask for less
+    than it."""
+    partition = ask.app.partition
+    first = amounts(rivals.all, len(partition.registry))
+    if any(first[at] > value for at, value in shape.need):
+        return None
+    short = _short_of_capacity(partition, dict(shape.need), rivals.all)
+    size = [0] * len(first)
+    for at, value in shape.need:
+        size[at] = max(value + first[at], short[at])
+    nearest = _nearest(shape, nodes, accepts) if number == 1 else None
+    if nearest is None:
+        return size
+    more = [0] * len(first)
+    for at, value in shape.need:
+        more[at] = max(0, value + first[at] - nearest.available[at], short[at])
+    return f"{partition.registry.words(more)} more free on node {nearest.node_id}"
+
+
+def _nearest(shape: Shape, nodes: list[Node], accepts: Callable[[Node], bool]) -> Node | None:
+    """The node that lacks the smallest share of what the ask needs."""
+
+    def distance(node: Node) -> tuple[float, str]:
+        return max((v - node.available[at]) / v for at, v in shape.need), node.node_id
+
+    able = sorted((node for node in nodes if shape.fits(node.total)), key=distance)
+    return next((node for node in able[:_MOST_ASKED] if accepts(node)), None)
+
+
+def _nodes_for(ask: Ask, shape: Shape, whole: bool, now: int) -> list[Node]:
+    """The nodes that the ask may use, whatever room they have; for ``whole`` the members of its gang."""
+    return [
+        node
+        for node in ask.app.partition.node_index.nodes
+        if node.open
+        and (
+            node.reservation is None
+            or node.reservation.ask is ask
+            or (whole and node.reservation.ask.app is ask.app)
+            or (not whole and lends(node, shape, now))
+        )
+    ]
+
+
+def _unreserved(partition: Partition) -> int:
+    """The number of nodes that may still be reserved (Q7)."""
+    nodes = len(partition.nodes)
+    most = partition.reservation_bounds.limit(nodes)
+    return max(0, nodes if most is None else most - partition.reservation_bounds.count)
+
+
+def _fits(shape: Shape, size: Totals) -> bool:
+    return shape.required_node == "" and shape.fits(size)
+
+
+def _largest(parts: Parts, types: int) -> Totals:
+    """The size of a node that each of the shapes fits."""
+    size = [0] * types
+    for shape, _ in parts:
+        for at, value in shape.need:
+            size[at] = max(size[at], value)
+    return size
+
+
+def _short_of_capacity(
+    partition: Partition, demand: dict[int, int], rivals: Sequence[Rival]
+) -> Totals:
+    """What all nodes together lack for the demand and the rivals: the max of root."""
+    root = partition.root
+    short = [0] * len(partition.registry)
+    first = amounts(rivals, len(short))
+    for at, limit in root.limits:
+        if demand.get(at):
+            short[at] = max(0, demand[at] + first[at] - (limit - root.allocated[at]))
+    return short
+
+
+def _missing(
+    ask: Ask,
+    parts: Parts,
+    members: list[AskGroup],
+    nodes: list[Node],
+    accepts: Callable[[Node], bool],
+    rivals: Sequence[Rival],
+    kept: int,
+    size: Totals,
+) -> int:
+    """The number of further nodes of this size that is certainly enough. Other rivals, which find no room, may
+    reserve as many nodes as are ``kept``, but none of these."""
+    wanted = sum(number for _, number in parts)
+    first = sum(each.number for each in rivals)
+    if len(parts) == 1:
+        return _missing_of_shape(parts[0][0], wanted, nodes, accepts, rivals, kept)
+    if first or kept:
+        return wanted + first
+    own = [each.node for each in ask.app.reservations if each.node.reservation is each]
+    own = [node for node in own if node.open]
+    partition = ask.app.partition
+    number = wanted - could_start(partition, members, own)
+    for _ in range(_MOST_TRIED):
+        if not 0 < number < wanted:
+            break
+        if could_start(partition, members, own, _new_nodes(partition, number, size)) == wanted:
+            return number
+        number += 1
+    return wanted if number else 0
+
+
+def _missing_of_shape(
+    shape: Shape,
+    wanted: int,
+    nodes: list[Node],
+    accepts: Callable[[Node], bool],
+    rivals: Sequence[Rival],
+    kept: int,
+) -> int:
+    """As ``_missing``, for one shape.
+
+    A rival makes at most one node useless, and takes on it at most the room of as many asks of the shape as
+    cover what it asks for.
+    """
+    first = sum(each.number for each in rivals)
+    taken = 0
+    for each in rivals:
+        sizes = dict(each.shape.need)
+        covered = max((-(-sizes.get(at, 0) // value) for at, value in shape.need), default=0)
+        taken += each.number * covered
+    room: list[int] = []
+    largest = [0] * kept  # a heap: the room of the nodes that may be reserved
+    short = wanted + taken
+    sums = amounts(rivals, len(nodes[0].available)) if nodes else []
+    for node in nodes:
+        number = room_for(shape, node.available) if shape.need else wanted
+        if number and accepts(node):
+            room.append(number)
+            short -= heappushpop(largest, number)
+            free = node.available
+            if short <= 0 or (
+                not kept and all(free[at] >= value * wanted + sums[at] for at, value in shape.need)
+            ):
+                return 0
+    room.sort()
+    left = room[: max(0, len(room) - first - kept)]
+    by_nodes = max(0, first - max(0, len(room) - kept)) + wanted - sum(left)
+    return max(0, min(by_nodes, short))
+
+
+def _new_nodes(partition: Partition, number: int, size: Totals) -> list[Node]:
+    """Nodes that are not there, for a plan."""
+    found = []
+    for at in range(number):
+        node = Node(f"new node {at}", partition, {}, list(size))
+        node.open = True
+        node.position = len(partition.nodes) + at
+        partition.node_index.weigh(node)
+        found.append(node)
+    return found
+
+
+def _on_required_node(ask: Ask, shape: Shape, rivals: Rivals) -> str | None:
+    partition, node_id = ask.app.partition, ask.required_node
+    words = partition.registry.words
+    node = partition.nodes.get(node_id)
+    first = amounts(
+        (each for each in rivals.all if each.shape.required_node in ("", node_id)),
+        len(partition.registry),
+    )
+    size = [0] * len(first)
+    for at, value in shape.need:
+        free = node.available[at] if node is not None else 0
+        size[at] = max(0, value + first[at] - free)
+    if node is None:
+        return f"add node {node_id} with {words(size)}"
+    return f"{words(size)} more free on node {node_id}" if any(size) else None

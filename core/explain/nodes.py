@@ -1,0 +1,253 @@
+"""Explanation of a pending ask by nodes, grouped by the reason why they cannot take it.
+
+A reserved node that lacks room is listed under what it lacks, not under its reservation.
+"""
+
+# Not compiled: it does not run for every ask.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.explain.explanation import HOLDERS, Check, Holder
+from quadriga.core.ordering.lending import lends, lent_until
+from quadriga.core.resources.amounts import type_name
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.fsm.table import SECOND
+from quadriga.si.remote_predicates import ANSWER_PENDING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+    from quadriga.core.resources.shapes import Shape
+
+__all__ = ["of_nodes"]
+
+
+#: what is known if the resource manager is not asked now
+_REFUSED: Final = Check(
+    "predicates",
+    False,
+    "the resource manager refused it on every node (I36)",
+    verdict="The resource manager has refused it on every node with room.",
+)
+
+
+def of_nodes(
+    kernel: Kernel,
+    ask: Ask,
+    shape: Shape,
+    predicate: Callable[[str], object] | None,
+    *,
+    asked: bool,
+) -> Iterator[Check]:
+    """Yield the checks of nodes, grouped by the reason why they cannot take the ask. Unless the predicates
+    are ``asked``, what they said in the last round counts."""
+    partition = ask.app.partition
+    nodes = list(partition.nodes.values())
+    if ask.required_node:
+        nodes = [node for node in nodes if node.node_id == ask.required_node]
+    fitting = [node for node in nodes if shape.fits(node.total)]
+    if not fitting:
+        yield _too_small(ask, shape, nodes)
+        return
+    yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
+    yield from _reservations(ask)
+    if not asked and ask in partition.waiting.deferred_asks:
+        yield _REFUSED
+    draining, kept, free = [], [], []
+    lacking: dict[tuple[int, ...], list[Node]] = {}
+    for node in fitting:
+        if not node.open and not ask.required_node:
+            draining.append(node)
+        elif not shape.fits(node.available):
+            lacking.setdefault(_short(node, shape), []).append(node)
+        elif _is_kept_from(node, ask) and not lends(node, shape, kernel.now):
+            kept.append(node)
+        else:
+            free.append(node)
+    refused: dict[str, int] = {}
+    unanswered = 0
+
+    def in_order(node: Node) -> tuple[bool, float, str]:
+        """Return a key that puts the node reserved for the ask first, then the order of a decision."""
+        return node.reservation is None, partition.node_index.score(node), node.node_id
+
+    for node in sorted(free, key=in_order):
+        reason = predicate and predicate(node.node_id)
+        if not reason:
+            yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)
+            return
+        if reason is ANSWER_PENDING:
+            unanswered += 1
+            continue
+        refused[str(reason)] = refused.get(str(reason), 0) + 1
+    if unanswered:
+        yield (
+            _REFUSED
+            if ask in partition.waiting.deferred_asks
+            else Check(
+                "predicates",
+                False,
+                f"{_number(unanswered)}: the resource manager has not said whether it may go there",
+                verdict="The resource manager has not said yet whether it may go to a node with room.",
+            )
+        )
+    for reason, count in sorted(refused.items()):
+        verdict = f"The resource manager refuses it on each node with room: {reason}."
+        yield Check("nodes", False, f"{_number(count)}: {reason}", verdict=verdict)
+    if kept:
+        yield _reserved(kept, kernel.now)
+    yield from _lacking(ask, shape, lacking)
+    if draining:
+        verdict = "Each node that is large enough for it is draining."
+        yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
+
+
+def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
+    """Return the check for an ask that is larger than every node."""
+    registry = ask.app.partition.registry
+    whole = registry.words(ask.kind.vector)
+    if ask.required_node and not nodes:
+        text = f"required node {ask.required_node} is not there"
+        verdict = f"Node {ask.required_node}, which it requires, is not there."
+        return Check("node sizes", False, text, verdict=verdict)
+    most = [0] * len(registry)
+    for at, _ in shape.need:
+        most[at] = max((node.total[at] for node in nodes), default=0)
+    largest = registry.words(most)
+    if ask.required_node:
+        text = f"required node {ask.required_node} is too small for {whole}: it has {largest}"
+        verdict = f"Node {ask.required_node}, which it requires, is too small for it."
+        return Check("node sizes", False, text, verdict=verdict, node=ask.required_node)
+    if not nodes:
+        text = f"no node is large enough for {whole}: there are no nodes"
+    else:
+        each = "" if len(nodes) == 1 else ", and none has all of it"
+        text = (
+            f"no node is large enough for {whole}: {_number(len(nodes))}, "
+            f"at most {largest} among them{each}"
+        )
+    verdict = f"No node is large enough for it: it needs {whole} on one node."
+    return Check("node sizes", False, text, verdict=verdict)
+
+
+def _number(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"
+
+
+def _reservations(ask: Ask) -> Iterator[Check]:
+    """Yield a check that names the nodes reserved for the ask, or the bound that keeps it from reserving
+    one (Q7)."""
+    own = [each.node.node_id for each in ask.app.reservations if each.ask is ask]
+    if own:
+        more = f" and {len(own) - 1} more" if len(own) > 1 else ""
+        yield Check("reservation", True, f"node {own[0]}{more} is reserved for it", node=own[0])
+        return
+    partition = ask.app.partition
+    bounds, group = partition.reservation_bounds, ask.group
+    if ask.required_node or group is None or not partition.rm.reservations:
+        return
+    if bounds.holds(group):
+        equal = next(each for each in ask.app.reservations if each.kind == group.kind)
+        node = equal.node.node_id
+        text = f"node {node} is reserved for ask {equal.ask.ask_key}, which is equal to it"
+        yield Check("reservation", True, text, node=node)
+    elif bounds.full(len(partition.nodes)):
+        text = (
+            f"it cannot reserve a node: {_number(bounds.count)} of {len(partition.nodes)} "
+            f"{'is' if bounds.count == 1 else 'are'} reserved, as many as reservation.max.share allows"
+        )
+        yield Check("reservation", True, text)
+
+
+def _short(node: Node, shape: Shape) -> tuple[int, ...]:
+    return tuple(index for index, value in shape.need if node.available[index] < value)
+
+
+def _is_kept_from(node: Node, ask: Ask) -> bool:
+    """Whether the node is reserved for another ask.
+
+    An ask that requires the node waits only for other asks that require it.
+    """
+    first = node.reservation
+    if first is None or (ask.required_node and not first.ask.required_node):
+        return False
+    return not any(each.ask is ask for each in (first, *node.also_reserved))
+
+
+def _reserved(kept: list[Node], now: int) -> Check:
+    """Return the check for nodes with room that are reserved for other asks."""
+    lent = (max(lent_until(node, now) for node in kept) - now) // SECOND
+    remedy = ""
+    if lent > 0:
+        remedy = f"if it ends within {lent} s: the tag expected.runtime with its seconds"
+    holders = [
+        Holder(node.reservation.ask.app.app_id, node.reservation.ask.ask_key, node.node_id)
+        for node in sorted(kept, key=lambda each: each.node_id)
+        if node.reservation is not None
+    ]
+    shown = tuple(holders[:HOLDERS])
+    reserved_for = ", ".join(
+        f"{each.node} for ask {each.ask} of {each.application}" for each in shown
+    )
+    more = f" and {len(holders) - len(shown)} more" if len(holders) > len(shown) else ""
+    have = "has room but is" if len(kept) == 1 else "have room but are"
+    return Check(
+        "nodes",
+        False,
+        f"{_number(len(kept))} {have} reserved: {reserved_for}{more}",
+        remedy,
+        verdict="Each node with room for it is reserved for another ask.",
+        holders=shown,
+        held=len(holders),
+    )
+
+
+def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]]) -> Iterator[Check]:
+    """Yield the checks for nodes without room, grouped by the resource types that they lack.
+
+    The nearest node is named: one without a reservation if possible, with the smallest missing share.
+    """
+    registry = ask.app.partition.registry
+
+    def distance(node: Node) -> tuple[bool, float, str]:
+        share = max((value - node.available[index]) / value for index, value in shape.need)
+        return _is_kept_from(node, ask), share, node.node_id
+
+    nearest = min(
+        (node for nodes in lacking.values() for node in nodes), key=distance, default=None
+    )
+    groups = {
+        ", ".join(type_name(registry.names[index]) for index in short): nodes
+        for short, nodes in lacking.items()
+    }
+    for short, nodes in sorted(
+        groups.items(), key=lambda group: (nearest not in group[1], group[0])
+    ):
+        text = f"{_number(len(nodes))}: not enough free {short}"
+        if nearest is None or nearest not in nodes:
+            yield Check("nodes", False, text)
+            continue
+        name = nearest.node_id
+        need = dict(shape.need)
+        less = registry.words(
+            [max(0, need.get(at, 0) - free) for at, free in enumerate(nearest.available)]
+        )
+        first = nearest.reservation
+        holders: tuple[Holder, ...] = ()
+        kept = ""
+        if first is not None and _is_kept_from(nearest, ask):
+            holders = (Holder(first.ask.app.app_id, first.ask.ask_key, name),)
+            kept = f", and is reserved for ask {first.ask.ask_key} of {first.ask.app.app_id}"
+        yield Check(
+            "nodes",
+            False,
+            f"{text}; node {name} comes nearest and lacks {less}{kept}",
+            verdict=f"No node has enough free room: node {name} comes nearest and lacks {less}{kept}.",
+            node=name,
+            holders=holders,
+            held=len(holders),
+        )

@@ -1,0 +1,1 @@
+"""Gangs that are placed as a whole: admission, plans, placing, preemption, replacement of placeholders."""

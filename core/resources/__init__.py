@@ -1,0 +1,1 @@
+"""Resources as vectors, amounts as text, shapes, and the demand for them."""

@@ -1,0 +1,184 @@
+"""Quantities as vectors: every resource type of a partition has an index.
+
+Asks and capacities are tuples; totals (allocated, pending, reserved) are lists. Totals have an entry
+for every known type of the partition. A tuple may be shorter; the missing entries are zero. So
+``zip(vector, totals)`` is always correct, and a new type lengthens only totals.
+
+Quantities are integers in base units: vcore in milli, memory in bytes, other types as counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from quadriga.core.resources.amounts import amount
+from quadriga.core.resources.message_bounds import MessageBounds
+from quadriga.si import Quantity, Resource
+
+__all__ = [
+    "Registry",
+    "Totals",
+    "Vector",
+    "add",
+    "covers",
+    "exact_share",
+    "minus",
+    "plus",
+    "subtract",
+]
+
+Vector = tuple[int, ...]
+Totals = list[int]
+
+#: largest quantity that the protocol can carry
+MAX_QUANTITY: Final = 2**63 - 1
+
+#: types that come first in a text
+_FIRST: Final = {"vcore": 0, "memory": 1}
+
+#: at most this many vectors are cached as messages
+_MAX_MESSAGES: Final = 1_000
+
+
+class Registry:
+    """The resource types of a partition, in order of first appearance.
+
+    ``on_new_type`` is called once for each new type, before any vector with it exists, so that the
+    partition lengthens its totals.
+    """
+
+    __slots__ = ("_messages", "bounds", "decoded", "index", "names", "on_new_type")
+
+    def __init__(self) -> None:
+        self.bounds = MessageBounds()
+        self.names: list[str] = []
+        self.index: dict[str, int] = {}
+        self.on_new_type: Callable[[], None] = lambda: None
+        #: vectors by their encoded bytes; decoding a map costs more than the rest of an ask
+        self.decoded: dict[bytes, Vector] = {}
+        #: vectors as messages, which are expensive to make
+        self._messages: dict[Vector, Resource] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def position(self, name: str) -> int:
+        """The index of a type, added if it is new."""
+        found = self.index.get(name)
+        if found is None:
+            found = self.index[name] = len(self.names)
+            self.names.append(name)
+            self.on_new_type()
+        return found
+
+    def vector(self, quantities: Mapping[str, int]) -> Vector:
+        """A vector with the given quantities and zero elsewhere."""
+        known = [(self.position(name), value) for name, value in quantities.items()]
+        vector = [0] * len(self.names)
+        for at, value in known:
+            vector[at] = value
+        return tuple(vector)
+
+    def read(self, resource: Resource) -> Vector:
+        """The vector of a message (I16)."""
+        return self.vector({name: q.value for name, q in sorted(resource.resources.items())})
+
+    def read_report(self, resource: Resource) -> Vector:
+        """The vector of something that runs already. It takes room whatever it says, so new types beyond the
+        bounds, which no node has, are left out."""
+        names = resource.resources
+        if not self.problem_of(names):
+            return self.read(resource)
+        return self.vector({name: q.value for name, q in names.items() if name in self.index})
+
+    def problem_of(self, types: Collection[str], *, of_nodes: bool = False) -> str:
+        """Why a message may not name these types (Q16), or an empty text."""
+        return self.bounds.types_problem(types, self.index, of_nodes)
+
+    def limits(self, quantities: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+        """Pairs (type, limit) for the types that are set; types not named are unlimited (5.1)."""
+        return tuple(sorted((self.position(name), value) for name, value in quantities.items()))
+
+    def zeros(self) -> Totals:
+        return [0] * len(self.names)
+
+    def lengthen(self, all_totals: Iterable[Totals]) -> None:
+        """Give each of these totals an entry for every known type."""
+        size = len(self.names)
+        for totals in all_totals:
+            if len(totals) < size:
+                totals.extend([0] * (size - len(totals)))
+
+    def mapping(self, vector: Iterable[int]) -> dict[str, int]:
+        """Type name to quantity, without the zeros, for texts and dumps."""
+        return {n: v for n, v in zip(self.names, vector, strict=False) if v}
+
+    def text(self, vector: Iterable[int]) -> str:
+        """``vcore=4000 memory=1024`` in order of names."""
+        pairs = sorted(self.mapping(vector).items())
+        return " ".join(f"{name}={value}" for name, value in pairs) or "nothing"
+
+    def words(self, vector: Iterable[int]) -> str:
+        """``500m CPU and 16 MiB memory``, for texts that people read."""
+        of_type = self.mapping(vector)
+        ordered = sorted(of_type, key=lambda name: (_FIRST.get(name, len(_FIRST)), name))
+        *first, last = [amount(name, of_type[name]) for name in ordered] or ["nothing"]
+        return f"{', '.join(first)} and {last}" if first else last
+
+    def message(self, vector: Iterable[int]) -> Resource:
+        """The vector as a message, without zeros. Callers copy it and never change it."""
+        quantities = tuple(vector)
+        known = self._messages.get(quantities)
+        if known is None:
+            if len(self._messages) >= _MAX_MESSAGES:
+                self._messages.clear()
+            known = self._messages[quantities] = Resource(
+                resources={
+                    name: Quantity(value=max(-MAX_QUANTITY, min(MAX_QUANTITY, value)))
+                    for name, value in self.mapping(quantities).items()
+                }
+            )
+        return known
+
+
+def add(totals: Totals, vector: Iterable[int]) -> None:
+    """Add in place."""
+    for at, value in enumerate(vector):
+        totals[at] += value
+
+
+def subtract(totals: Totals, vector: Iterable[int]) -> None:
+    """Subtract in place."""
+    for at, value in enumerate(vector):
+        totals[at] -= value
+
+
+def plus(left: Vector, right: Vector) -> Vector:
+    """The sum of two vectors of any lengths."""
+    if len(left) < len(right):
+        left, right = right, left
+    return tuple(map(int.__add__, left, right)) + left[len(right) :]
+
+
+def minus(left: Vector, right: Vector) -> Vector:
+    """The difference of two vectors of any lengths."""
+    return plus(left, tuple([-value for value in right]))
+
+
+def covers(big: Sequence[int], small: Vector) -> bool:
+    """Whether every quantity of ``small`` is at most that of ``big`` (FitIn, 5)."""
+    have = len(big)
+    for at, value in enumerate(small):
+        if value > 0 and (at >= have or value > big[at]):
+            return False
+    return True
+
+
+#: bits of a share; with them, different fractions of 63-bit numbers never become equal
+_SHARE_BITS: Final = 128
+
+
+def exact_share(used: int, of: int) -> int:
+    """``used / of`` as an integer that orders exactly like the fraction, without floats (5.12)."""
+    return (used << _SHARE_BITS) // of

@@ -1,0 +1,152 @@
+"""Asks and gangs that predicates refused, and when they are tried again.
+
+Predicates that know the refused nodes say what each refusal rests on (``KnownRefusals``). Such an ask is tried
+again when a node that does not refuse it gains room, when a node may have stopped refusing it, and from time
+to time, since a reservation or a preemption may have become possible. Other predicates do not say it, and
+their asks are tried again in each call of ``schedule``.
+
+With a budget a call looks at some of the asks, those of the highest priority first, and the next call goes
+on: many refused asks of one application delay nobody else's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.model.waiting import FOREVER, Refusal
+from quadriga.core.runtime.remote_predicates import awaited
+from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.fsm.table import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.runtime.kernel import Kernel
+    from quadriga.si.known_refusals import KnownRefusals
+
+__all__ = ["refusal_of", "retry"]
+
+#: with a budget, the work of one call, where a look at a refusal is 1. What the predicates have to look at for
+#: one question has no bound here, so a call asks few.
+_WORK: Final = 1_024
+_QUESTION: Final = 128
+_TRY: Final = 128
+_TRY_GANG: Final = 512
+#: without a change, an ask is tried again after a quarter of its age, but not sooner or later than this
+_SOONEST: Final = SECOND
+_LATEST: Final = 10 * SECOND
+
+
+def refusal_of(kernel: Kernel, partition: Partition, asks: Sequence[Ask]) -> Refusal:
+    """What predicates say now of these asks: of one ask, or of the first of each group of a gang."""
+    now = kernel.now
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    known: list[KnownRefusals | None] = []
+    again = now + _LATEST
+    for ask in asks:
+        known.append(predicate and known_refusals(predicate, ask, partition.node_index))
+        again = min(again, now + max(_SOONEST, (now - ask.created) // 4))
+        if partition.rm.reservations:
+            again = _earlier(again, ask.created + kernel.options.reservation_delay, now)
+        if ask.preemption_queue is not None and not ask.preempted:
+            due = ask.created + ask.app.queue.properties.preemption_delay
+            again = _earlier(again, max(due, ask.preempt_from), now)
+    return Refusal(asks, known, partition.node_index.node_ids(), again)
+
+
+def _earlier(again: int, due: int, now: int) -> int:
+    return due if now < due < again else again
+
+
+def retry(
+    kernel: Kernel, partition: Partition, *, bounded: bool
+) -> tuple[list[Ask], list[Application]]:
+    """The asks and gangs to be tried again now, the newest ask first.
+
+    ``bounded``: at most what one call may cost; ``waiting.to_look_at`` has those that are left.
+    """
+    waiting = partition.waiting
+    if not waiting.to_look_at:
+        _begin(partition, kernel.now)
+    asks: list[Ask] = []
+    gangs: list[Application] = []
+    left = _WORK
+    while waiting.to_look_at and (left > 0 or not bounded):
+        each = waiting.to_look_at.pop()
+        gang = each in waiting.deferred_gangs
+        deferred: dict[Any, Refusal | None] = (
+            waiting.deferred_gangs if gang else waiting.deferred_asks
+        )
+        if each not in deferred:
+            continue
+        refusal = deferred[each]
+        members: Iterable[Ask] = each.asks.values() if gang else (each,)
+        if any(awaited(kernel, ask) for ask in members):
+            waiting.await_change(None)
+            continue
+        if refusal is not None:
+            questions = refusal.outdated
+            if not _may_have_ended(kernel, partition, refusal):
+                left -= 1 + _QUESTION * questions
+                waiting.await_change(refusal)
+                continue
+        del deferred[each]
+        left -= _TRY_GANG if gang else _TRY
+        (gangs if gang else asks).append(each)
+    return sorted(asks, key=_by_arrival, reverse=True), gangs
+
+
+def _begin(partition: Partition, now: int) -> None:
+    """Look at all of them if something has changed."""
+    waiting, grown = partition.waiting, partition.node_index.grown
+    if not waiting.deferred_asks and not waiting.deferred_gangs:
+        grown.clear()
+        return
+    if now < waiting.again and not grown and not any(each.outdated for each in waiting.rest_on):
+        return
+    # from the end
+    waiting.to_look_at = sorted(waiting.deferred_asks, key=_turn, reverse=True)
+    waiting.to_look_at += reversed(waiting.deferred_gangs)
+    waiting.grown = list(grown)
+    grown.clear()
+    waiting.rest_on.clear()
+    waiting.again = FOREVER
+
+
+def _may_have_ended(kernel: Kernel, partition: Partition, refusal: Refusal) -> bool:
+    """Whether another try may find a node."""
+    waiting, node_index = partition.waiting, partition.node_index
+    if kernel.now >= refusal.again or refusal.node_ids is not node_index.node_ids():
+        return True
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    for at, (ask, known) in enumerate(zip(refusal.asks, refusal.known, strict=True)):
+        if known is None or known.revisions is None:
+            return True
+        if known.outdated:
+            fresh = predicate and known_refusals(predicate, ask, node_index)
+            if fresh is None or bool((known.numbers.astype(bool) & (fresh.numbers == 0)).any()):
+                return True
+            refusal.known[at] = known = fresh
+        for node in waiting.grown:
+            if node.open and not known.numbers[node.position] and _has_room(node, ask):
+                return True
+    return False
+
+
+def _has_room(node: Node, ask: Ask) -> bool:
+    requires = ask.kind.requires
+    if requires.required_node not in ("", node.node_id):
+        return False
+    return all(free >= asked for free, asked in zip(node.available, requires.vector, strict=False))
+
+
+def _turn(ask: Ask) -> tuple[int, int]:
+    return -ask.priority, ask.seq
+
+
+def _by_arrival(ask: Ask) -> int:
+    return ask.seq

@@ -1,0 +1,193 @@
+"""Pending asks: they enter and leave the heaps of their queues, and are retried after changes.
+
+Asks wait in groups. A group announces its demand (bits, see ``model.demand``) to its application, which
+passes it up the tree unless the application may not be served at present.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.model.ask import Ask, AskGroup
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.waiting import Refusal, Waiting
+from quadriga.core.ordering.lanes import LimitLane, lane_for
+from quadriga.core.resources.demand import EVERY_BIT
+from quadriga.fsm.lifecycles import application as application_fsm
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["WaitingAsks"]
+
+
+class WaitingAsks(Waiting):
+    """The asks and reservations that wait in one partition."""
+
+    __slots__ = ("_partition",)
+
+    def __init__(self, partition: Partition) -> None:
+        super().__init__()
+        self._partition = partition
+
+    # -- asks ------------------------------------------------------------------------------------
+
+    def add(self, ask: Ask) -> None:
+        """Put the ask in its group; a new group becomes known to the application."""
+        app, partition = ask.app, self._partition
+        kind = ask.kind.in_group
+        self.demand_epoch += 1
+        group = app.groups.get(kind)
+        if group is None:
+            shapes = partition.shapes
+            shape, _ = shapes.intern(kind.requires)
+            group = app.groups[kind] = AskGroup(app, kind, shape)
+            if not shape.asks:  # new, or idle until now: assume that it has a node
+                partition.node_index.watch(shape)
+            shapes.used(shape)
+            group.add(ask)
+            _priority_changed(app)
+        else:
+            group.add(ask)
+        self._refresh_turn(app)
+        self.refresh_group(group)
+        if partition.quota_changes is not None:
+            partition.quota_changes.groups[group] = None
+        if ask.reservations:  # the ask was parked or deferred before
+            self.retries.update(r for r in app.reservations if r.ask is ask)
+
+    def remove(self, ask: Ask) -> None:
+        """Remove the ask from its group, and an empty group from its application."""
+        group = ask.group
+        if group is None:
+            if self.deferred_asks.pop(ask, ask) is not ask:
+                self._refresh_turn(ask.app)
+            return
+        group.remove(ask)
+        if ask.reservations:  # the ask keeps its nodes while it is away
+            self.refresh_group(group)
+        if not group.asks:
+            self._forget(group)
+
+    def _forget(self, group: AskGroup) -> None:
+        app, partition = group.app, self._partition
+        self.refresh_group(group)
+        if group.reserve_timer is not None:
+            group.reserve_timer.cancel()
+        if group.preemption_queue is not None:
+            group.preemption_queue.cancel_timer()
+        if partition.quota_changes is not None:
+            partition.rm.observer.group_emptied(group)
+        del app.groups[group.kind]
+        self.outgrown.pop(group, None)
+        _priority_changed(app)
+        self._refresh_turn(app)
+        forgotten = partition.shapes.unused(group.shape)
+        if forgotten is not None:
+            partition.node_index.forget(forgotten)
+            partition.failed_preemptions.remove_shape(forgotten)
+            for queue in partition.queues():
+                if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
+                    queue.unblock(forgotten.quota)
+            for ledger in list(self.short_ledgers.get(forgotten, ())):
+                ledger.forget(forgotten)
+
+    def defer(self, ask: Ask, refusal: Refusal | None = None) -> None:
+        self.deferred_asks[ask] = refusal  # first: a deferred ask keeps its application's turn
+        self.await_change(refusal)
+        self.remove(ask)
+
+    # -- groups and applications -----------------------------------------------------------------
+
+    def refresh_group(self, group: AskGroup) -> None:
+        """Announce what the group demands now and withdraw what it no longer demands."""
+        wants, bits = group.demand_now(), group.demand
+        if wants != bits:
+            group.demand = wants
+            if fresh := wants & ~bits:
+                self.demand_epoch += 1
+                group.app.announce(group, fresh)
+                if fresh & group.shape.allocate and group.app.reservations:
+                    # its reserved nodes may have gained room in the meantime
+                    mine = (r for r in group.app.reservations if r.ask.group is group)
+                    self.retries.update(mine)
+            if gone := bits & ~wants:
+                group.app.withdraw(group, gone)
+
+    def refresh(self, app: Application) -> None:
+        leaf = app.queue
+        assert isinstance(leaf, LeafQueue)
+        self.demand_epoch += 1
+        counted = app.state in application_fsm.COUNTED or app in leaf.admitted
+        lane = lane_for(leaf, app, counted)
+        if lane is not app.above:
+            app.block(EVERY_BIT)
+            if isinstance(lane, LimitLane):
+                lane.members += 1
+            if isinstance(app.above, LimitLane):
+                app.above.leave()
+            app.above = lane
+        self._refresh_turn(app)
+        served = (
+            app.state in application_fsm.SERVED
+            and not app.backoff_until
+            and (
+                not leaf.stateaware or app.state in application_fsm.RUNS_FREELY or leaf.turn is app
+            )
+        )
+        if served:
+            if app.blocked:
+                app.unblock(EVERY_BIT)
+            if app.reservations and not app.gang.lacks:
+                self.retries.update(app.reservations)
+        elif app.blocked != EVERY_BIT:
+            app.block(EVERY_BIT)
+            for each in app.reservations:
+                self._partition.node_index.gained(each.node)  # they may be lent now (Q7)
+        for group in app.groups.values():
+            self.refresh_group(group)
+        if (changes := self._partition.quota_changes) is not None:
+            changes.groups.update(dict.fromkeys(app.groups.values()))
+
+    def _refresh_turn(self, app: Application) -> None:
+        """Give the turn of a stateaware leaf to one application that is not running yet (2.9).
+
+        It is the Starting application, or else the oldest Accepted one with pending asks.
+        """
+        leaf = app.queue
+        if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
+            return
+        waiting = [a for a in leaf.apps.values() if a.state in application_fsm.STATEAWARE_TURN]
+        waiting.sort(key=lambda a: (a.state not in application_fsm.KEEPS_TURN, a.seq))
+        deferred = {ask.app for ask in self.deferred_asks}  # these asks are still pending
+        keeps = application_fsm.KEEPS_TURN
+        turn = next((a for a in waiting if a.groups or a in deferred or a.state in keeps), None)
+        if turn is not leaf.turn:
+            before, leaf.turn = leaf.turn, turn
+            if before is not None and before.state not in application_fsm.RUNS_FREELY:
+                before.block(EVERY_BIT)
+            if turn is not None and not turn.backoff_until:
+                turn.unblock(EVERY_BIT)
+                self.retries.update(turn.reservations)
+
+    # -- retries ---------------------------------------------------------------------------------
+
+    def offer_replacements(self, app: Application) -> None:
+        for group in app.groups.values():
+            if group.kind.task_group and not group.kind.placeholder:
+                group.retries = group.outgrown
+                self.refresh_group(group)
+
+    def retry_short_of_quota(self) -> None:
+        if self.short_of_quota:
+            self.retries.update(self.short_of_quota)
+            self.short_of_quota.clear()
+
+
+def _priority_changed(app: Application) -> None:
+    now = max((group.priority for group in app.groups.values()), default=None)
+    if now != app.priority:
+        before, app.priority = app.priority, now
+        app.touch()
+        app.queue.report_priority(before, now)

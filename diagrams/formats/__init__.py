@@ -1,0 +1,1 @@
+"""The formats of state diagrams, one module each."""

@@ -1,0 +1,62 @@
+"""``FastLockedMachine``: the library's ``LockedMachine`` with the triggers of ``FastMachine``.
+
+The contexts of the machine and of the model are entered around a trigger as in the library; what happens
+inside is taken from the plans of ``FastMachine``. The models have methods of their own, as in the library.
+
+``quadriga.fsm`` does not import this module, which imports the extensions of the library.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from threading import get_ident
+from typing import Any
+
+from transitions.extensions.locking import IdentManager, LockedEvent, LockedMachine, PicklableLock
+
+from quadriga.fsm.fast.events import FastEvent
+from quadriga.fsm.fast.machine import FastMachine
+from quadriga.fsm.fast.steps import EVENT, keeps
+
+__all__ = ["FastLockedMachine"]
+
+
+class FastLockedEvent(FastEvent):
+    """A trigger within the contexts of the machine and of the model, which a thread enters once."""
+
+    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        owns = self._owns
+        ident, this_thread = owns["_ident"], get_ident()
+        if ident.current == this_thread:
+            return FastEvent.trigger(self, model, *args, **kwargs)
+        contexts = owns["model_context_map"][id(model)]
+        if (
+            len(contexts) == 2
+            and contexts[1] is ident
+            and type(ident) is IdentManager
+            and type(contexts[0]) is PicklableLock
+        ):  # the machine's own, and no other: the same without the calls
+            with contexts[0].lock:
+                ident.current = this_thread
+                try:
+                    return FastEvent.trigger(self, model, *args, **kwargs)
+                finally:
+                    ident.current = 0
+        with ExitStack() as entered:
+            for context in contexts:
+                entered.enter_context(context)
+            return FastEvent.trigger(self, model, *args, **kwargs)
+        return None  # a context has suppressed an error
+
+    def _is_plain(self) -> bool:
+        return keeps(type(self), FastLockedEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
+
+
+class FastLockedMachine(LockedMachine, FastMachine):
+    """A drop-in for ``transitions.extensions.LockedMachine``."""
+
+    event_cls = FastLockedEvent  # type: ignore[assignment]  # it does the same as LockedEvent
+
+
+FastLockedMachine._fast_class = FastLockedMachine
+FastLockedEvent.__name__ = LockedEvent.__name__  # shown by the library's own __repr__

@@ -1,0 +1,354 @@
+"""``FastMachine``: the library's machine with its whole behaviour, and many times as fast.
+
+It differs in two things. A trigger takes its step from a plan where no callback is to be called, and all
+others in a few calls (``fast_events``); plans follow every change of the machine (``fast_tracking``).
+And models of one class share their methods (``fast_models``), so that a model costs a pointer.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+from transitions import Machine, State
+from transitions.core import Event, listify
+
+from quadriga.fsm.fast.events import FastEvent
+from quadriga.fsm.fast.models import (
+    Methods,
+    bound_by,
+    can_have,
+    class_content,
+    class_names,
+    is_same,
+    kind_of,
+    methods_of,
+    set_class,
+)
+from quadriga.fsm.fast.steps import (
+    HAS_FINAL,
+    MACHINE,
+    call,
+    check,
+    event_data,
+    is_plain,
+    keeps,
+    noisy,
+)
+from quadriga.fsm.fast.tracking import (
+    Callbacks,
+    FastState,
+    FastTransition,
+    States,
+    Transitions,
+    changed,
+    clock,
+    own,
+)
+
+__all__ = ["FastMachine"]
+
+#: what binds methods to a model
+_BINDING: Final = frozenset(
+    "_checked_assignment _add_trigger_to_model _add_model_to_state "
+    "_add_may_transition_func_for_trigger".split()
+)
+#: attributes of a machine on which plans depend
+_RELEVANT: Final = MACHINE | {
+    *(
+        "states",
+        "models",
+        "model_attribute",
+        "_queued",
+        "_transition_queue",
+        "__class__",
+        "__dict__",
+    ),
+    *(
+        "_prepare_event",
+        "_before_state_change",
+        "_after_state_change",
+        "_finalize_event",
+        "_on_final",
+    ),
+}
+_set: Final = object.__setattr__
+
+
+def _callbacks(name: str) -> Any:
+    """A list of the machine: the caller's own, or one whose changes are noticed."""
+    library = getattr(Machine, name)
+
+    def assign(machine: Any, callbacks: Any) -> None:
+        library.fset(machine, own(callbacks))
+
+    return property(library.fget, assign, doc=library.__doc__)
+
+
+class _Models(list[Any]):
+    """The models of a machine. It knows whether only the machine has changed it."""
+
+    touched = False
+
+
+def _touching(name: str) -> Any:
+    change = getattr(list, name)
+
+    def touch(self: _Models, *args: Any) -> Any:
+        self.touched = True
+        return change(self, *args)
+
+    return touch
+
+
+for _name in (
+    *("append", "extend", "insert", "remove", "pop", "clear"),
+    *("__setitem__", "__delitem__", "__iadd__", "__imul__"),
+):
+    setattr(_Models, _name, _touching(_name))
+
+
+class FastMachine(Machine):
+    """A drop-in for ``transitions.Machine``.
+
+    ``shares_methods = False`` in a subclass binds the methods to each model, as the library does.
+    """
+
+    state_cls = FastState
+    transition_cls = FastTransition
+    event_cls = FastEvent
+    shares_methods = True
+    _fast_class: type
+
+    prepare_event = _callbacks("prepare_event")
+    before_state_change = _callbacks("before_state_change")
+    after_state_change = _callbacks("after_state_change")
+    finalize_event = _callbacks("finalize_event")
+    on_exception = _callbacks("on_exception")
+    if HAS_FINAL:
+        on_final = _callbacks("on_final")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _RELEVANT:
+            _set(self, name, value)
+            return
+        if name not in self.__dict__:  # the library's first, empty ones
+            if name == "states":
+                value = States(value)
+            elif name == "models":
+                value = _Models(value)
+                self.__dict__.update(_current={}, _met=set(), _loose=[], _compares=False)
+        _set(self, name, value)
+        changed()
+
+    # -- models ------------------------------------------------------------------------------
+
+    def add_model(self, model: Any, initial: Any = None) -> None:
+        models = listify(model)
+        start = self.initial if initial is None else initial
+        if start is None or not self._shares():
+            super().add_model(model, initial)
+            return
+        prepared: dict[type, _Prepared | None] = {}
+        for each in models:
+            cls = type(each)
+            if cls not in prepared:
+                prepared[cls] = self._prepare(cls, alone=len(models) == 1)
+            ready = prepared[cls]
+            if ready is None or not self._share(each, start, ready):
+                self._bind(each, initial)
+
+    def remove_model(self, model: Any) -> None:
+        known = [mod for mod in listify(model) if mod in self.models]
+        gone = [self.models[self.models.index(mod)] for mod in known]
+        touched = getattr(self.models, "touched", True)
+        super().remove_model(model)
+        if isinstance(self.models, _Models):
+            self.models.touched = touched
+        for mod in gone:
+            self._loose[:] = [each for each in self._loose if each is not mod]
+            methods = kind_of(mod)
+            if methods is not None and methods.machine is self:
+                set_class(mod, methods.left().made)
+
+    def _shares(self) -> bool:
+        return (
+            self.shares_methods
+            and not getattr(self, "model_override", False)  # 0.9.1 has none
+            and keeps(type(self), FastMachine, _BINDING)
+            and _BINDING.isdisjoint(self.__dict__)
+        )
+
+    def _bind(self, mod: Any, initial: Any) -> None:
+        """The library's way: attributes of the model itself."""
+        touched, number = getattr(self.models, "touched", True), len(self.models)
+        super().add_model([mod], initial)
+        if isinstance(self.models, _Models):
+            self.models.touched = touched
+        self._loose.extend(self.models[number:])
+
+    def _prepare(self, cls: type, *, alone: bool) -> _Prepared | None:
+        """What the models of a class share; None if each is to have its own."""
+        methods = self._current.get(cls)
+        if methods is None:
+            if issubclass(cls, Machine) or not can_have(cls):
+                return None
+            if alone and cls.__dictoffset__ and cls not in self._met:  # one model needs no class
+                self._met.add(cls)
+                return None
+        if methods is None or methods.checked is not clock.now:
+            bound = methods_of(self)
+            if methods is None or methods.bound != bound:
+                methods = self._current[cls] = Methods(self, cls, bound)
+            methods.checked = clock.now
+            methods.dynamic = {
+                f"{callback}_{state.name}": (state, callback)
+                for callback in self.state_cls.dynamic_methods
+                for state in self.states.values()
+            }
+            methods.ready = None
+        content = class_content(cls)
+        if methods.ready is None or not is_same(content, methods.content):
+            methods.ready, methods.content = self._look_at(cls, methods), content
+        return methods.ready  # type: ignore[no-any-return]
+
+    def _look_at(self, cls: type, methods: Methods) -> _Prepared | None:
+        names = class_names(cls)
+        if not methods.bound.keys().isdisjoint(names):
+            return None
+        callbacks = []
+        for name in methods.dynamic.keys() & names.keys():
+            if isinstance(names[name], (FunctionType, classmethod)):
+                callbacks.append((name, *methods.dynamic[name]))
+            elif not isinstance(names[name], staticmethod):
+                return None
+        callbacks.sort(key=lambda found: list(methods.dynamic).index(found[0]))
+        return _Prepared(methods, callbacks, names.get("__eq__") is None)
+
+    def _share(self, mod: Any, initial: Any, ready: _Prepared) -> bool:
+        """Give the model the class that has its methods, unless it has attributes of their names."""
+        models, methods = self.models, ready.methods
+        if models.__class__ is _Models and not models.touched:
+            compare = not ready.by_identity or self._compares
+            if mod in (models if compare else self._loose):
+                return True
+        elif mod in models:
+            return True
+        names = getattr(mod, "__dict__", None)
+        if names and not (
+            methods.bound.keys().isdisjoint(names) and methods.dynamic.keys().isdisjoint(names)
+        ):
+            return False
+        try:
+            set_class(mod, methods.made)
+        except TypeError:  # an object with a layout of its own
+            return False
+        for name, state, callback in ready.callbacks:
+            if name not in getattr(state, callback):
+                state.add_callback(callback[3:], name)
+        self.set_state(initial, model=mod)
+        list.append(models, mod)
+        if not ready.by_identity:
+            self.__dict__["_compares"] = True
+        return True
+
+    # -- triggers and states, as they come and go --------------------------------------------------
+
+    def remove_transition(self, trigger: Any, source: Any = "*", dest: Any = "*") -> None:
+        before = self.events[trigger].transitions
+        super().remove_transition(trigger, source, dest)
+        event = self.events.get(trigger)
+        if isinstance(event, FastEvent) and event.transitions is not before:
+            kept = {name: Callbacks(found) for name, found in event.transitions.items()}
+            event.transitions = Transitions(Callbacks, kept)
+
+    def _add_trigger_to_model(self, trigger: Any, model: Any) -> None:
+        bind = super()._add_trigger_to_model
+        methods = kind_of(model)
+        if (
+            methods is None
+            or methods.machine is not self
+            or not self._teach(methods, model, ("trigger", trigger), self.events[trigger])
+        ):
+            bind(trigger, model)
+
+    def _add_model_to_state(self, state: Any, model: Any) -> None:
+        methods = kind_of(model)
+        if (
+            methods is None
+            or methods.machine is not self
+            or not self._teach(methods, model, ("state", state.name), state)
+        ):
+            super()._add_model_to_state(state, model)
+        else:
+            for callback in self.state_cls.dynamic_methods:
+                name = f"{callback}_{state.name}"
+                if inspect.ismethod(getattr(model, name, None)):
+                    if name not in getattr(state, callback):
+                        state.add_callback(callback[3:], name)
+
+    def _teach(self, methods: Methods, model: Any, about: tuple[str, str], what: object) -> bool:
+        """Add the methods of an event or a state; False if the library has to bind them to this model."""
+        known = methods.learned.get(about)
+        if known is None or known[0] is not what:
+            if about[0] == "trigger":
+                bound = bound_by(super()._add_trigger_to_model, about[1])
+            else:
+                bound = bound_by(super()._add_model_to_state, what)
+            there = [name for name in bound if name in methods.bound]
+            clash = not bound.keys().isdisjoint(class_names(methods.base))
+            known = methods.learned[about] = (what, frozenset(bound), there, clash)
+            if not clash:
+                methods.add({n: each for n, each in bound.items() if n not in there})
+        _, names, there, clash = known
+        if clash or not names.isdisjoint(getattr(model, "__dict__", ())):
+            return False
+        for name in there:  # the library says that it leaves them as they are
+            self._checked_assignment(model, name, getattr(model, name))
+        return True
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> bool:
+        if not HAS_FINAL or noisy() or not is_plain(self):
+            return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
+        state = self.get_model_state(model)
+        event = self.events.get(trigger)
+        if event is None or state.name not in event.transitions:
+            return False
+        data: Any = None
+        for transition in event.transitions[state.name]:
+            if transition.dest is not None:
+                try:
+                    self.get_state(transition.dest)
+                except ValueError:
+                    continue
+            if data is None:
+                if not (self._prepare_event or transition.prepare or transition.conditions):
+                    return True
+                data = event_data(state, Event(trigger, self), self, model, args, kwargs)
+            data.transition = transition
+            try:
+                call(self, self._prepare_event, data)
+                call(self, transition.prepare, data)
+                if all(check(self, condition, data) for condition in transition.conditions):
+                    return True
+            except BaseException as error:
+                data.error = error
+                if not self.on_exception:
+                    raise
+                call(self, self.on_exception, data)
+        return False
+
+
+class _Prepared(NamedTuple):
+    """What an ``add_model`` has found out about a class of models."""
+
+    methods: Methods
+    #: methods of the class that are called where a state is entered or left: name, state, kind
+    callbacks: list[tuple[str, State, str]]
+    by_identity: bool
+
+
+FastMachine._fast_class = FastMachine

@@ -1,0 +1,165 @@
+"""The parts of a fast hierarchical machine, which report their changes as those of a flat one do."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from transitions.extensions.nesting import NestedEvent, NestedState, NestedTransition
+
+from quadriga.fsm.fast.steps import CALLING, INFO, SETTERS, STATE, TRANSITION, keeps, level
+from quadriga.fsm.fast.tracking import (
+    Callbacks,
+    FastTransition,
+    Reporting,
+    States,
+    Transitions,
+    clock,
+    with_library_init,
+)
+
+__all__ = [
+    "FastNestedEvent",
+    "FastNestedState",
+    "FastNestedTransition",
+    "inside",
+    "is_plain_event",
+    "is_plain_transition",
+    "reports",
+    "reports_all",
+]
+
+_EVENT: Final = frozenset("trigger_nested _process __getattribute__".split())
+_TRANSITION: Final = TRANSITION | frozenset(
+    "_resolve_transition _enter_nested _update_model _final_check _final_check_nested".split()
+)
+_STATE: Final = STATE | frozenset("scoped_enter scoped_exit".split())
+
+#: The nested states that are just being entered or left, by id. Their names are longer meanwhile, and the
+#: library mistakes them for others.
+inside: Final[set[int]] = set()
+
+
+class FastNestedState(Reporting, NestedState):
+    """A nested state whose changes are noticed."""
+
+    def __init__(
+        self,
+        name: Any,
+        on_enter: Any = None,
+        on_exit: Any = None,
+        ignore_invalid_triggers: Any = None,
+        final: bool = False,
+        initial: Any = None,
+        on_final: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        given = (on_enter, on_exit, ignore_invalid_triggers, final, initial, on_final)
+        with_library_init(self, NestedState, name, *given, **kwargs)
+        own = self.__dict__
+        for kind, callbacks in (
+            ("on_enter", on_enter),
+            ("on_exit", on_exit),
+            ("on_final", on_final),
+        ):
+            if own[kind] is not callbacks:  # the library made a new list
+                own[kind] = Callbacks(own[kind])
+        own["states"] = States()
+        own["events"] = States()
+
+    def scoped_enter(self, event_data: Any, scope: Any = None) -> None:
+        if not self.on_enter and self._only_calls(event_data.machine):
+            return
+        with _Scope(self, scope):
+            self.enter(event_data)
+
+    def scoped_exit(self, event_data: Any, scope: Any = None) -> None:
+        if not self.on_exit and self._only_calls(event_data.machine):
+            return
+        with _Scope(self, scope):
+            self.exit(event_data)
+
+    def _only_calls(self, machine: Any) -> bool:
+        """Whether nothing happens in this state but callbacks."""
+        known = machine.__dict__.get("_known")
+        return (
+            known is not None
+            and known.now is clock.now
+            and known.plain
+            and known.machine is machine
+            and level(INFO) is False
+            and keeps(type(self), NestedState, CALLING)
+            and CALLING.isdisjoint(self.__dict__)
+        )
+
+
+class _Scope:
+    """The state has the names of its parents in its own."""
+
+    def __init__(self, state: FastNestedState, scope: Any) -> None:
+        self.state = state
+        self.scope = scope
+
+    def __enter__(self) -> None:
+        self.state.__dict__["_scope"] = self.scope or []
+        if self.scope:
+            inside.add(id(self.state))
+
+    def __exit__(self, *error: object) -> None:
+        self.state.__dict__["_scope"] = []
+        inside.discard(id(self.state))
+
+
+class FastNestedTransition(FastTransition, NestedTransition):
+    """A nested transition whose changes are noticed."""
+
+
+class FastNestedEvent(Reporting, NestedEvent):
+    """An event of a hierarchical machine or of a state, whose changes are noticed."""
+
+    def __init__(self, name: str, machine: Any) -> None:
+        with_library_init(self, NestedEvent, name, machine)
+        self.__dict__["transitions"] = Transitions()
+
+
+for _fast, _library in (
+    (FastNestedState, NestedState),
+    (FastNestedTransition, NestedTransition),
+    (FastNestedEvent, NestedEvent),
+):
+    _fast.__name__ = _library.__name__  # shown by the library's own __repr__
+
+
+def is_plain_event(event: Any) -> bool:
+    """Whether it tries its transitions as the library does."""
+    return keeps(type(event), NestedEvent, _EVENT) and _EVENT.isdisjoint(event.__dict__)
+
+
+def is_plain_transition(transition: Any) -> bool:
+    """Whether it does its steps as the library does."""
+    return keeps(type(transition), NestedTransition, _TRANSITION) and _TRANSITION.isdisjoint(
+        transition.__dict__
+    )
+
+
+def reports(part: Any) -> bool:
+    """Whether it would report a change of its attributes."""
+    cls = type(part)
+    return issubclass(cls, Reporting) and keeps(cls, Reporting, SETTERS)
+
+
+def reports_all(states: Any, events: Any) -> bool:
+    """Whether all states of a tree are plain, and would report a change of the tree."""
+    if states.__class__ is not States or events.__class__ is not States:
+        return False
+    for state in states.values():
+        own = state.__dict__
+        if not (
+            isinstance(state, FastNestedState)
+            and reports(state)
+            and keeps(type(state), FastNestedState, _STATE)
+            and _STATE.isdisjoint(own)
+            and not own["_scope"]
+            and reports_all(state.states, state.events)
+        ):
+            return False
+    return True

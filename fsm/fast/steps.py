@@ -1,0 +1,271 @@
+"""The library's steps of a trigger, each in one place and without the lines that its logger drops.
+
+``keeps`` and ``is_plain`` say where they may stand for the library's own: where no subclass and no
+attribute of an object replaces one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import chain
+from types import MethodType
+from typing import Any, Final
+
+from transitions import EventData, Machine, State
+from transitions.core import _LOGGER, Condition, Transition
+
+from quadriga.fsm.fast.tracking import clock
+
+__all__ = [
+    "CALLED_BEFORE",
+    "CALLING",
+    "CAUGHT",
+    "CONDITION",
+    "EVENT",
+    "HAS_FINAL",
+    "INFO",
+    "LEFT",
+    "MACHINE",
+    "SETTERS",
+    "STATE",
+    "TRANSITION",
+    "call",
+    "check",
+    "constantly",
+    "enter",
+    "event_data",
+    "imported",
+    "is_plain",
+    "keeps",
+    "leave",
+    "level",
+    "may_perform",
+    "noisy",
+    "perform",
+    "settle",
+    "try_each",
+]
+
+#: transitions 0.9.0 has no final states, and its events let the errors through that are no Exception
+HAS_FINAL: Final = hasattr(Machine, "on_final")
+CAUGHT: Final = BaseException if HAS_FINAL else Exception
+
+INFO: Final = logging.INFO
+#: the logger's answers so far; ``logging`` empties it whenever a level changes
+level: Final = getattr(_LOGGER, "_cache", {}).get
+
+MACHINE: Final = frozenset(
+    "_process has_queue get_model_state get_state set_state callbacks callback resolve_callable "
+    "get_triggers __getattribute__ __setattr__ prepare_event before_state_change after_state_change "
+    "finalize_event on_exception on_final".split()
+)
+#: read from ``machine.__dict__``: the machine's own ``__getattr__`` makes other reading slow
+_ATTRIBUTES: Final = frozenset(
+    "model_attribute send_event states _transition_queue _prepare_event _before_state_change "
+    "_after_state_change _finalize_event".split()
+    + ["_on_final"] * HAS_FINAL
+)
+EVENT: Final = frozenset("trigger _trigger _process _is_valid_source __getattribute__".split())
+TRANSITION: Final = frozenset("execute _eval_conditions _change_state __getattribute__".split())
+STATE: Final = frozenset("name value __getattribute__".split())
+CALLING: Final = frozenset("enter exit".split())
+SETTERS: Final = frozenset("__setattr__ __delattr__".split())
+CONDITION: Final = frozenset("check __getattribute__".split())
+
+_EXECUTE: Final = Transition.execute
+_ENTER: Final = State.enter
+_EXIT: Final = State.exit
+_CHECK: Final = Condition.check
+
+
+def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
+    """Whether the class has these attributes from the base class, unchanged."""
+    return all(_lookup(cls, name) is _lookup(base, name) for name in names)
+
+
+keeps: Final[Callable[[Any, Any, frozenset[str]], bool]] = lru_cache(maxsize=1024)(_keeps)
+
+
+def _lookup(cls: Any, name: str) -> Any:
+    return next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), None)
+
+
+def is_plain(machine: Any) -> bool:
+    """Whether the machine does all steps of a trigger as ``FastMachine`` does them."""
+    own = machine.__dict__
+    known = own.get("_is_plain")
+    if known is None or known[0] is not clock.now:
+        cls = type(machine)
+        plain = (
+            keeps(cls, machine._fast_class, MACHINE)
+            and keeps(cls, machine._fast_class, _ATTRIBUTES)
+            and MACHINE.isdisjoint(own)
+            and own.keys() >= _ATTRIBUTES
+        )
+        known = own["_is_plain"] = (clock.now, plain)
+    return known[1]  # type: ignore[no-any-return]
+
+
+def noisy() -> bool:
+    """Whether the library's logger prints the steps of a trigger."""
+    return _LOGGER.isEnabledFor(INFO)
+
+
+def event_data(
+    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
+) -> EventData:
+    """What ``EventData()`` makes, in half of the time."""
+    data = _blank(EventData)
+    data.state = state
+    data.event = event
+    data.machine = machine
+    data.model = model
+    data.args = args
+    data.kwargs = kwargs
+    data.transition = transition
+    data.error = None
+    data.result = False
+    return data
+
+
+def _constructed(
+    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
+) -> EventData:
+    data = EventData(state, event, machine, model, args, kwargs)
+    data.transition = transition
+    return data
+
+
+_blank: Final = EventData.__new__
+if vars(event_data(*range(6))) != vars(_constructed(*range(6))):  # another version of the library
+    event_data = _constructed
+
+
+class _Nowhere:
+    """Stands for an event whose model has no attributes."""
+
+    model = object()
+
+
+def imported(name: str) -> Any:
+    """What ``Machine.resolve_callable`` finds for a name that the model does not have."""
+    return Machine.resolve_callable(name, _Nowhere)  # type: ignore[arg-type]
+
+
+def constantly(value: object) -> Any:
+    """Stands for a callback that is an attribute which cannot be called."""
+    return lambda *_, **__: value
+
+
+def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
+    """``Machine.callbacks``"""
+    own = machine.__dict__
+    for func in callbacks:
+        if type(func) is str or isinstance(func, str):
+            try:
+                func = found = getattr(data.model, func)
+                if type(found) is not MethodType and not callable(found):
+                    func = constantly(found)
+            except AttributeError:
+                func = imported(func)
+        if own["send_event"]:
+            func(data)
+        else:
+            func(*data.args, **data.kwargs)
+
+
+def check(machine: Any, condition: Any, data: Any) -> Any:
+    """``Condition.check``"""
+    if getattr(condition.check, "__func__", None) is not _CHECK:
+        return condition.check(data)
+    func = condition.func
+    if type(func) is str or isinstance(func, str):
+        try:
+            func = found = getattr(data.model, func)
+            if type(found) is not MethodType and not callable(found):
+                func = constantly(found)
+        except AttributeError:
+            func = imported(func)
+    if machine.send_event:
+        return func(data) == condition.target
+    return func(*data.args, **data.kwargs) == condition.target
+
+
+def try_each(machine: Any, transitions: Iterator[Any], data: Any) -> None:
+    """The loop of ``Event._process``"""
+    for transition in transitions:
+        data.transition = transition
+        if _execute(machine, transition, data):
+            data.result = True
+            return
+
+
+def _execute(machine: Any, transition: Any, data: Any) -> Any:
+    """``Transition.execute``"""
+    if getattr(transition.execute, "__func__", None) is not _EXECUTE or not keeps(
+        type(transition), Transition, TRANSITION
+    ):
+        return transition.execute(data)
+    call(machine, transition.prepare, data)
+    return may_perform(machine, transition, data)
+
+
+def may_perform(machine: Any, transition: Any, data: Any) -> bool:
+    """The part of ``Transition.execute`` that follows what prepares it."""
+    for condition in transition.conditions:
+        if not check(machine, condition, data):
+            return False
+    perform(machine, transition, data)
+    return True
+
+
+#: what has been done of a transition
+CALLED_BEFORE: Final = 1
+LEFT: Final = 2
+
+
+def perform(machine: Any, transition: Any, data: Any, done: int = 0) -> None:
+    """The part of ``Transition.execute`` that follows the conditions, or what is left of it."""
+    if done < CALLED_BEFORE:
+        call(machine, chain(machine.before_state_change, transition.before), data)
+    if transition.dest:
+        if done < LEFT:
+            leave(machine, machine.get_state(transition.source), data)
+        machine.set_state(transition.dest, data.model)
+        data.update(getattr(data.model, machine.model_attribute))
+        dest = machine.get_state(transition.dest)
+        enter(machine, dest, data)
+        if HAS_FINAL and dest.final:
+            call(machine, machine.on_final, data)
+    call(machine, chain(transition.after, machine.after_state_change), data)
+
+
+def leave(machine: Any, state: Any, data: Any) -> None:
+    """``State.exit``"""
+    if getattr(state.exit, "__func__", None) is _EXIT:
+        call(machine, state.on_exit, data)
+    else:
+        state.exit(data)
+
+
+def enter(machine: Any, state: Any, data: Any) -> None:
+    """``State.enter``"""
+    if getattr(state.enter, "__func__", None) is _ENTER:
+        call(machine, state.on_enter, data)
+    else:
+        state.enter(data)
+
+
+def settle(machine: Any, data: Any) -> None:
+    """The last part of ``Event._trigger``: its errors are only logged."""
+    try:
+        call(machine, machine.finalize_event, data)
+    except CAUGHT as error:
+        _LOGGER.error(
+            "%sWhile executing finalize callbacks a %s occurred: %s.",
+            machine.name,
+            type(error).__name__,
+            error,
+        )

@@ -1,1 +1,0 @@
-"""The API server: requests, reflectors, writes with their retries, and the lease."""

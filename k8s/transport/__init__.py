@@ -1,0 +1,1 @@
+"""The way to the API server: connections, requests, lists and watches."""

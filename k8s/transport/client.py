@@ -1,0 +1,232 @@
+"""The client of the API server: requests, and streams for watches.
+
+Requests go over connections that are kept (``connections``, K191), each watch over one of its own. What a
+reply means is not decided here: a request gives its status and its body, whatever the status is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from quadriga.k8s.transport.connections import Broken, Connection, Connections, Reply
+from quadriga.k8s.transport.limits import Lane, Limits
+from quadriga.k8s.transport.login import Login, LoginError
+from quadriga.k8s.transport.requester import JSON, NoAnswer
+
+__all__ = ["Client", "OnLane", "Stream"]
+
+#: a request without an answer for this time (s) has none
+REQUEST_TIMEOUT: Final = 10.0
+#: a page of a list may take longer (s)
+LIST_TIMEOUT: Final = 60.0
+
+UNAUTHORIZED: Final = 401
+TOO_MANY: Final = 429
+AGENT: Final = "quadriga"
+#: the wait (s) where a 429 names none, and the longest one that is obeyed
+_RETRY_AFTER: Final = 1.0
+_LONGEST_RETRY_AFTER: Final = 60.0
+
+_FAILED: Final = (Broken, TimeoutError, OSError)
+
+
+class Stream:
+    """The answer to a watch: its status, and its body as it comes."""
+
+    def __init__(self, connection: Connection, reply: Reply) -> None:
+        self._connection = connection
+        self.status = reply.status
+
+    async def body(self) -> bytes:
+        """The whole body, of a refusal. Raises `NoAnswer`."""
+        return b"".join([each async for each in self.chunks()])
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes, until the server ends it. Raises `NoAnswer`."""
+        try:
+            while chunk := await self._connection.more():
+                yield chunk
+        except _FAILED as error:
+            raise NoAnswer(_text(error)) from error
+
+
+class Client:
+    """A `Requester` with the login's credentials, within the limits. Made on the event loop.
+
+    ``observe(method, path, status)`` hears of each answer; the status is 0 if there was none.
+    """
+
+    def __init__(
+        self,
+        login: Login,
+        limits: Limits,
+        *,
+        timeout: float = REQUEST_TIMEOUT,
+        observe: Callable[[str, str, int], None] | None = None,
+    ) -> None:
+        self._server = login.server
+        self._credentials = login.credentials
+        self._limits = limits
+        self._timeout = timeout
+        self._observe = observe
+        self._connections = Connections(login.server, login.ssl)
+        #: what follows the path in a request, by content type and credentials
+        self._heads: dict[tuple[str, str | None], bytes] = {}
+
+    async def close(self) -> None:
+        self._connections.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        *,
+        timeout: float | None = None,
+        lane: Lane = "other",
+    ) -> tuple[int, bytes]:
+        """One request; returns the status and the body. Raises `NoAnswer`.
+
+        With a status of 401 it is sent once more if there are other credentials.
+        """
+        reply = await self._once(method, path, body, content_type, timeout, lane)
+        if reply.status == UNAUTHORIZED and self._credentials.refused():
+            reply = await self._once(method, path, body, content_type, timeout, lane)
+        return reply.status, reply.body
+
+    def on(self, lane: Lane) -> OnLane:
+        """The same client, whose requests wait in this lane of the limits."""
+        return OnLane(self, lane)
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        timeout: float | None,
+        lane: Lane,
+    ) -> Reply:
+        head = self._head(content_type if body is not None else "", await self._authorization())
+        request = self._line(method, path, head)
+        if body is not None:
+            request = b"%bContent-Length: %d\r\n\r\n%b" % (request, len(body), body)
+        else:
+            request += b"\r\n"
+        await self._limits.enter(lane)
+        status = 0
+        try:
+            reply = await self._connections.exchange(method, request, timeout or self._timeout)
+            status = reply.status
+        except _FAILED as error:
+            raise NoAnswer(_text(error)) from error
+        finally:
+            if status == TOO_MANY:
+                self._limits.pause(_retry_after(reply.header(b"retry-after")))
+            self._limits.leave(lane)
+            if self._observe is not None:
+                self._observe(method, path, status)
+        return reply
+
+    def _line(self, method: str, path: str, head: bytes) -> bytes:
+        target = (self._connections.prefix + path).encode("ascii")
+        return b"%b %b%b" % (method.encode(), target, head)
+
+    def _head(self, content_type: str, authorization: str | None) -> bytes:
+        head = self._heads.get((content_type, authorization))
+        if head is None:
+            lines = [
+                " HTTP/1.1",
+                f"Host: {self._connections.host_header}",
+                f"Accept: {JSON}",
+                f"User-Agent: {AGENT}",
+            ]
+            if authorization is not None:
+                lines.append(f"Authorization: {authorization}")
+            if content_type:
+                lines.append(f"Content-Type: {content_type}")
+            head = "".join(f"{line}\r\n" for line in lines).encode("ascii")
+            if len(self._heads) > 32:
+                self._heads.clear()  # of tokens before
+            self._heads[content_type, authorization] = head
+        return head
+
+    @asynccontextmanager
+    async def stream(self, path: str, timeout: float) -> AsyncGenerator[Stream]:
+        """A watch. ``timeout`` (s) is for the whole of it. It counts in the limits until it has begun.
+
+        Raises `NoAnswer`.
+        """
+        head = self._head("", await self._authorization())
+        request = self._line("GET", path, head) + b"\r\n"
+        await self._limits.enter("urgent")
+        connection, status = None, 0
+        try:
+            try:
+                connection = await self._connections.connect(timeout)
+                reply = await connection.stream(request, timeout)
+                status = reply.status
+            except _FAILED as error:
+                raise NoAnswer(_text(error)) from error
+            finally:
+                self._limits.leave("urgent")
+                if self._observe is not None:
+                    self._observe("WATCH", path, status)
+            if status == TOO_MANY:
+                self._limits.pause(_retry_after(reply.header(b"retry-after")))
+            elif status == UNAUTHORIZED:
+                self._credentials.refused()
+            yield Stream(connection, reply)
+        finally:
+            # A watch is left before its end: its connection is not used again.
+            if connection is not None:
+                connection.close()
+
+    async def _authorization(self) -> str | None:
+        try:
+            return await self._credentials.header()
+        except LoginError as error:
+            raise NoAnswer(str(error)) from error
+
+
+class OnLane:
+    """A client whose requests wait in one lane of the limits."""
+
+    __slots__ = ("_client", "_lane")
+
+    def __init__(self, client: Client, lane: Lane) -> None:
+        self._client = client
+        self._lane = lane
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> tuple[int, bytes]:
+        """As the client's."""
+        return await self._client.request(method, path, body, content_type, lane=self._lane)
+
+
+def _retry_after(text: str | None) -> float:
+    """Seconds."""
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        return _RETRY_AFTER
+    if not math.isfinite(seconds):
+        return _RETRY_AFTER
+    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER)
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__

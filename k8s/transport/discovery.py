@@ -1,0 +1,148 @@
+"""What the API server has: which resources, in which version PodGroups (K204), and what DeviceClasses serve (K207)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from quadriga.k8s.conversion.pod_groups import CONDITIONS
+from quadriga.k8s.conversion.resources import DEVICE_CLASS
+from quadriga.k8s.objects import Metadata
+from quadriga.k8s.transport.requester import NoAnswer, Requester
+
+__all__ = [
+    "DeviceClasses",
+    "has_device_classes",
+    "patiently",
+    "pod_group_version",
+    "pod_groups_path",
+    "readable_pod_groups",
+    "resources",
+]
+
+_log = logging.getLogger("quadriga.kubernetes")
+
+T = TypeVar("T")
+
+#: seconds between tries to learn what the server has
+_PAUSE: Final = 2.0
+#: the first version that says which extended resource a DeviceClass serves is that of 1.34
+_DEVICES: Final = "/apis/resource.k8s.io/v1"
+_AGAIN: Final = 60_000_000_000
+_OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+async def resources(requester: Requester, path: str) -> frozenset[str]:
+    """The names of the resources of a version of an API; none if it is not served. Raises `NoAnswer`."""
+    status, body = await requester.request("GET", path)
+    if status in (_FORBIDDEN, _NOT_FOUND):
+        return frozenset()
+    if status != _OK:
+        raise NoAnswer(f"{path}: status {status}")
+    try:
+        found = msgspec.json.decode(body, type=_Resources)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(f"{path}: {error}") from None
+    return frozenset(each.name for each in found.resources)
+
+
+async def patiently(
+    ask: Callable[[], Awaitable[T]], sleep: Callable[[float], Awaitable[None]]
+) -> T:
+    """Ask until the server answers."""
+    while True:
+        try:
+            return await ask()
+        except NoAnswer as error:
+            _log.warning("%s", error)
+            await sleep(_PAUSE)
+
+
+def pod_groups_path(version: str) -> str:
+    return f"/apis/scheduling.k8s.io/{version}/podgroups"
+
+
+async def pod_group_version(requester: Requester) -> str:
+    """The newest version in which the server has PodGroups; "" if it has none. Up to 1.21 ``v1beta1`` held
+    other resources. Raises `NoAnswer`."""
+    for version in CONDITIONS:
+        if "podgroups" in await resources(requester, f"/apis/scheduling.k8s.io/{version}"):
+            return version
+    return ""
+
+
+async def readable_pod_groups(requester: Requester) -> str:
+    """The same, but "" if the account may not list them: an older role does not name them."""
+    version = await pod_group_version(requester)
+    if version:
+        status, _ = await requester.request("GET", f"{pod_groups_path(version)}?limit=1")
+        if status == _FORBIDDEN:
+            _log.warning("the account may not read PodGroups: pods that name one are not scheduled")
+            return ""
+    return version
+
+
+# -- DeviceClasses (K207) --------------------------------------------------------------------------
+
+
+class _DeviceClassSpec(msgspec.Struct, rename="camel"):
+    extended_resource_name: str = ""
+
+
+class _DeviceClass(msgspec.Struct):
+    metadata: Metadata
+    spec: _DeviceClassSpec
+
+
+class _ListOfDeviceClasses(msgspec.Struct):
+    items: list[_DeviceClass] = []
+
+
+async def has_device_classes(requester: Requester) -> bool:
+    """Raises `NoAnswer`."""
+    return "deviceclasses" in await resources(requester, _DEVICES)
+
+
+class DeviceClasses:
+    """Which of them serves an extended resource: neither pods nor nodes say it.
+
+    They are listed when somebody asks, at most once a minute. Where the server has none, or the account may
+    not list them, none serves anything.
+    """
+
+    def __init__(self, requester: Requester, clock: Callable[[], int]) -> None:
+        self._requester = requester
+        self._clock = clock
+        self._until = 0
+        self._names: dict[str, str] = {}
+
+    async def serving(self, resource: str) -> str:
+        """The name of the class; "" if there is none."""
+        if resource.startswith(DEVICE_CLASS):
+            return resource.removeprefix(DEVICE_CLASS)
+        if self._clock() >= self._until:
+            self._until = self._clock() + _AGAIN
+            self._names = await self._read()
+        return self._names.get(resource, "")
+
+    async def _read(self) -> dict[str, str]:
+        try:
+            status, body = await self._requester.request("GET", f"{_DEVICES}/deviceclasses")
+            found = (
+                msgspec.json.decode(body, type=_ListOfDeviceClasses).items if status == _OK else ()
+            )
+        except (NoAnswer, msgspec.MsgspecError) as error:
+            _log.warning("DeviceClasses cannot be read: %s", error)
+            return self._names
+        return {each.spec.extended_resource_name: each.metadata.name for each in found}

@@ -1,0 +1,317 @@
+"""A reflector: all objects of one kind, first as a list and then by a watch (K19 to K24).
+
+What it does next is said by its lifecycle (``lifecycles.reflector``); this module carries it out. Each
+change is announced once, in the order of the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from quadriga.k8s.lifecycles import reflector as lifecycle
+from quadriga.k8s.lifecycles.effects import List, Pause, Watch
+from quadriga.k8s.lifecycles.reflector import REFLECTOR
+from quadriga.k8s.transport.client import LIST_TIMEOUT, Client
+from quadriga.k8s.transport.listing import BOOKMARK, Decoders, Event, Object, WatchError
+from quadriga.k8s.transport.refusals import refusal_of
+from quadriga.k8s.transport.requester import NoAnswer
+
+__all__ = ["Announce", "Reflector", "Timing", "Watching"]
+
+_log = logging.getLogger("quadriga.kubernetes.reflector")
+
+T = TypeVar("T", bound=Object)
+
+SECOND: Final = 1_000_000_000
+GONE: Final = 410
+OK: Final = 200
+_EXPIRED: Final = ("Expired", "Gone")
+_DELETED: Final = "DELETED"
+#: objects of a list that are decoded before others have their turn
+_SLICE: Final = 20
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+Announce = Callable[[Change, Any], None]
+
+
+class Timing(Protocol):
+    """What a reflector knows of time and chance."""
+
+    def now(self) -> int:
+        """ns."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    def random(self) -> float:
+        """From 0 to below 1."""
+        ...
+
+
+class Watching:
+    """The numbers of K19, K20 and K22: times in seconds."""
+
+    page = 500
+    #: bytes; a page of objects so large that there are more gets fewer of them
+    page_bytes = 16_000_000
+    #: the server ends a watch after a time from this range
+    lasts = (240, 480)
+    #: the client waits this much longer for that end
+    patience = 30.0
+    #: the first pause after an error, the longest one, and the time without an error until the first again
+    pause = 0.8
+    longest_pause = 30.0
+    calm = 120.0
+    #: a watch, or the time since the last list, that is shorter than this counts as an error
+    shortest = 1.0
+
+
+class Reflector(Generic[T]):
+    """``path`` names the collection. ``announce(change, object)`` hears of each change; ``synced()`` is
+    called once, after the first full list.
+
+    ``room()`` returns when changes may be read: the caller holds the watch back by it (K15). ``within``
+    gets each object first, and returns what of it is within the bounds.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        kind: type[T],
+        announce: Announce,
+        timing: Timing,
+        *,
+        synced: Callable[[], None] = lambda: None,
+        room: Callable[[], Awaitable[None]] | None = None,
+        watching: type[Watching] | Watching = Watching,
+        within: Callable[[T], T] | None = None,
+    ) -> None:
+        #: what the lifecycle looks at
+        self.state: lifecycle.State = REFLECTOR.initial
+        self.key = path
+        #: the resource version from which it can watch; "" if it must list
+        self.version = ""
+        self._client = client
+        self._announce = announce
+        self._timing = timing
+        self._on_synced: Callable[[], None] | None = synced
+        self._room = room
+        self._watching = watching
+        self._decoders: Decoders[T] = Decoders(kind, within)
+        self._known: dict[str, T] = {}
+        #: how many objects the next page has at most
+        self._limit = watching.page
+        self._errors = 0
+        self._error_at = 0
+        self._listed_at = -(1 << 62)
+        #: ns: when the server was last heard
+        self.heard_at = timing.now()
+        #: why it is not watching, for the state dump; "" if it is
+        self.problem = ""
+
+    @property
+    def has_version(self) -> bool:
+        return self.version != ""
+
+    @property
+    def known(self) -> int:
+        """The number of objects."""
+        return len(self._known)
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        """By UID. The mapping changes, and is another one after a list."""
+        return self._known
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first full list was announced."""
+        return self._on_synced is None
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        effect: Any = List()
+        try:
+            while True:
+                effect = self._fire(await self._do(effect))
+        finally:
+            self._fire(lifecycle.STOP)
+
+    def _fire(self, trigger: lifecycle.Trigger) -> Any:
+        effects = REFLECTOR.fire(self, trigger)
+        return effects[0] if effects else None
+
+    async def _do(self, effect: List | Watch | Pause) -> lifecycle.Trigger:
+        """Carry the effect out; the trigger says how it ended."""
+        if isinstance(effect, Pause):
+            await self._timing.sleep(self._next_pause())
+            return lifecycle.RETRY
+        try:
+            if isinstance(effect, List):
+                return await self._list(paged=effect.paged)
+            return await self._watch()
+        except NoAnswer as error:
+            return self._failed(str(error))
+        except (ValueError, msgspec.MsgspecError) as error:
+            # Neither a list nor an event: a proxy may answer such.
+            return self._failed(f"the answer cannot be read: {error}")
+
+    def _failed(self, problem: str) -> lifecycle.Trigger:
+        self.problem = problem
+        _log.warning("%s: %s", self.key, problem)
+        return lifecycle.FAILED
+
+    def _next_pause(self) -> float:
+        """K22: seconds."""
+        numbers, now = self._watching, self._timing.now()
+        if now - self._error_at > int(numbers.calm * SECOND):
+            self._errors = 0
+        pause: float = min(numbers.pause * 2 ** min(self._errors, 16), numbers.longest_pause)
+        pause = pause / 2 + pause / 2 * self._timing.random()
+        self._errors += 1
+        # The pause itself is not a time without errors.
+        self._error_at = now + int(pause * SECOND)
+        return pause
+
+    # -- list ------------------------------------------------------------------------------------
+
+    async def _list(self, *, paged: bool) -> lifecycle.Trigger:
+        found: dict[str, T] = {}
+        rest, numbers = "", self._watching
+        while True:
+            query = {"limit": str(self._limit)} if paged else {"resourceVersion": "0"}
+            if rest:
+                query["continue"] = rest
+            status, body = await self._client.request(
+                "GET", f"{self.key}?{urlencode(query)}", timeout=LIST_TIMEOUT, lane="urgent"
+            )
+            if status == GONE:
+                return lifecycle.EXPIRED if paged else self._failed("the list has expired twice")
+            if status != OK:
+                return self._failed(f"the list was refused with {refusal_of(status, body)}")
+            page = self._decoders.page(body)
+            before = len(found)
+            for each in page.items:
+                found[each.metadata.uid] = each
+                if len(found) % _SLICE == 0:
+                    await asyncio.sleep(0)
+            if paged and len(found) > before:
+                fitting = numbers.page_bytes * (len(found) - before) // max(1, len(body))
+                self._limit = max(1, min(numbers.page, fitting))
+            rest = page.rest
+            if not rest:
+                break
+        self.version = page.version
+        self._heard()
+        self._listed_at = self._timing.now()
+        self._announce_differences(found)
+        if self._on_synced is not None:
+            on_synced, self._on_synced = self._on_synced, None
+            on_synced()
+        return lifecycle.LISTED
+
+    def _announce_differences(self, found: dict[str, T]) -> None:
+        """K21. What is gone comes first: another object may have its name."""
+        before, self._known = self._known, found
+        for uid, each in before.items():
+            if uid not in found:
+                self._announce("DELETED", each)
+        for uid, each in found.items():
+            known = before.get(uid)
+            if known is None:
+                self._announce("ADDED", each)
+            elif known.metadata.resource_version != each.metadata.resource_version:
+                self._announce("MODIFIED", each)
+
+    # -- watch -----------------------------------------------------------------------------------
+
+    async def _watch(self) -> lifecycle.Trigger:
+        numbers = self._watching
+        first, last = numbers.lasts
+        seconds = first + int((last - first) * self._timing.random())
+        query = urlencode(
+            {
+                "watch": "1",
+                "allowWatchBookmarks": "true",
+                "resourceVersion": self.version,
+                "timeoutSeconds": str(seconds),
+            }
+        )
+        began = self._timing.now()
+        async with self._client.stream(f"{self.key}?{query}", seconds + numbers.patience) as stream:
+            if stream.status != OK:
+                refusal = refusal_of(stream.status, await stream.body())
+                if stream.status == GONE:
+                    return self._expired()
+                return self._failed(f"the watch was refused with {refusal}")
+            self._heard()
+            rest: list[bytes] = []
+            async for chunk in stream.chunks():
+                self.heard_at = self._timing.now()
+                *lines, end = chunk.split(b"\n")
+                if lines:
+                    rest.append(lines[0])
+                    lines[0] = b"".join(rest)
+                    rest.clear()
+                    for line in lines:
+                        error = self._hear(line) if line else None
+                        if error is not None:
+                            return self._refused(error)
+                if end:
+                    rest.append(end)
+                if self._room is not None:
+                    await self._room()
+        if self._timing.now() - began < int(numbers.shortest * SECOND):
+            return self._failed("the watch ended at once")
+        return lifecycle.ENDED
+
+    def _heard(self) -> None:
+        self.heard_at = self._timing.now()
+        self.problem = ""
+
+    def _hear(self, line: bytes) -> WatchError | None:
+        event = self._decoders.event(line)
+        if isinstance(event, WatchError):
+            return event
+        if event.object is not None:
+            self._change(event, event.object)
+        if event.version:
+            self.version = event.version
+        return None
+
+    def _change(self, event: Event[T], new: T) -> None:
+        """K23."""
+        uid = new.metadata.uid
+        if event.type == _DELETED:
+            if self._known.pop(uid, None) is not None:
+                self._announce("DELETED", new)
+            return
+        if event.type == BOOKMARK:
+            return
+        known = self._known.get(uid)
+        self._known[uid] = new
+        if known is None:
+            self._announce("ADDED", new)
+        elif known.metadata.resource_version != new.metadata.resource_version:
+            self._announce("MODIFIED", new)
+
+    def _refused(self, error: WatchError) -> lifecycle.Trigger:
+        if error.code == GONE or error.reason in _EXPIRED:
+            return self._expired()
+        return self._failed(
+            f"the watch was ended with {error.code}: {error.message or error.reason}"
+        )
+
+    def _expired(self) -> lifecycle.Trigger:
+        """K21: list again; after a pause if the last list is just over."""
+        self.version = ""
+        if self._timing.now() - self._listed_at < int(self._watching.shortest * SECOND):
+            return self._failed("the version of the list has expired at once")
+        return lifecycle.EXPIRED

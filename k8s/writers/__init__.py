@@ -1,0 +1,1 @@
+"""What is written to the API server: bindings, placeholders, events, conditions, the lease."""

@@ -1,0 +1,346 @@
+"""Kubernetes events: what ``kubectl describe`` shows about a pod or a node (K153).
+
+Events never delay anything else. A full queue drops them, and a budget of its own keeps them from using
+up the requests that binds need. An event costs the API server more than a bind, so while binds wait, events
+that warn of nothing have a tenth of the budget. The same event within ten minutes is not written again: its
+series is counted. An event is named by what it says, so that a process that has been started again finds it
+there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from heapq import heappop, heappush
+from typing import Any, Final
+from urllib.parse import quote
+
+from quadriga.k8s.shim.actions import Record
+from quadriga.k8s.transport.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.transport.refusals import refusal_of
+from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
+from quadriga.k8s.writers.stamps import micro_time, shortened
+
+__all__ = ["EventWriter"]
+
+_log = logging.getLogger("quadriga.kubernetes.events")
+
+#: more are dropped; warnings are counted apart
+_MAX_WAITING: Final = 1000
+_PER_SECOND: Final = 100
+#: while binds wait
+_PER_BUSY_SECOND: Final = 10
+#: writes under way at a time
+_IN_FLIGHT: Final = 8
+#: ns; the same event so soon after the last one raises its count
+_SERIES: Final = 600 * SECOND
+#: ns between two writes of one series
+_SERIES_PAUSE: Final = 10 * SECOND
+#: events of the last ten minutes that are remembered
+_MAX_KNOWN: Final = 20_000
+_MAX_TRIES: Final = 6
+#: bytes, by the API server's checks
+_NOTE, _WORD, _NAME = 1024, 128, 236
+
+#: objects without a namespace have their events in this one; servers before 1.21 want the second one
+_DEFAULT_NAMESPACE: Final = "default"
+_SYSTEM_NAMESPACE: Final = "kube-system"
+_CLUSTER_SCOPED: Final = frozenset({"Node", "Namespace"})
+#: what the API server says of a namespace that is being deleted
+_ENDING: Final = "because it is being terminated"
+
+_WARNING: Final = "Warning"
+
+_Key = tuple[str, str, str, str, str, str, str, str]
+
+
+@dataclass(slots=True, eq=False)
+class _Event:
+    """One event with its series."""
+
+    key: _Key
+    record: Record
+    #: wall clock, ns
+    first: int
+    last: int
+    #: clock, ns
+    seen: int
+    count: int = 1
+    #: in the cluster; "" before it is written
+    name: str = ""
+    #: its name belongs to an earlier event that says the same
+    name_taken: bool = False
+    #: a try had no answer: it may be there
+    unanswered: bool = False
+    written: int = 0
+    written_at: int = 0
+    waiting: bool = False
+    tries: int = 0
+
+
+#: due, order of arrival, event
+_Heap = list[tuple[int, int, _Event]]
+
+
+class EventWriter:
+    """Writes events, on one event loop.
+
+    ``clock`` and ``wall`` return ns; ``wall`` since 1970. ``controller`` is the scheduler's name,
+    ``instance`` this process. ``busy`` says whether requests that matter more are waiting.
+    """
+
+    def __init__(
+        self,
+        requester: Requester,
+        *,
+        controller: str,
+        instance: str,
+        clock: Clock,
+        wall: Callable[[], int],
+        busy: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._requester = requester
+        self._controller = controller
+        self._instance = shortened(instance, _WORD)
+        self._clock = clock
+        self._wall = wall
+        self._alarm = Alarm(clock)
+        self._busy = busy
+        self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
+        self._busy_pace = Pace(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
+        #: of the last ten minutes, the last seen at the end
+        self._known: OrderedDict[_Key, _Event] = OrderedDict()
+        self._warnings: _Heap = []
+        self._others: _Heap = []
+        self._arrivals = 0
+        self._last_name = 0
+        self._failures = 0
+        self._paused_until = 0
+        #: where events about nodes go
+        self._common_namespace = _DEFAULT_NAMESPACE
+        self._complained: set[tuple[str, str]] = set()
+        #: requests that wrote an event, occurrences dropped, events that could not be written
+        self.counts: Counter[str] = Counter(written=0, dropped=0, failed=0)
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait to be written."""
+        return len(self._warnings) + len(self._others)
+
+    def record(self, record: Record) -> None:
+        """Have the event written soon, or counted in the series of the same one."""
+        key = _key(record)
+        event = self._known.get(key)
+        if event is None and len(self._heap(record)) >= _MAX_WAITING:
+            self.counts["dropped"] += 1
+            return
+        now, wall = self._clock(), self._wall()
+        if event is not None and (event.waiting or now - event.seen <= _SERIES):
+            event.count += 1
+            event.last, event.seen = wall, now
+            self._known.move_to_end(key)
+        elif len(self._heap(record)) >= _MAX_WAITING:
+            self.counts["dropped"] += 1
+            return
+        else:
+            event = _Event(key, record, wall, wall, now)
+            self._known[key] = event
+            self._known.move_to_end(key)
+            self._forget_old(now)
+        if not event.waiting:
+            due = max(now, event.written_at + _SERIES_PAUSE) if event.written else now
+            self._queue(event, due)
+
+    async def run(self) -> None:
+        """Write what waits until cancelled."""
+        slots = asyncio.Semaphore(_IN_FLIGHT)
+        async with asyncio.TaskGroup() as writes:
+            while True:
+                await slots.acquire()
+                event = await self._next()
+                task = writes.create_task(self._write(event))
+                task.add_done_callback(lambda _: slots.release())
+
+    # -- what waits ------------------------------------------------------------------------------
+
+    def _queue(self, event: _Event, due: int) -> None:
+        heap = self._heap(event.record)
+        if len(heap) >= _MAX_WAITING:
+            self.counts["dropped"] += 1
+            if not event.written:
+                del self._known[event.key]
+            return
+        self._arrivals += 1
+        event.waiting = True
+        heappush(heap, (due, self._arrivals, event))
+        if heap[0][2] is event:
+            self._alarm.ring()
+
+    def _heap(self, record: Record) -> _Heap:
+        return self._warnings if record.type == _WARNING else self._others
+
+    def _forget_old(self, now: int) -> None:
+        """Drop the memory of events whose series has ended, and of the oldest if there are too many."""
+        while self._known:
+            event = next(iter(self._known.values()))
+            if now - event.seen <= _SERIES and len(self._known) <= _MAX_KNOWN:
+                break
+            if event.waiting:
+                break
+            del self._known[event.key]
+
+    async def _next(self) -> _Event:
+        """Warnings come first."""
+        while True:
+            now = self._clock()
+            first = max(self._pace.ready_at(), self._paused_until)
+            times = []
+            if self._warnings:
+                times.append(max(self._warnings[0][0], first))
+                if times[0] <= now:
+                    self._pace.take(now)
+                    return heappop(self._warnings)[2]
+            if self._others:
+                busy = self._busy()
+                times.append(max(self._others[0][0], first))
+                if busy:
+                    times[-1] = max(times[-1], self._busy_pace.ready_at())
+                if times[-1] <= now:
+                    self._pace.take(now)
+                    if busy:
+                        self._busy_pace.take(now)
+                    return heappop(self._others)[2]
+            await self._alarm.sleep_until(min(times, default=None))
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    async def _write(self, event: _Event) -> None:
+        count = event.count
+        if not event.name:
+            name = self._new_name(event.record) if event.name_taken else _own_name(event)
+            method, path, kind = "POST", self._path(event.record), JSON
+            body = self._body(event, name)
+        else:
+            name = event.name
+            method, path, kind = "PATCH", f"{self._path(event.record)}/{quote(name)}", MERGE_PATCH
+            body = {"series": _series(event)}
+        reply = b""
+        try:
+            status, reply = await self._requester.request(
+                method, path, json.dumps(body).encode(), kind
+            )
+        except NoAnswer:
+            status = 0
+        event.waiting = False
+        is_there = status == 409 and method == "POST" and not event.name_taken
+        if status in (200, 201) or (is_there and (event.record.maybe_told or event.unanswered)):
+            self._failures = event.tries = 0
+            self.counts["written"] += not is_there
+            event.name, event.written, event.written_at = name, count, self._clock()
+            if event.count > count:
+                self._queue(event, event.written_at + _SERIES_PAUSE)
+        elif status == 409 and method == "POST":
+            event.name_taken = True
+            self._again(event)
+        elif status == 422 and event.record.kind in _CLUSTER_SCOPED and not event.tries:
+            self._common_namespace = _SYSTEM_NAMESPACE
+            self._again(event)
+        elif status == 404 and method == "PATCH":
+            # it has expired: what was not written of the series is a new event
+            event.name, event.count, event.written = "", event.count - event.written, 0
+            event.first = event.last
+            self._again(event)
+        elif status in (0, 429) or status >= 500:
+            event.unanswered = True
+            self._failures += 1
+            self._paused_until = self._clock() + backoff_ns(self._failures)
+            self._again(event)
+        else:
+            refusal = refusal_of(status, reply)
+            # Nobody misses an event about what goes with its namespace.
+            self._give_up(event, str(refusal), quiet=_ENDING in refusal.message)
+
+    def _again(self, event: _Event) -> None:
+        event.tries += 1
+        if event.tries >= _MAX_TRIES:
+            self._give_up(event, "the API server does not answer")
+            return
+        self._queue(event, self._clock())
+
+    def _give_up(self, event: _Event, why: str, *, quiet: bool = False) -> None:
+        self.counts["failed"] += 1
+        if self._known.get(event.key) is event:
+            del self._known[event.key]
+        kind = (event.record.reason, why[:3])
+        if kind not in self._complained and not quiet:
+            self._complained.add(kind)
+            about = f"{event.record.reason} about {event.record.name}"
+            _log.warning("event %s could not be written: %s", about, why)
+
+    def _namespace(self, record: Record) -> str:
+        """The namespace of the event."""
+        common = record.kind in _CLUSTER_SCOPED
+        return self._common_namespace if common else record.namespace
+
+    def _path(self, record: Record) -> str:
+        return f"/apis/events.k8s.io/v1/namespaces/{quote(self._namespace(record))}/events"
+
+    def _new_name(self, record: Record) -> str:
+        """A name that no other event of this object has: the time, and later if it is taken."""
+        self._last_name = max(self._wall(), self._last_name + 1)
+        return f"{record.name[:_NAME]}.{self._last_name:x}"
+
+    def _body(self, event: _Event, name: str) -> dict[str, Any]:
+        record = event.record
+        regarding = {
+            "apiVersion": "v1",
+            "kind": record.kind,
+            "name": record.name,
+            "uid": record.uid,
+        }
+        if record.kind not in _CLUSTER_SCOPED:
+            regarding["namespace"] = record.namespace
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": self._namespace(record)},
+            "eventTime": micro_time(event.first),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "reason": shortened(record.reason, _WORD),
+            "action": shortened(record.action or record.reason, _WORD),
+            "type": record.type,
+            "note": shortened(record.note, _NOTE),
+            "regarding": regarding,
+        }
+        if event.count > 1:
+            body["series"] = _series(event)
+        return body
+
+
+def _own_name(event: _Event) -> str:
+    """The same for the same event, in every process."""
+    said = "\0".join(event.key).encode(errors="replace")
+    return f"{event.record.name[:_NAME]}.{blake2b(said, digest_size=8).hexdigest()}"
+
+
+def _key(record: Record) -> _Key:
+    return (
+        record.kind,
+        record.namespace,
+        record.name,
+        record.uid,
+        record.type,
+        record.reason,
+        record.action,
+        record.note,
+    )
+
+
+def _series(event: _Event) -> dict[str, Any]:
+    return {"count": event.count, "lastObservedTime": micro_time(event.last)}

@@ -1,0 +1,379 @@
+"""The writes to pods, with their retries and the answers that decide (K72, K104 to K107, K112, K113).
+
+Writes to one pod are done one after the other, in their order; those to different pods at the same time,
+as far as the client's limits allow. A write that failed leaves a doubt whether it took effect: then the
+pod is read, and what is found there decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
+from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
+from quadriga.k8s.transport.refusals import refusal_of
+from quadriga.k8s.transport.requester import (
+    JSON,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    NoAnswer,
+    Requester,
+)
+from quadriga.k8s.transport.retries import (
+    bind_waits,
+    create_waits,
+    delete_waits,
+    is_again,
+    patch_waits,
+)
+from quadriga.k8s.writers.bodies import (
+    annotations_body,
+    binding_body,
+    delete_body,
+    disruption_body,
+    failed_body,
+    pod_path,
+    pods_path,
+)
+
+__all__ = ["PodWrite", "PodWrites"]
+
+_log = logging.getLogger("quadriga.kubernetes.writes")
+
+PodWrite = Bind | Delete | Create | Annotate | FailPod
+Ended = BindEnded | CreateEnded
+
+SECOND: Final = 1_000_000_000
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+OK: Final = 200
+
+#: a bind's tries may take this much longer (ns) than the waits between them
+_HANGS: Final = 5 * SECOND
+#: tries of the patch before a preemption: the deletion must not wait long for it (K113)
+_DISRUPTION_WAITS: Final = (1.0, 2.0)
+
+_read_pod = msgspec.json.Decoder(Pod).decode
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """The writes to one pod: the one under way, and those that wait."""
+
+    waiting: deque[PodWrite] = field(default_factory=deque)
+    #: set: a bind under way must not be tried again
+    hurry: asyncio.Event | None = None
+    #: why, for the shim
+    why: str = ""
+
+
+class PodWrites:
+    """``ended`` hears how each bind and create ended. ``before_bind(pod)`` is awaited before a bind.
+
+    ``bind_volumes(pod, node)`` binds the pod's claims before that, if it has any, and tells why it cannot.
+
+    ``behind`` is the client for writes to placeholders, which come after those to other pods (Q16).
+
+    ``bind_timeout`` in ns. ``clock`` returns ns; ``stamp`` the wall clock's time in RFC 3339.
+    """
+
+    def __init__(
+        self,
+        client: Requester,
+        ended: Callable[[Ended], None],
+        *,
+        scheduler: str,
+        bind_timeout: int,
+        clock: Callable[[], int],
+        stamp: Callable[[], str],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        before_bind: Callable[[PodRef], Awaitable[None] | None] | None = None,
+        bind_volumes: Callable[[PodRef, str], Awaitable[str | None] | None] | None = None,
+        behind: Requester | None = None,
+    ) -> None:
+        self._client = client
+        self._behind = behind or client
+        self._ended = ended
+        self._scheduler = scheduler
+        self._bind_timeout = bind_timeout
+        self._clock = clock
+        self._stamp = stamp
+        self._sleep = sleep
+        self._before_bind = before_bind
+        self._bind_volumes = bind_volumes
+        self._lines: dict[str, _Line] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: by outcome
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def waiting(self) -> int:
+        """Pods and placeholders with a write that has not ended."""
+        return len(self._lines)
+
+    def submit(self, write: PodWrite) -> None:
+        """Carry out the write after the earlier ones to the same pod."""
+        key = _key_of(write)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line()
+            line.waiting.append(write)
+            task = asyncio.get_running_loop().create_task(self._work(key, line))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        if isinstance(write, Delete):
+            self._hurry(line, "the pod is to be deleted")
+        if write not in line.waiting:
+            line.waiting.append(write)
+
+    def cancel_bind(self, uid: str, why: str) -> None:
+        """Do not try the bind of the pod again; it ends with what is known by then."""
+        line = self._lines.get(uid)
+        if line is not None:
+            self._hurry(line, why)
+
+    async def close(self) -> None:
+        """Stop all of them. What is on its way may still take effect."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _hurry(self, line: _Line, why: str) -> None:
+        line.why = why
+        if line.hurry is not None:
+            line.hurry.set()
+
+    async def _work(self, key: str, line: _Line) -> None:
+        try:
+            while line.waiting:
+                write = line.waiting.popleft()
+                try:
+                    await self._one(write, line)
+                except Exception as error:
+                    # A bug must not leave the shim waiting for an end.
+                    _log.exception("a write to %s failed", key)
+                    self._fail(write, f"an internal error: {error!r}")
+        finally:
+            del self._lines[key]
+
+    async def _one(self, write: PodWrite, line: _Line) -> None:
+        if isinstance(write, Bind):
+            bound = await self._bind(write, line)
+            line.why = ""
+            self._tell(bound)
+        elif isinstance(write, Create):
+            self._tell(await self._create(write))
+        elif isinstance(write, Delete):
+            await self._delete(write)
+        elif isinstance(write, Annotate):
+            body = annotations_body(write.pod.uid, write.annotations)
+            await self._patch(write.pod, "", body, MERGE_PATCH, patch_waits())
+        else:
+            body = failed_body(write.pod.uid, write.reason, write.message)
+            await self._patch(write.pod, "/status", body, STRATEGIC_MERGE_PATCH, patch_waits())
+
+    def _tell(self, ended: Ended) -> None:
+        self.counts[f"{type(ended).__name__}.{ended.outcome}"] += 1
+        self._ended(ended)
+
+    def _fail(self, write: PodWrite, reason: str) -> None:
+        if isinstance(write, Bind):
+            self._tell(BindEnded(write.pod.uid, "failed", reason=reason))
+        elif isinstance(write, Create):
+            name = str(write.manifest.get("metadata", {}).get("name", ""))
+            self._tell(CreateEnded(write.application_id, write.group, name, "refused", reason))
+
+    async def _try(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        *,
+        behind: bool = False,
+    ) -> tuple[int, bytes]:
+        """A request; status 0 stands for no answer, with the reason as the body. ``behind``: other pods
+        come first."""
+        client = self._behind if behind else self._client
+        try:
+            return await client.request(method, path, body, content_type)
+        except NoAnswer as error:
+            return 0, str(error).encode()
+
+    # -- bind ------------------------------------------------------------------------------------
+
+    async def _bind(self, bind: Bind, line: _Line) -> BindEnded:
+        pod, node = bind.pod, bind.node
+        if self._bind_volumes is not None:
+            binding = self._bind_volumes(pod, node)
+            if binding is not None and (reason := await self._until_called(line, binding)):
+                return BindEnded(pod.uid, "failed", step="volumes", reason=reason)
+        if self._before_bind is not None:
+            waits = self._before_bind(pod)
+            if waits is not None:
+                await waits
+        path, body = f"{pod_path(pod)}/binding", binding_body(pod, node)
+        began = self._clock()
+        waits_left = bind_waits(self._bind_timeout)
+        while True:
+            status, reply = await self._try("POST", path, body, behind=bind.placeholder)
+            if 200 <= status < 300:
+                return BindEnded(pod.uid, "bound", node)
+            reason = _reason(status, reply)
+            # A 404 is not believed alone: the watch would say nothing of a pod that has not changed.
+            if status not in (CONFLICT, NOT_FOUND) and not is_again(status):
+                return BindEnded(pod.uid, "failed", reason=reason)
+            found = await self._look(pod, node)
+            if found is not None:
+                return found
+            wait = next(waits_left, None)
+            if wait is None or self._clock() - began > self._bind_timeout + _HANGS:
+                return BindEnded(pod.uid, "failed", reason=reason)
+            if await self._interrupted(line, wait):
+                return BindEnded(pod.uid, "failed", reason=f"{line.why}; {reason}")
+
+    async def _look(self, pod: PodRef, node: str) -> BindEnded | None:
+        """K106: what the pod itself says; None if it has no node, or cannot be read."""
+        status, body = await self._try("GET", pod_path(pod))
+        if status == NOT_FOUND:
+            return BindEnded(pod.uid, "gone")
+        if status != OK:
+            return None
+        try:
+            found = _read_pod(body)
+        except msgspec.MsgspecError as error:
+            _log.warning("%s/%s cannot be read: %s", pod.namespace, pod.name, error)
+            return None
+        if found.uid != pod.uid:
+            return BindEnded(pod.uid, "gone")
+        # A pod with our node is bound, even while it is being deleted: it counts there until its end.
+        if found.spec.node_name == node:
+            return BindEnded(pod.uid, "bound", node)
+        if found.terminating or found.ended:
+            return BindEnded(pod.uid, "gone")
+        if found.spec.node_name:
+            return BindEnded(pod.uid, "elsewhere", found.spec.node_name)
+        return None
+
+    async def _interrupted(self, line: _Line, seconds: float) -> bool:
+        """Wait; returns True, at once, when a bind must not be tried again."""
+        if line.why or any(isinstance(each, Delete) for each in line.waiting):
+            return True
+
+        async def asleep() -> str | None:
+            await self._sleep(seconds)
+            return None
+
+        return await self._until_called(line, asleep()) is not None
+
+    async def _until_called(self, line: _Line, work: Awaitable[str | None]) -> str | None:
+        """What the work returns, or why it was given up because a bind must not go on."""
+        doing = asyncio.ensure_future(work)
+        line.hurry = asyncio.Event()
+        if line.why or any(isinstance(each, Delete) for each in line.waiting):
+            line.hurry.set()
+        called = asyncio.ensure_future(line.hurry.wait())
+        try:
+            await asyncio.wait((doing, called), return_when=asyncio.FIRST_COMPLETED)
+            if called.done():
+                return line.why or "the pod is to be deleted"
+            return doing.result()
+        finally:
+            line.hurry = None
+            for each in (doing, called):
+                each.cancel()
+            await asyncio.gather(doing, called, return_exceptions=True)
+
+    # -- create ----------------------------------------------------------------------------------
+
+    async def _create(self, create: Create) -> CreateEnded:
+        metadata = create.manifest["metadata"]
+        name, namespace = str(metadata["name"]), str(metadata["namespace"])
+        path, body = pods_path(namespace), msgspec.json.encode(create.manifest)
+        doubt = False
+        waits = create_waits()
+
+        def ended(outcome: str, reason: str = "") -> CreateEnded:
+            return CreateEnded(create.application_id, create.group, name, outcome, reason)  # type: ignore[arg-type]
+
+        while True:
+            status, reply = await self._try("POST", path, body, behind=True)
+            if 200 <= status < 300:
+                return ended("created")
+            reason = _reason(status, reply)
+            taken = status == CONFLICT and refusal_of(status, reply).reason == "AlreadyExists"
+            if taken:
+                # Names are random: after a try without an answer the pod of that name is ours.
+                return ended("created") if doubt else ended("name_taken", reason)
+            if status != CONFLICT and not is_again(status):
+                return ended("refused", reason)
+            # Another 409 is of a quota that changed meanwhile.
+            doubt = doubt or status == 0 or status >= 500
+            wait = next(waits, None)
+            if wait is None:
+                return ended("refused", reason)
+            await self._sleep(wait)
+
+    # -- delete and patches ----------------------------------------------------------------------
+
+    async def _delete(self, delete: Delete) -> None:
+        pod = delete.pod
+        if delete.preempted:
+            body = disruption_body(pod.uid, self._scheduler, self._stamp())
+            await self._patch(pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(_DISRUPTION_WAITS))
+        path, body = pod_path(pod), delete_body(pod.uid, delete.grace)
+        for wait in delete_waits():
+            status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)
+            # 409: a pod of that name with another UID
+            if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT):
+                self.counts["Delete.done"] += 1
+                return
+            self.counts["Delete.again"] += 1
+            _log.warning(
+                "%s/%s could not be deleted, tried again in %g s: %s",
+                pod.namespace, pod.name, wait, _reason(status, reply),
+            )  # fmt: skip
+            await self._sleep(wait)
+
+    async def _patch(
+        self, pod: PodRef, part: str, body: bytes, content_type: str, waits: Iterator[float]
+    ) -> None:
+        path = pod_path(pod) + part
+        while True:
+            status, reply = await self._try("PATCH", path, body, content_type)
+            if 200 <= status < 300 or status == NOT_FOUND:
+                return
+            conflict = status == CONFLICT and "UID" in refusal_of(status, reply).message
+            wait = None if conflict else next(waits, None)
+            if wait is None or (status != CONFLICT and not is_again(status)):
+                if not conflict:
+                    _log.warning(
+                        "a patch of %s/%s failed: %s",
+                        pod.namespace,
+                        pod.name,
+                        _reason(status, reply),
+                    )
+                return
+            await self._sleep(wait)
+
+
+def _key_of(write: PodWrite) -> str:
+    if isinstance(write, Create):
+        metadata = write.manifest["metadata"]
+        return f"{metadata['namespace']}/{metadata['name']}"
+    return write.pod.uid
+
+
+def _reason(status: int, reply: bytes) -> str:
+    if status == 0:
+        return f"the API server did not answer: {reply.decode('utf-8', 'replace')}"
+    return f"the API server answered {refusal_of(status, reply)}"

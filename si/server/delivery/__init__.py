@@ -1,0 +1,1 @@
+"""Messages on their way to a resource manager: order, flow control, replay."""

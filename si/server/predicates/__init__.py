@@ -1,0 +1,1 @@
+"""Predicates that the resource manager answers: questions, and how they are asked."""

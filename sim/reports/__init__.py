@@ -1,0 +1,1 @@
+"""What a simulation measured, and how it is shown."""

@@ -1,0 +1,384 @@
+"""Atomic admission: gangs are placed in one step, and one at a time keeps nodes (Q1 to Q5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from core_world import later, launch, news, queues, scripted, serve
+from event_lines import RecordReader
+
+from quadriga.core import Options
+from quadriga.si import NodeInfo
+from quadriga.sim.scripted.script import Script
+
+ATOMIC = queues(
+    *"default small limited".split(),
+    root="properties: {gang.admission: atomic, gang.gather.after: 1m}",
+    small="resources: {max: {vcore: 3m}}",
+    limited="limits: [{limit: each, users: ['*'], maxresources: {vcore: 4m}, maxapplications: 2}]",
+)
+
+
+@pytest.fixture
+def script() -> Script:
+    """Two nodes of four vcores."""
+    return two_nodes(ATOMIC)
+
+
+def two_nodes(config: str, **options: str) -> Script:
+    return scripted(
+        config, nodes=("n1", "n2"), options=Options(journal_size=None, **options), vcore=4
+    )
+
+
+def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -> None:
+    script.app(name, gang={"vcore": members * vcore}, **more)
+    keys = [f"{name}-p{at}" for at in range(members)]
+    script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
+
+
+def single(script: Script, *names: str, vcore: int) -> list[str]:
+    for name in names:
+        script.app(name)
+        script.ask(name, "a", vcore=vcore)
+    return news(script.schedule())
+
+
+def waits(reader: RecordReader) -> list[str]:
+    """The texts of the gangs' records (Q8), each after its application."""
+    lines = reader.new_lines("APP NONE")
+    return [line.removeprefix("APP NONE ") for line in lines if "(Gang " in line]
+
+
+def states(script: Script, name: str) -> list[str]:
+    return [record.target for record in script.scheduler.story(f"gang/{name}")]
+
+
+@pytest.mark.parametrize(
+    ("root", "options", "queue", "held"),
+    [
+        ("{}", {}, "default", 0),
+        ("{}", {}, "other", 0),
+        ("{}", {"gang_admission": "incremental"}, "default", 2),
+        ("{gang.admission: incremental}", {}, "default", 2),
+        ("{gang.admission: atomic}", {"gang_admission": "incremental"}, "default", 0),
+    ],
+)
+def test_q1_gangs_are_placed_whole_unless_the_queue_or_the_scheduler_says_otherwise(
+    root: str, options: dict[str, str], queue: str, held: int
+) -> None:
+    """Two of four members fit. The property is inherited; X16 counts the cluster's room."""
+    whole = "properties: {gang.admission: whole}"
+    script = two_nodes(
+        queues("default", "other", root=f"properties: {root}", other=whole), **options
+    )
+    single(script, "s", vcore=4)
+    reader = RecordReader(script)
+    gang(script, "g", 4, queue=queue)
+    assert len(news(script.schedule())) == held
+    assert not (held and waits(reader))  # those that are placed one by one have no such record (Q8)
+
+
+def test_q2_q8_without_a_complete_plan_nothing_is_held(script: Script) -> None:
+    """It is tried again when room has come back."""
+    assert single(script, "s", "t", vcore=1) == ["s/a-0 on n1", "t/a-0 on n1"]
+    reader = RecordReader(script)
+    gang(script, "g", 4)
+    assert news(script.schedule()) == []
+    assert waits(reader) == [
+        "g (Gang waits for nodes: 3 of 4 members could start now, no room for 1 of map[vcore:2])"
+    ]
+    app = script.scheduler.application("g")
+    assert (app.gang.lacks, app.gang.outstanding, app.gang.missing) == ("nodes", 4, 1)
+    assert told(script, "g", "g-p0") == (
+        "3 of 4 members of the gang could start now, and they are placed together or not at all."
+    )
+    assert single(script, "u", vcore=4) == ["u/a-0 on n2"]  # room that the gang does not hold
+    for name in "us":
+        script.release(name, "a-0")
+        assert news(script.schedule()) == []
+    script.release("t", "a-0")
+    assert len(news(script.schedule(1))) == 4  # in one decision
+    assert states(script, "g") == ["Placed"]
+    assert waits(reader) == ["g (Gang is placed: all 4 outstanding members)"]
+
+
+def test_q2_two_gangs_do_not_hold_parts_against_each_other(script: Script) -> None:
+    """Each fits alone, and not both."""
+    for name in "gh":
+        gang(script, name, 3)
+    assert {line.split("/")[0] for line in news(script.schedule())} == {"g"}
+    assert not script.scheduler.application("h").placeholders
+
+
+def test_q2_large_members_are_placed_before_small_ones(script: Script) -> None:
+    script.app("g", gang={"vcore": 8})
+    script.ask("g", "a", "b", "c", "d", group="small", placeholder=True, vcore=1)
+    assert len(news(serve(script, "g", "e", group="large", placeholder=True, vcore=4))) == 5
+
+
+def test_q2_a_plan_that_fails_leaves_the_order_of_nodes_as_it_was(script: Script) -> None:
+    """Its second shape is looked up while the first one has taken room."""
+    script.app("g", gang={"vcore": 9})
+    assert news(serve(script, "g", "a", "b", "c", group="large", placeholder=True, vcore=3)) == []
+    script.app("h", gang={"vcore": 12})
+    script.ask("h", "a", "b", group="large", placeholder=True, vcore=3)
+    assert news(serve(script, "h", "c", "d", "e", group="small", placeholder=True, vcore=2)) == []
+    assert single(script, "s", vcore=2) == ["s/a-0 on n1"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "lacks", "text"),
+    [
+        ("small", "quota", "does not fit in queue 'root.small'"),
+        ("limited", "limit", "exceeds the available quota of user 'user' in queue 'root.limited'"),
+    ],
+)
+def test_q2_q8_a_quota_or_limit_has_room_for_all_members_or_none_is_placed(
+    script: Script, queue: str, lacks: str, text: str
+) -> None:
+    app = f"root.{queue}"
+    launch(script, "s", "a", vcore=3 if queue == "limited" else 2, queue=app)
+    reader = RecordReader(script)
+    gang(script, "g", 2, vcore=1, queue=app)
+    assert news(script.schedule()) == []
+    assert waits(reader) == [f"g (Gang {text} (requested map[vcore:2], available map[vcore:1]))"]
+    found = script.scheduler.application("g").gang
+    assert (found.gated, found.lacks) == (queue == "small", lacks)
+    script.release("s", "a-0")
+    assert len(news(script.schedule())) == 2
+
+
+def test_q2_a_limit_that_admits_no_further_application_is_waited_for(script: Script) -> None:
+    for name in "st":
+        script.app(name, queue="root.limited")
+        script.ask(name, "a", vcore=1)
+    assert len(news(script.schedule())) == 2
+    gang(script, "g", 2, vcore=1, queue="root.limited")
+    assert news(script.schedule()) == []
+    script.release("s", "a-0")  # the application has nothing left to do and no longer counts
+    assert len(news(script.schedule())) == 2
+
+
+def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) -> None:
+    script.app("g", gang={"vcore": 4}, style="Hard", timeout_ms=10_000)
+    serve(script, "g", "p0", group="g", placeholder=True, vcore=2)
+    assert "g Killing (ResourceReservationTimeout)" in script.advance(10)
+
+
+def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> None:
+    """One gang gathers at a time; the others are told which one keeps nodes."""
+    single(script, "s", "t", vcore=3)
+    for name in ("g", "h"):
+        gang(script, name, 2, vcore=4)
+    assert news(script.schedule()) == []
+    later(script, 60)
+    assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
+    assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
+    assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
+    assert single(script, "u", vcore=1) == []  # both nodes are kept
+    script.release("s", "a-0")
+    assert news(script.schedule()) == []
+    script.release("t", "a-0")
+    assert news(script.schedule()) == ["g/g-p0-0 on n1", "g/g-p1-0 on n2"]
+    assert (states(script, "g"), states(script, "h")) == (["Gathering", "Placed"], ["Gathering"])
+    kept = script.scheduler.partition().reservations
+    assert {each.ask.app.app_id for each in kept} == {"h"}
+
+
+def test_q3_a_gang_that_loses_a_node_that_it_keeps_keeps_another_one() -> None:
+    """Where there is none it gives the others back when its patience ends, and the rest goes on."""
+    script = scripted(ATOMIC, nodes=("n1", "n2", "n3"), options=Options(journal_size=None), vcore=4)
+    single(script, "s", "t", "u", vcore=3)
+    gang(script, "g", 2, vcore=4)
+    script.schedule()
+    later(script, 60)
+    assert reserved(script) == ["n1", "n2"]
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.schedule()
+    assert (states(script, "g"), reserved(script)) == (["Gathering"], ["n2", "n3"])
+    script.node("n3", NodeInfo.DECOMISSION)
+    script.schedule()
+    assert reserved(script) == ["n2"]
+    later(script, 600)
+    assert (states(script, "g"), reserved(script)) == (["Gathering", "Queued"], [])
+    script.node("n9", vcore=4)
+    script.release("t", "a-0")
+    assert news(script.schedule()) == ["g/g-p0-0 on n2", "g/g-p1-0 on n9"]
+
+
+def reserved(script: Script) -> list[str]:
+    nodes = script.scheduler.partition().nodes.values()
+    return sorted(node.node_id for node in nodes if node.reservation is not None)
+
+
+def test_q3_g12_a_gang_larger_than_the_cluster_asks_for_nodes_and_does_not_gather(
+    script: Script,
+) -> None:
+    gang(script, "g", 3, vcore=4)
+    script.schedule()
+    hints = [line for line in script.advance(1) if "FAILED" in line]
+    assert [line.split()[1] for line in hints] == ["g/g-p0", "g/g-p1", "g/g-p2"]
+    later(script, 60)
+    assert states(script, "g") == []
+    script.node("n3", vcore=4)
+    assert len(news(script.schedule())) == 3
+
+
+def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Script) -> None:
+    for name in "stu":
+        single(script, name, vcore=2)
+    reader = RecordReader(script)
+    gang(script, "g", 2, 4)
+    for _ in range(2):
+        script.schedule()
+        script.release(
+            "s", "a-0"
+        )  # then one node has room, and an attempt fails as the last one did
+    assert len(waits(reader)) == 1
+    single(script, "v", vcore=4)
+    assert waits(reader) == []
+    serve(script, "g", "late", group="h", placeholder=True, vcore=3)
+    assert waits(reader) == [
+        "g (Gang waits for nodes: 0 of 3 members could start now, "
+        "no room for 2 of map[vcore:4], no room for 1 of map[vcore:3])"
+    ]
+
+
+def test_q8_a_record_says_that_predicates_refuse_a_member(script: Script) -> None:
+    script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
+    reader = RecordReader(script)
+    gang(script, "g", 2, 2)
+    script.schedule()
+    assert waits(reader) == [
+        "g (Gang waits for nodes: the predicates accept no node for one of its members)"
+    ]
+
+
+def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
+    """It starts to gather, keeps nodes, gives them back, and the next gang gathers."""
+    single(script, "s", vcore=3)
+    for name in ("g", "h"):
+        gang(script, name, 2, 4)
+    script.schedule()
+    reader = RecordReader(script)
+
+    def gathers(name: str) -> list[str]:
+        return [
+            f"APP NONE {name} (Gang starts to gather: it keeps nodes until all its members fit, "
+            "1 of 2 fit now)",
+            f"NODE ADD NODE_RESERVATION n1 {name}-p0 vcore=4 "
+            f"(reserved for the gang of application '{name}')",
+        ]
+
+    later(script, 60)
+    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES") == gathers("g")
+    gang(script, "i", 5, 1)
+    script.schedule()
+    assert waits(reader) == [
+        "i (Gang waits for nodes: 4 of 5 members could start now, no room for 1 of map[vcore:1]; "
+        "nodes with room are reserved: n1 for application g)"
+    ]
+    script.remove_app("i")
+    reader.new_lines()
+    later(script, 600)
+    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
+        "APP NONE g (Gang gives its reserved nodes back (1): "
+        "none of them had more room for its members in all its patience)",
+        "NODE REMOVE NODE_RESERVATION n1 g-p0 vcore=4",
+        *gathers("h"),
+    ]
+
+
+def test_q5_q8_after_a_soft_timeout_the_members_start_together(script: Script) -> None:
+    """Another placeholder timeout later the gang goes on with the members that have asked."""
+    reader = RecordReader(script)
+    for name in ("g", "h"):
+        script.app(name, gang={"vcore": 8}, timeout_ms=10_000)
+        serve(script, name, "p0", group="g", placeholder=True, vcore=4)  # the other does not come
+        assert waits(reader) == [
+            f"{name} (Gang waits for its asks: announced map[vcore:8], asked for map[vcore:4] so far)"
+        ]
+    script.advance(10)
+    single(script, "s", vcore=1)
+    assert news(serve(script, "g", "r0", "r1", group="g", vcore=4)) == []
+    assert [line.split(":")[0] for line in waits(reader)] == ["g (Gang waits for nodes"]
+    script.release("s", "a-0")
+    assert len(news(script.schedule())) == 2
+    script.remove_app("g")
+    assert news(serve(script, "h", "r0", group="g", vcore=4)) == []
+    assert told(script, "h", "r0").startswith("The gang waits for its asks: ")
+    assert news(later(script, 10)) == ["h/r0-0 on n1"]
+
+
+def told(script: Script, app: str, ask: str) -> str:
+    """The verdict about an ask."""
+    return script.scheduler.explain(app, ask).verdict
+
+
+def test_q2_a_gang_does_not_exceed_what_all_nodes_have(script: Script) -> None:
+    """One node holds more than it has, so others have room that no quota leaves."""
+    single(script, "s", vcore=4)
+    script.node("n1", NodeInfo.UPDATE, vcore=1)
+    gang(script, "g", 4, vcore=1)
+    assert news(script.schedule()) == []
+    assert script.scheduler.application("g").gang.lacks == "quota"
+    assert script.scheduler.partition().nodes["n2"].available[-1] == 4
+    script.node("n1", NodeInfo.UPDATE, vcore=4)
+    assert len(news(script.schedule())) == 4
+
+
+def two_short_gangs(*, priority: int = 0, elastic: bool = False) -> Script:
+    """Gangs a and b hold one of two nodes each, and lack one member each: neither can go on, though each
+    would fit the two nodes that are left. The priority is that of b."""
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    tags = {"gang.elastic": "true"} if elastic else {}
+    for name, own in (("a", ("n1", "n3")), ("b", ("n2", "n4"))):
+        for node in own:
+            script.node(node, vcore=4)
+        gang(script, name, 2, vcore=4, timeout_ms=-1, tags=tags)
+        assert len(news(script.schedule())) == 2
+    priorities = {"a": 0, "b": priority}
+    for name, prior in priorities.items():
+        serve(script, name, f"{name}-r0", group="g", vcore=4, priority=prior)
+    script.confirm()
+    script.schedule()
+    for node in ("n3", "n4"):
+        script.node(node, NodeInfo.DECOMISSION)
+    for name, prior in priorities.items():
+        script.ask(name, f"{name}-r1", group="g", vcore=4, priority=prior)
+    assert news(script.schedule()) == []
+    return script
+
+
+def released(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.endswith("PREEMPTED_BY_SCHEDULER")]
+
+
+def test_q6_of_running_gangs_that_wait_for_each_other_the_last_is_preempted() -> None:
+    """If that helps: a node that drains is of no use."""
+    script = two_short_gangs()
+    script.node("n2", NodeInfo.DRAIN_NODE)
+    assert released(script.advance(600)) == []
+    script.node("n2", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert released(script.advance(60)) == ["released b/b-r0-0 PREEMPTED_BY_SCHEDULER"]
+    script.confirm()
+    script.ask("b", "b-again", group="g", vcore=4)  # the resource manager starts its pod again
+    assert news(script.schedule()) == ["a/a-r1-0 on n2"]
+
+
+def test_q6_the_gang_of_higher_priority_goes_first() -> None:
+    script = two_short_gangs(priority=1)
+    assert released(script.advance(59)) == []
+    assert released(script.advance(1)) == ["released a/a-r0-0 PREEMPTED_BY_SCHEDULER"]
+
+
+@pytest.mark.parametrize("elastic", [True, False])
+def test_q6_gangs_with_enough_members_are_left_alone(elastic: bool) -> None:
+    """Because they can use fewer, or got those that they lacked."""
+    script = two_short_gangs(elastic=elastic)
+    if not elastic:
+        script.node("n5", vcore=4)
+        assert len(news(script.schedule())) == 1
+    assert released(script.advance(600)) == []

@@ -1,0 +1,459 @@
+"""Nodes arrive, change, drain and go, and what happens to whom then (I29 to I33, X19, X20, M7, 2.11)."""
+
+from __future__ import annotations
+
+import pytest
+from core_steps import on_nodes, partitions, refused, run, serve, submit
+from core_world import MESSAGE_ORDERS, in_order, queues, scripted, state
+
+from quadriga import si
+from quadriga.si import NodeInfo, NodeRequest, TerminationType
+from quadriga.si.constants import NODE_PARTITION, TAG_REQUIRED_NODE
+from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
+
+
+def node_state(script: Script, name: str = "n1") -> str:
+    return script.scheduler.partition().nodes[name].state
+
+
+def placed(script: Script, app: str = "app", size: int = 1000, key: str = "a") -> Script:
+    """An application with one allocation."""
+    run(script, app, key, vcore=size)
+    return script
+
+
+def existing(
+    uuid: str, app: str = "app", *, group: str = "", placeholder: bool = False, vcore: int = 1000
+) -> si.Allocation:
+    return si.Allocation(
+        allocationKey=uuid.rsplit("-", 1)[0],
+        UUID=uuid,
+        applicationID=app,
+        partitionName="default",
+        resourcePerAlloc=resource({"vcore": vcore}),
+        taskGroupName=group,
+        placeholder=placeholder,
+        nodeID="n1",
+    )
+
+
+# -- arrival ---------------------------------------------------------------------------------------
+
+
+def test_x20_i30_the_other_nodes_of_the_request_are_applied() -> None:
+    script = on_nodes(n1=1000)
+    actions = {"n2": "CREATE", "n1": "CREATE", "n9": "UPDATE", "n3": "CREATE_DRAIN"}
+    request = si.NodeRequest(rmID="rm")
+    for name, action in actions.items():
+        info = request.nodes.add(nodeID=name, action=action, attributes={"a": "b"})
+        info.schedulableResource.CopyFrom(resource({"vcore": 9000}))
+    script.messages.clear()
+    script.send(request)
+    # one response for all of them
+    ((_, response),) = script.messages
+    assert isinstance(response, si.NodeResponse)
+    assert list(response.accepted) == [si.AcceptedNode(nodeID="n2"), si.AcceptedNode(nodeID="n3")]
+    assert [type(r) for r in response.rejected] == [si.RejectedNode, si.RejectedNode]
+    assert [r.nodeID for r in response.rejected] == ["n1", "n9"]
+    assert "exists" in response.rejected[0].reason and response.rejected[1].reason
+    # the one that exists stays as it is
+    partition = script.scheduler.partition()
+    assert partition.nodes["n1"].total[partition.registry.index["vcore"]] == 1000
+    assert partition.nodes["n1"].attributes == {}
+
+
+def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
+    script = on_nodes(n1=1000)
+    for action in (0, 99, -1):
+        info = si.NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
+        assert script.send(si.NodeRequest(rmID="rm", nodes=[info])) == []
+    assert node_state(script) == "Schedulable"
+    assert [text for _, text in script.scheduler.notes] == [
+        f"node 'n1': unknown action {action} ignored (X7)" for action in (0, 99, -1)
+    ]
+
+
+def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
+    script = Script()
+    refused(script.node("", vcore=1), "node ", "nodeID")
+    refused(script.node("n1", vcore=-(2**63)), "node n1", "schedulableResource[vcore]")
+    refused(script.node("n1", vcore=1, occupied={"vcore": -1}), "node n1", "occupiedResource")
+    assert script.scheduler.partition().nodes == {}
+    # the id is still free
+    assert script.node("n1", vcore=1000) == ["accepted node n1"]
+    update = si.NodeInfo.UPDATE
+    refused(script.node("n1", update, vcore=-1), "node n1")
+    refused(script.node("n1", update, vcore=5, occupied={"vcore": -1}), "node n1")
+    assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
+    refused(script.app("app", gang={"vcore": -1}), "app", "placeholderAsk")
+
+
+def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
+    script = Script()
+    assert script.node("n1") == ["accepted node n1"]
+    placed(script)
+    assert script.scheduler.application("app").state == "Accepted"
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1000)
+    assert script.schedule()[-1] == "new app/a-0 on n1"
+
+
+def test_i29_i31_x20_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
+    script = on_nodes(n1=4000)
+    placed(script)
+    refusal = "node n1 is Schedulable: schedule is not possible (I31)"
+    refused(script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE), "node n1", refusal)
+    assert node_state(script) == "Schedulable"
+    for action in (si.NodeInfo.DRAIN_NODE, si.NodeInfo.UPDATE, si.NodeInfo.DRAIN_NODE):
+        assert script.node("n1", action, vcore=4000) == []
+        assert node_state(script) == "Draining"
+        assert serve(script, "app", "b", vcore=1000) == []
+    assert list(script.scheduler.application("app").allocations) == ["a-0"]
+    assert script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE) == []
+    assert script.schedule() == ["new app/b-0 on n1"]
+
+
+# -- capacity, occupation, attributes --------------------------------------------------------------
+
+
+def test_i33_an_update_replaces_attributes_and_leaves_capacity_alone() -> None:
+    script = Script()
+    script.node("n1", vcore=1000, attributes={"si/zone": "a", "si/os": "linux"})
+    script.node("n1", si.NodeInfo.UPDATE, attributes={"si/zone": "b"})
+    assert script.scheduler.partition().nodes["n1"].attributes == {"si/zone": "b"}
+    assert placed(script).scheduler.application("app").state == "Running"
+
+
+def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
+    script = Script()
+    script.node("n1", vcore=4000, occupied={"vcore": 3000})
+    assert run(script, "app", "a", "b", vcore=1000) == ["app Running (run)", "new app/a-0 on n1"]
+    # less is occupied: room for the other one
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 2000})
+    assert script.schedule() == ["new app/b-0 on n1"]
+    # more than there is: nothing is evicted
+    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 4000})
+    assert serve(script, "app", "c", vcore=1000) == []
+    assert set(script.scheduler.application("app").allocations) == {"a-0", "b-0"}
+    script.node("n1", si.NodeInfo.UPDATE, occupied={})
+    assert script.schedule() == ["new app/c-0 on n1"]
+
+
+def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
+    script = Script()
+    script.node("n1", vcore=1000, occupied={"gpu": 2})
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1000, disk=5)
+    placed(script)
+    assert serve(script, "app", "g", gpu=1) == []
+    script.node("n1", si.NodeInfo.UPDATE, vcore=1000, gpu=3)
+    assert script.schedule() == ["new app/g-0 on n1"]
+
+
+@pytest.mark.parametrize("order", MESSAGE_ORDERS)
+def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
+    script = scripted(order=order, vcore=3000)
+    run(script, "app", "a", "b", vcore=1000)
+    placed(script, "two")
+    heard = script.node("n1", si.NodeInfo.DECOMISSION)
+    released = ["released app/a-0 STOPPED_BY_RM", "released app/b-0 STOPPED_BY_RM"]
+    assert [line for line in heard if "app" in line] == in_order(
+        order, "app Waiting (wait)", *released
+    )
+    assert set(heard[2:] if order == "design" else heard) >= {"two Waiting (wait)"}
+    assert "released two/a-0 STOPPED_BY_RM" in heard
+    assert script.scheduler.partition().nodes == {}
+    ended = [r for _, m in script.messages for r in getattr(m, "released", ())]
+    assert {release.message for release in ended} == {"Node n1 Removed"}
+    # nobody waits for a confirmation, one that comes is ignored (R4)
+    assert script.outstanding == []
+    assert script.release("app", "a-0") == []
+
+
+# -- recovery --------------------------------------------------------------------------------------
+
+
+def test_i25_i33_existing_allocations_come_with_the_node() -> None:
+    script = scripted(ONE_QUEUE, "app")
+    heard = script.node("n1", existing=[existing("a-0"), existing("b-4")], vcore=4000)
+    # state changes first, no `new` for them
+    assert heard == ["app Accepted (ask)", "app Running (run)", "accepted node n1"]
+    assert set(script.scheduler.application("app").allocations) == {"a-0", "b-4"}
+    # the numbers of their keys go on (X12)
+    assert serve(script, "app", "a", "b", vcore=1000) == ["new app/a-1 on n1", "new app/b-5 on n1"]
+    assert script.release("app", "b-4") == ["released app/b-4 STOPPED_BY_RM"]
+
+
+def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None:
+    script = scripted(ONE_QUEUE, "app")
+    wrong = {
+        "unknown application": existing("a-0", "nobody"),
+        "I42": existing("a-0", ""),
+        "allocationKey": existing("-0"),
+        "resourcePerAlloc": existing("a-0", vcore=0),
+        "no usable": existing("a-0", vcore=-1),
+        "twice": existing("good-0"),
+    }
+    for why, allocation in wrong.items():
+        (line,) = script.node("n1", existing=[existing("good-0"), allocation], vcore=4000)
+        assert line.startswith("rejected node n1: ") and why in line
+        assert script.scheduler.partition().nodes == {}
+        assert script.scheduler.application("app").state == "New"
+    assert script.node("n1", existing=[existing("good-0")], vcore=4000)[-1] == "accepted node n1"
+
+
+def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
+    script = scripted(ONE_QUEUE, "app")
+    script.node("n1", vcore=4000)
+    message = si.AllocationRequest(
+        rmID="rm", allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")]
+    )
+    heard = script.send(message)
+    assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]
+    assert [line.split(":")[0] for line in heard[3:]] == [
+        "rejected allocation nobody/b",
+        "rejected allocation /c",
+    ]
+    message.allocations[1].applicationID = "app"
+    message.allocations[1].nodeID = "n9"
+    del message.allocations[2]
+    del message.allocations[0]
+    refused(script.send(message), "allocation app/b", "n9")
+
+
+def test_si_1_4_the_echo_has_what_was_reported() -> None:
+    script = Script(version="1.5")
+    script.app("app")
+    script.node("n1", vcore=4000)
+    reported = existing("a-0")
+    reported.priority = 7
+    reported.allocationTags["k"] = "v"
+    reported.originator = True
+    script.send(si.AllocationRequest(rmID="rm", allocations=[reported]))
+    (echo,) = script.messages[-1].message.new
+    reported.allocationID = "a-0"
+    assert echo == reported
+
+
+def test_x12_existing_allocations_are_known_by_allocation_id_or_key_too() -> None:
+    script = scripted(ONE_QUEUE, "app")
+    by_id, by_key = existing("a-3"), existing("b-0")
+    by_id.UUID, by_id.allocationID = "", "a-3"
+    by_key.UUID = ""
+    script.node("n1", existing=[by_id, by_key], vcore=4000)
+    assert set(script.scheduler.application("app").allocations) == {"a-3", "b-0"}
+
+
+@pytest.mark.parametrize(
+    ("key", "uuid", "next_uuid"), [("other", "a-0", "a-1"), ("a", "a-" + "9" * 5000, "a-")]
+)
+def test_x12_a_recovered_uuid_is_never_given_twice(key: str, uuid: str, next_uuid: str) -> None:
+    """Not that of another key, nor one with an endless number."""
+    script = scripted(ONE_QUEUE, "app")
+    odd = existing(uuid)
+    odd.allocationKey = key
+    script.node("n1", existing=[odd], vcore=4000)
+    (line,) = serve(script, "app", "a", vcore=1000)
+    assert line.startswith(f"new app/{next_uuid}")
+    assert len(script.scheduler.application("app").allocations) == 2
+
+
+def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> None:
+    script = on_nodes(queues("default", default="resources: {max: {vcore: 4}}"), n1=9000)
+    placed(script, "other", size=2000)
+    submit(script, "gang", "p", gang={"vcore": 3000}, group="g", placeholder=True, vcore=1000)
+    assert script.schedule() == []
+    found = existing("q-0", "gang", group="g", placeholder=True)
+    script.send(si.AllocationRequest(rmID="rm", allocations=[found]))
+    # it has started: what the quota has left is for it
+    assert script.schedule() == ["new gang/p-0 on n1 placeholder of g"]
+
+
+TIMEOUT = TerminationType.TIMEOUT
+GONE, DRAIN, OPEN = NodeInfo.DECOMISSION, NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_TO_SCHEDULABLE
+
+
+@pytest.fixture
+def script(order: str) -> Script:
+    return scripted(order=order)
+
+
+def gang(script: Script, *nodes: str, style: str = "Soft", size: int = 2, asked: int = 2) -> None:
+    """A gang whose placeholders land on these nodes, one each."""
+    for node in nodes:
+        script.node(node, vcore=1000)
+    script.app("g", gang={"vcore": 1000 * size}, style=style, timeout_ms=60_000)
+    keys = [f"p{at}" for at in range(asked)]
+    serve(script, "g", *keys, group="tg", placeholder=True, vcore=1000)
+
+
+# -- one node --------------------------------------------------------------------------------------
+
+
+def test_i29_a_whole_life(script: Script) -> None:
+    assert script.node("n1", NodeInfo.CREATE_DRAIN, vcore=1000) == ["accepted node n1"]
+    assert run(script, "g", "a", vcore=1000) == []
+    assert script.node("n1", OPEN) == []
+    assert script.schedule() == ["g Running (run)", "new g/a-0 on n1"]
+    assert script.node("n1", NodeInfo.UPDATE, vcore=2000) == []
+    assert serve(script, "g", "b", "c", vcore=1000) == ["new g/b-0 on n1"]
+    assert script.node("n1", DRAIN) == []
+    script.release("g", "b-0")
+    assert script.schedule() == []
+    assert script.node("n1", OPEN) == []
+    assert script.schedule() == ["new g/c-0 on n1"]
+    assert script.node("n1", DRAIN) == []
+    script.release("g", "a-0")
+    heard = script.node("n1", GONE)
+    assert "released g/c-0 STOPPED_BY_RM" in heard
+    assert state(script) == "Waiting"
+    assert [(r.trigger, r.target) for r in script.scheduler.story("node/n1")] == [
+        ("accept", "Draining"),
+        *[("schedule", "Schedulable"), ("drain", "Draining")] * 2,
+        ("decommission", "Removed"),
+    ]
+
+
+def test_i32_a_daemon_reaches_a_draining_node(script: Script) -> None:
+    """It belongs on every node, whatever becomes of it; everybody else is kept out."""
+    script.node("n1", vcore=2000)
+    script.node("n1", DRAIN)
+    submit(script, "g", "daemon", vcore=1000, tags={TAG_REQUIRED_NODE: "n1"})
+    assert serve(script, "g", "pod", vcore=1000) == ["g Running (run)", "new g/daemon-0 on n1"]
+
+
+def test_m7_a_node_may_be_replaced_in_one_request(script: Script) -> None:
+    gang(script, "n1", "n2")
+    script.ask("g", "late", vcore=1000)
+    size = resource({"vcore": 1000})
+    actions = (GONE, NodeInfo.CREATE, NodeInfo.CREATE)
+    infos = [NodeInfo(nodeID="n1", action=each, schedulableResource=size) for each in actions]
+    heard = script.send(NodeRequest(rmID="rm", nodes=infos))
+    assert next(line for line in heard if "node" in line) == "accepted node n1"
+    assert heard[-1].startswith("rejected node n1: ") and "I30" in heard[-1]
+    assert script.schedule() == ["new g/late-0 on n1"]
+
+
+def test_i30_a_node_is_found_in_its_partition(order: str) -> None:
+    script = Script(partitions("default", "gpu"), extra={"si.messageOrder": order})
+    script.node("n1", vcore=1000, attributes={NODE_PARTITION: "gpu"})
+    assert list(script.scheduler.partition("gpu").nodes) == ["n1"]
+    # the id is taken in the other one, too, and later actions need no attribute
+    refused(script.node("n1", vcore=1000), "node n1")
+    assert script.node("n1", NodeInfo.UPDATE, vcore=3000) == []
+    assert script.node("n1", DRAIN) == []
+    assert run(script, "g", "a", partition="gpu", vcore=2000) == []
+    assert script.node("n1", OPEN) == []
+    assert script.schedule()[-1] == "new g/a-0 on n1"
+    script.node("n1", GONE)
+    assert script.node("n1", vcore=1000) == ["accepted node n1"]
+    assert list(script.scheduler.partition("default").nodes) == ["n1"]
+
+
+def test_i33_a_partition_that_goes_takes_no_more_nodes(order: str) -> None:
+    """It ends with its last node and application."""
+    script = Script(partitions("default", "gpu"), extra={"si.messageOrder": order})
+    script.node("n1", vcore=1000, attributes={NODE_PARTITION: "gpu"})
+    script.configure(partitions("default"))
+    (line,) = script.node("n2", vcore=1000, attributes={NODE_PARTITION: "gpu"})
+    assert line == "rejected node n2: partition gpu is Draining and takes no node n2"
+    script.node("n1", GONE)
+    assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
+    (line,) = script.node("n2", vcore=1000, attributes={NODE_PARTITION: "gpu"})
+    assert "does not exist" in line
+
+
+def test_m7_roots_quota_is_what_the_nodes_have(script: Script) -> None:
+    """It follows every change of a node, also below what is used (5.1)."""
+    partition = script.scheduler.partition()
+    place = partition.registry.position("vcore")
+
+    def limit() -> int | None:
+        found = dict(partition.root.limits).get(place)
+        assert partition.capacity[place] == (found or 0)
+        return found
+
+    assert limit() is None
+    script.node("n1", vcore=1000)
+    script.node("n2", NodeInfo.CREATE_DRAIN, vcore=2000)
+    assert limit() == 3000  # a draining node's capacity counts as well
+    run(script, "g", "a", vcore=1000)
+    script.node("n1", NodeInfo.UPDATE, vcore=500)
+    assert limit() == 2500
+    script.node("n2", GONE)
+    assert limit() == 500
+    assert serve(script, "g", "b", vcore=100) == []
+    script.node("n1", GONE)
+    assert limit() is None
+
+
+# -- whose placeholders were there -----------------------------------------------------------------
+
+
+def test_s32_the_placeholders_node_goes_and_not_the_real_ones(script: Script, order: str) -> None:
+    """The replacement is complete: it only waited for the placeholder to be gone (2.11)."""
+    gang(script, "n1", "n2", size=2)
+    script.node("n3", vcore=1000)
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
+    )
+    script.ask("g", "real", group="tg", vcore=1000)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM", "new g/real-0 on n3"]
+    # the confirmation is too late
+    assert script.confirm() == []
+    assert state(script) == "Running"
+
+
+def test_s32_the_real_ones_node_goes(script: Script) -> None:
+    """It is planned anew; the placeholder is on its way back all the same (X18)."""
+    gang(script, "n1", "n2", size=2)
+    script.node("n3", vcore=1000)
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
+    )
+    serve(script, "g", "real", group="tg", vcore=1000)
+    assert script.node("n3", GONE) == []
+    script.scheduler.set_predicate("rm", None)
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-1 on n2"]
+    assert script.scheduler.partition().nodes["n1"].allocations == {}
+
+
+# -- whose end was waited for ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("style", "before", "after"),
+    [("Hard", "Killing", "g Killed (killed)"), ("Soft", "Resuming", "g Accepted (resumed)")],
+)
+def test_g48_a_node_that_goes_takes_the_last_placeholder_of_a_gang_that_was_late(
+    script: Script, order: str, style: str, before: str, after: str
+) -> None:
+    """It is gone, in whatever way."""
+    gang(script, "n1", style=style)
+    script.advance(60)
+    assert state(script) == before
+    assert script.node("n1", GONE) == in_order(order, after, "released g/p0-0 STOPPED_BY_RM")
+    assert script.confirm() == []
+
+
+def test_x26_a_node_that_goes_completes_an_application(script: Script, order: str) -> None:
+    gang(script, "n1", "n2")
+    serve(script, "g", "real", group="tg", vcore=1000)
+    script.confirm()
+    script.release("g", "real-0")
+    script.advance(30)
+    assert state(script) == "Waiting"
+    heard = script.node("n2", GONE)
+    assert heard == in_order(order, "g Completed (complete)", "released g/p1-0 STOPPED_BY_RM")
+
+
+def test_i32_a_release_in_flight_ends_with_its_node(script: Script, order: str) -> None:
+    """Its confirmation comes too late and is ignored (V9)."""
+    script.node("n1", vcore=1000)
+    run(script, "g", "a", vcore=1000, timeout_ms=10_000)
+    assert script.advance(10) == ["released g/a-0 TIMEOUT"]
+    gone = "released g/a-0 STOPPED_BY_RM"
+    assert script.node("n1", GONE) == in_order(order, "g Waiting (wait)", gone)
+    assert script.confirm() == []
+    # and it is not asked for again
+    assert all("released" not in line for line in script.advance(1000))

@@ -1,0 +1,424 @@
+"""Reservations are bounded: a share of the nodes, one node for equal asks, no node twice in vain (Q7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from core_world import later, launch, queues, serve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from preemption_side import news, reserved
+
+from quadriga.core import Options
+from quadriga.si import NodeInfo
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.scripted.script import Script
+
+HOUR = 3600
+
+
+def sharing(share: str) -> str:
+    return queues("default", root=f"properties: {{reservation.max.share: {share}}}")
+
+
+def full(nodes: int, share: str = "10%", size: int = 2, **more: Any) -> Script:
+    """Nodes filled with single vcores of ``other``, and one that drains, so that root has room."""
+    script = Script(sharing(share), **more)
+    script.app("other")
+    for number in range(1, nodes):
+        script.node(f"n{number}", vcore=size)
+        serve(script, "other", *(f"n{number}-{n}" for n in range(size)), priority=9, vcore=1)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
+    return script
+
+
+def waits(script: Script, *apps: str, seconds: float = 2, **more: int) -> None:
+    """An ask of two vcores for each application has waited long enough to reserve."""
+    for app in apps:
+        script.app(app)
+        script.ask(app, "big", vcore=2, **more)
+    later(script, seconds)
+
+
+def holders(script: Script) -> list[str]:
+    return sorted(key.partition("/")[0] for key in reserved(script).values())
+
+
+# -- how many --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "share", "expected"),
+    [(20, "10%", 2), (29, "10%", 2), (30, "10%", 3), (5, "10%", 1), (10, "50%", 5), (9, "0.5%", 1)],
+)
+def test_q7_at_most_a_share_of_the_nodes_and_at_least_one_is_reserved(
+    nodes: int, share: str, expected: int
+) -> None:
+    script = full(nodes, share)
+    waits(script, *(f"app-{number}" for number in range(8)))
+    assert holders(script) == [f"app-{number}" for number in range(expected)]
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_q7_the_next_one_reserves_when_a_reservation_is_used_or_taken_back(used: bool) -> None:
+    script = full(5)
+    waits(script, "first", "second", "third")
+    assert reserved(script) == {"n1": "first/big"}
+    if used:
+        script.release("other", "n1-0-0")
+        script.release("other", "n1-1-0")
+        assert news(script.schedule()) == ["first/big-0 on n1"]
+    else:
+        script.release_ask("first", "big")
+        script.schedule()
+    assert holders(script) == ["second"]
+
+
+def test_q7_fewer_nodes_cancel_what_comes_last_in_order() -> None:
+    script = full(20)
+    waits(script, "first")
+    waits(script, "urgent", priority=1)
+    assert holders(script) == ["first", "urgent"]
+    (kept,) = [node for node, key in reserved(script).items() if key == "urgent/big"]
+    script.node("spare", NodeInfo.DECOMISSION)
+    assert reserved(script) == {kept: "urgent/big"}
+
+
+def test_q7_the_configuration_changes_the_share() -> None:
+    script = full(10, "30%")
+    waits(script, "first", "second", "third", "fourth")
+    assert holders(script) == ["first", "second", "third"]
+    script.configure(sharing("20%"))
+    assert holders(script) == ["first", "second"]
+    script.configure(sharing("unlimited"))
+    script.schedule()
+    assert holders(script) == ["first", "fourth", "second", "third"]
+    script.configure(sharing("10%"))
+    script.schedule()
+    assert holders(script) == ["first"]
+
+
+def test_q7_unlimited_is_as_without_bounds() -> None:
+    """Equal asks reserve a node each then, as in YuniKorn."""
+    by_property = full(5, "unlimited")
+    unbounded = Options(journal_size=None, bound_reservations=False)
+    for script in (by_property, full(5, options=unbounded)):
+        script.app("app")
+        script.ask("app", *"abc", vcore=2)
+        later(script, 2)
+        assert holders(script) == ["app"] * 3
+    by_property.configure(sharing("100%"))
+    assert reserved(by_property) == {"n1": "app/a"}
+
+
+# -- whose -----------------------------------------------------------------------------------------
+
+
+def test_q7_equal_asks_of_an_application_have_one_node() -> None:
+    script = full(5, "100%")
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    script.ask("app", "repeated", repeat=3, vcore=2)
+    script.ask("app", "small", vcore=1)
+    later(script, 2)
+    assert sorted(reserved(script).values()) == ["app/a", "app/small"]
+    script.release_ask("app", "a")
+    script.schedule()
+    assert sorted(reserved(script).values()) == ["app/b", "app/small"]
+
+
+def test_q7_explain_says_why_an_ask_reserves_no_node() -> None:
+    script = full(20)
+    waits(script, "first", "second", "third")
+    script.ask("first", "again", vcore=2)
+
+    def said(app: str, key: str) -> list[str]:
+        found = script.scheduler.explain(app, key)
+        return [each.text for each in found.checks if each.about == "reservation"]
+
+    assert said("first", "big") == ["node n1 is reserved for it"]
+    assert said("first", "again") == ["node n1 is reserved for ask big, which is equal to it"]
+    assert said("third", "big") == [
+        "it cannot reserve a node: 2 nodes of 20 are reserved, as many as reservation.max.share allows"
+    ]
+
+
+# -- which nodes -----------------------------------------------------------------------------------
+
+
+def test_q7_a_node_that_was_reserved_in_vain_is_left_alone_as_long_as_it_was_held() -> None:
+    script = full(3)
+    waits(script, "first", "second")
+    assert reserved(script) == {"n1": "first/big"}
+    later(script, HOUR)
+    assert reserved(script) == {"n2": "second/big"}  # and not n1, which comes first in node order
+    script.release_ask("second", "big")
+    script.schedule()
+    assert reserved(script) == {}  # the first one waits, and n1 is left alone
+    waits(script, "third")
+    assert reserved(script) == {"n2": "third/big"}
+    script.release_ask("third", "big")
+    waits(script, "fourth", seconds=HOUR)
+    assert reserved(script) == {"n1": "first/big"}
+
+
+def test_q7_others_run_on_a_node_that_is_left_alone() -> None:
+    """It is forgotten with the node."""
+    script = full(2)
+    waits(script, "first")
+    later(script, HOUR)
+    assert reserved(script) == {}
+    script.release("other", "n1-0-0")
+    assert news(launch(script, "small", "s", vcore=1)) == ["small/s-0 on n1"]
+    assert script.scheduler.partition().reservation_bounds.barred
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.advance(2 * HOUR)
+    script.node("n1", vcore=1)
+    script.schedule()
+    assert not script.scheduler.partition().reservation_bounds.barred
+
+
+def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
+    script = full(9)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    later(script, 2)
+    waits(script, "later")
+    assert list(reserved(script).values()) == ["app/a"]
+    later(script, HOUR)
+    assert holders(script) == ["later"]
+    script.release_ask("later", "big")
+    script.schedule()
+    assert reserved(script) == {}
+    later(script, HOUR)
+    assert list(reserved(script).values()) == ["app/a"]
+
+
+def test_q7_foreign_usage_counts_as_staying() -> None:
+    """Only what was allocated here is sure to end."""
+    script = Script()
+    script.node("n1", occupied={"vcore": 2}, vcore=4)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    launch(script, "other", "x", vcore=2)
+    script.app("app")
+    script.ask("app", "large", vcore=3)
+    later(script, 2)
+    assert reserved(script) == {}
+    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 1})
+    script.schedule()
+    assert reserved(script) == {"n1": "app/large"}
+
+
+# -- what is not bounded ---------------------------------------------------------------------------
+
+
+def test_q7_asks_that_require_their_node_always_reserve_it() -> None:
+    script = full(4)
+    waits(script, "first", "second")
+    script.app("daemons")
+    for node in ("n2", "n3"):
+        script.ask("daemons", node, tags={TAG_REQUIRED_NODE: node}, vcore=1)
+    script.schedule()
+    assert reserved(script) == {"n1": "first/big", "n2": "daemons/n2", "n3": "daemons/n3"}
+    script.release_ask("first", "big")
+    script.schedule()
+    assert holders(script) == ["daemons", "daemons", "second"]  # theirs do not count
+
+
+# -- asks that end before the room is needed -------------------------------------------------------
+
+RUNTIME = "expected.runtime"
+
+
+def half_free(runtime: str = "100", reserved_for: str = "big") -> Script:
+    """A node of four, half of it used for ``runtime`` seconds; the rest is kept for an ask of four."""
+    script = Script()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=4)
+    launch(script, "other", "x", tags={RUNTIME: runtime} if runtime else {}, vcore=2)
+    script.app(reserved_for)
+    script.ask(reserved_for, "b", vcore=4)
+    later(script, 2)
+    assert reserved(script) == {"n1": f"{reserved_for}/b"}
+    script.app("small")
+    return script
+
+
+def test_q7_an_ask_that_ends_before_the_room_is_needed_may_use_it() -> None:
+    script = half_free()
+    assert serve(script, "small", "long", tags={RUNTIME: "104"}, vcore=1) == []  # 98 s are left
+    script.ask("small", "short", tags={RUNTIME: "96"}, vcore=1)
+    assert news(script.schedule()) == ["small/short-0 on n1"]
+    assert reserved(script) == {"n1": "big/b"}
+    script.release("other", "x-0")
+    assert script.schedule() == []
+    script.release("small", "short-0")
+    assert news(script.schedule())[0] == "big/b-0 on n1"
+
+
+@pytest.mark.parametrize(
+    ("others", "later", "own"),
+    [
+        pytest.param("100", 0, "", id="it does not say when it ends"),
+        pytest.param("", 0, "1", id="what runs does not say when it ends"),
+        pytest.param("50", 50, "1", id="what runs should have ended"),
+        pytest.param("100", 40, "60", id="58 s are left"),
+    ],
+)
+def test_q7_the_reservation_holds(others: str, later: int, own: str) -> None:
+    """Where the room may be needed at any moment, or before the ask ends."""
+    script = half_free(others)
+    script.advance(later)
+    assert serve(script, "small", "s", tags={RUNTIME: own} if own else {}, vcore=1) == []
+
+
+def test_q7_the_application_may_tell_for_its_asks() -> None:
+    script = half_free()
+    script.app("brief", tags={RUNTIME: "60"})
+    script.ask("brief", "s", vcore=1)
+    script.ask("brief", "slow", tags={RUNTIME: "3600"}, vcore=1)
+    assert news(script.schedule()) == ["brief/s-0 on n1"]
+
+
+def test_q7_a_reservation_that_a_quota_holds_up_lends_its_node_until_it_is_given_up() -> None:
+    script = Script(queues("a", "b", a="resources: {max: {vcore: 4m}}"))
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=4)
+    script.app("app", "root.a")
+    script.app("more", "root.a")
+    launch(script, "other", "x", vcore=4, queue="root.b")
+    script.ask("app", "big", vcore=4)
+    later(script, 2)
+    script.node("n2", vcore=1)
+    serve(script, "more", "m", vcore=1)
+    assert reserved(script) == {"n1": "app/big"}
+    script.app("small", "root.b")
+    script.ask("small", "long", tags={RUNTIME: "7200"}, vcore=1)
+    script.ask("small", "short", tags={RUNTIME: "1800"}, vcore=1)
+    script.release("other", "x-0")
+    assert news(script.schedule()) == ["small/short-0 on n1"]
+    script.release("more", "m-0")
+    assert news(script.schedule()) == ["small/long-0 on n2"]  # the room on n1 may be needed at once
+    script.release("small", "short-0")
+    assert news(script.schedule()) == ["app/big-0 on n1"]
+
+
+def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
+    script = half_free()
+    script.ask("small", "long", vcore=1)
+    script.ask("small", "short", tags={RUNTIME: "60"}, vcore=1)
+    long, short = (script.scheduler.explain("small", key) for key in ("long", "short"))
+    assert long.verdict == "Each node with room for it is reserved for another ask."
+    assert short.verdict == "Nothing is in its way: it gets its place in the next round."
+    (check,) = [each for each in long.checks if each.holders]
+    assert check.remedy == "if it ends within 98 s: the tag expected.runtime with its seconds"
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", " 7", "1234567890", "\u0663"])
+def test_q7_a_runtime_that_is_no_number_of_seconds_is_ignored(text: str) -> None:
+    script = half_free()
+    script.app("odd", tags={RUNTIME: text})
+    script.ask("odd", "s", vcore=1)
+    assert serve(script, "small", "s", tags={RUNTIME: text}, vcore=1) == []
+    about_app, about_ask = [note for _, note in script.scheduler.notes]
+    assert about_app.startswith(
+        f"tag expected.runtime of application odd is ignored: {text!r} is no"
+    )
+    assert about_ask.startswith("tag expected.runtime of ask s of application small is ignored: ")
+
+
+# -- at random -------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.integers(0, 3), st.integers(1, 4), st.integers(0, 2)),
+        st.tuples(st.just("release"), st.integers(0, 9)),
+        st.tuples(st.just("take back"), st.integers(0, 9)),
+        st.tuples(st.just("advance"), st.sampled_from((1, 2, 5, HOUR))),
+        st.tuples(st.just("node"), st.integers(0, 5), st.integers(1, 4)),
+        st.tuples(st.just("remove node"), st.integers(0, 5)),
+        st.tuples(st.just("configure"), st.sampled_from(("10%", "34%", "50%", "unlimited"))),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]]) -> None:
+    """Counted here from the nodes alone; that each group counts right is one of the invariants."""
+    share = "34%"
+    script = Script(sharing(share))
+    for app in range(4):
+        script.app(f"app-{app}")
+    for at, (what, *more) in enumerate(steps):
+        partition = script.scheduler.partition()
+        if what == "ask":
+            app, size, priority = more
+            script.ask(f"app-{app}", f"a{at}", vcore=size, priority=priority)  # type: ignore[arg-type]
+        elif what == "release":
+            running = [a for n in partition.nodes.values() for a in n.allocations]
+            if running:
+                found = running[more[0] % len(running)]  # type: ignore[operator]
+                script.release(found.ask.app.app_id, found.uuid)
+        elif what == "take back":
+            asks = [a for app in partition.applications.values() for a in app.asks.values()]
+            if asks:
+                ask = asks[more[0] % len(asks)]  # type: ignore[operator]
+                script.release_ask(ask.app.app_id, ask.ask_key)
+        elif what == "advance":
+            script.advance(more[0])  # type: ignore[arg-type]
+        elif what == "node" and f"n{more[0]}" not in partition.nodes:
+            script.node(f"n{more[0]}", vcore=more[1])  # type: ignore[arg-type]
+        elif what == "remove node" and f"n{more[0]}" in partition.nodes:
+            script.node(f"n{more[0]}", NodeInfo.DECOMISSION)
+        elif what == "configure":
+            share = str(more[0])
+            script.configure(sharing(share))
+        script.schedule()
+        kept = [n.reservation.ask for n in partition.nodes.values() if n.reservation is not None]
+        if share != "unlimited":
+            most = max(1, len(partition.nodes) * int(share.rstrip("%")) // 100)
+            assert len(kept) <= most
+            assert max(Counter((ask.app, ask.kind) for ask in kept).values(), default=0) <= 1
+
+
+LATER = st.tuples(st.integers(0, 20), st.integers(1, 3), st.sampled_from((1, 3, 8, 20)))
+
+
+def started(running: list[tuple[int, int, int]], later: list[tuple[int, int, int]]) -> int | None:
+    """When an ask for all of a node starts, beside asks (when they come, size, runtime)."""
+    script = Script(check=False)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=8)
+    script.app("first")
+    script.app("big")
+    script.app("later")
+    for at, (_, size, runtime) in enumerate(running):
+        script.ask("first", f"f{at}", tags={RUNTIME: str(runtime)}, vcore=size)
+    script.schedule()
+    script.ask("big", "b", vcore=8)
+    for second in range(1, 70):
+        script.advance(1)
+        for found in list(script.scheduler.partition().nodes["n1"].allocations):
+            if found.created + found.ask.terms.expected_runtime <= script.now:
+                script.release(found.ask.app.app_id, found.uuid)
+        heard = script.schedule()
+        if any(line.startswith("new big/") for line in heard):
+            return second
+        for at, (when, size, runtime) in enumerate(later):
+            if when + 2 == second:  # when the node is reserved
+                script.ask("later", f"l{at}", tags={RUNTIME: str(runtime)}, vcore=size)
+        script.schedule()
+    return None
+
+
+@settings(max_examples=max(10, settings.default.max_examples // 2))  # each is dear
+@given(st.lists(LATER, min_size=1, max_size=4), st.lists(LATER, max_size=5))
+def test_q7_what_uses_a_reserved_node_does_not_delay_its_ask(
+    running: list[tuple[int, int, int]], later: list[tuple[int, int, int]]
+) -> None:
+    alone = started(running, [])
+    assert alone is not None
+    assert started(running, later) == alone

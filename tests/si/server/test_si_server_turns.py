@@ -1,0 +1,157 @@
+"""One resource manager's large requests hold up nobody else: what is read of it is bounded in items, and
+registrations come before them. The scheduler is held while all is sent, so nothing depends on a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from quadriga import si
+from quadriga.core import Options
+from quadriga.si.extension.extension_pb2 import Channel
+from quadriga.si.items import count
+from quadriga.si.server import Limits
+from quadriga.si.server.delivery.flow_control import FlowControl
+from quadriga.si.server.token_bucket import TokenBucket
+from tests.si.wire import PATIENCE, RM, House, ask, house, until
+
+ALLOCATION: int = Channel.ALLOCATION
+
+
+def asks(first: int, number: int) -> si.AllocationRequest:
+    together = si.AllocationRequest()
+    for at in range(first, first + number):
+        together.asks.extend(ask("app-1", f"pod-{at}", 1).asks)
+    return together
+
+
+# -- what counts -----------------------------------------------------------------------------------
+
+
+def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> None:
+    request = asks(0, 3)
+    request.allocations.add()
+    request.releases.allocationsToRelease.add()
+    request.releases.allocationAsksToRelease.add()
+    assert count(request) == 6
+    assert count(si.ApplicationRequest(new=[si.AddApplicationRequest()] * 2)) == 2
+    info = si.NodeInfo(nodeID="n")
+    info.existingAllocations.add()
+    assert count(si.NodeRequest(nodes=[info, si.NodeInfo()])) == 3
+    assert count(si.AllocationRequest(rmID="rm")) == 0
+
+
+def test_a_bucket_gives_tokens_for_items() -> None:
+    now = [0.0]
+    bucket = TokenBucket(10.0, 20, lambda: now[0])
+    assert bucket.take(20) == 0.0
+    assert bucket.take(5) == 0.5
+    now[0] = 2.0
+    assert bucket.take(15) == 0.0
+    assert bucket.take() == 0.1
+
+
+@pytest.mark.asyncio
+async def test_a_stream_is_read_no_further_while_a_window_of_items_is_on_its_way() -> None:
+    flow = FlowControl(64, 100, lambda error, request: error, lambda: None)
+    first, second = flow.send("first", 60), flow.send("second", 60)
+    waiting = asyncio.create_task(flow.room())
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    first.set_result(None)  # 60 are left, more than half of the window
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    second.set_result(None)
+    await asyncio.wait_for(waiting, PATIENCE)
+    for number in range(64):
+        flow.send(number, 1)
+    assert not flow._has_at_most(63, 100)  # requests are counted as well
+
+
+# -- while the scheduler is held -------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def bulk(**limits: Any) -> AsyncIterator[tuple[House, RM, threading.Event]]:
+    """A resource manager that is about to send many asks. The scheduler does nothing until told to."""
+    go = threading.Event()
+    async with house(limits=Limits(**limits), options=Options()) as place:
+        rm = await place.rm("bulk").begin()
+        await rm.has_node(vcore=1_000_000)
+        await rm.submits()
+
+        def hold() -> list[Any]:
+            go.wait(PATIENCE)
+            return []
+
+        place.service.begin(hold)
+        try:
+            yield place, rm, go
+        finally:
+            go.set()
+
+
+async def rounds(rm: RM) -> None:
+    """Answers of the server while the scheduler does nothing: its loop has had time for all else."""
+    health = HealthStub(rm.channel)  # type: ignore[no-untyped-call]
+    for _ in range(20):
+        answer = await health.Check(HealthCheckRequest())
+        assert answer.status == HealthCheckResponse.SERVING
+
+
+@pytest.mark.asyncio
+async def test_windows_count_items_and_not_only_requests() -> None:
+    async with bulk(window_items=100) as (place, rm, go):
+        for at in range(10):
+            await rm.say(asks(40 * at, 40))
+        session = place.server.sessions["bulk"]
+        await until(lambda: session.received[ALLOCATION] == 3)
+        await rounds(rm)
+        assert session.received[ALLOCATION] == 3  # 120 items; and health was answered
+        go.set()
+        await until(lambda: len(rm.allocations) == 400)
+        assert session.received[ALLOCATION] == 10
+
+
+@pytest.mark.asyncio
+async def test_i7_a_registration_is_before_the_asks_of_others() -> None:
+    arrived: list[int] = []
+    async with bulk() as (place, rm, go):
+        service = place.service
+        register = service._register
+
+        def registers(request: Any, callback: Any) -> Any:
+            arrived.append(service.scheduler.partition(rm_id="bulk").waiting.arrivals)
+            return register(request, callback)
+
+        service._register = registers  # type: ignore[method-assign]
+        for at in range(4):
+            await rm.say(asks(2000 * at, 2000))
+        await until(lambda: service.waiting == 4)
+        again = asyncio.create_task(RM(rm.channel, "bulk").register())
+        await until(lambda: service.waiting == 5)
+        # the bulk one has to wait for what it has sent itself, and nobody waits for it
+        registering = asyncio.create_task(place.rm("other").register())
+        await until(lambda: service.waiting == 6)
+        go.set()
+        await asyncio.wait_for(registering, PATIENCE)
+        await asyncio.wait_for(again, PATIENCE)
+    assert arrived == [256, 8000]
+
+
+@pytest.mark.asyncio
+async def test_items_that_come_too_fast_are_taken_later() -> None:
+    async with bulk(item_burst=50, items_per_second=2000) as (_, rm, go):
+        go.set()
+        for at in range(4):
+            await rm.say(asks(50 * at, 50))
+        await until(lambda: len(rm.allocations) == 200)
