@@ -94,5 +94,13 @@ _LATE = {"FastHierarchicalMachine": "quadriga.fsm.fast.nested"} | dict.fromkeys(
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_LATE[name]), name)
+    try:
+        module = import_module(_LATE[name])
+    except ModuleNotFoundError as error:
+        if error.name != _LATE[name]:
+            raise
+        raise ImportError(
+            f"{name} is a lifecycle of the scheduler: install the distribution quadriga"
+        ) from None
+    found = globals()[name] = getattr(module, name)
     return found

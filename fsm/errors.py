@@ -1,4 +1,9 @@
-"""The errors of lifecycles: a wrong definition, or a trigger at the wrong time."""
+"""Names of states and triggers, and the errors of lifecycles: a wrong definition, or a trigger at the wrong
+time.
+
+A name is a string or a member of an ``Enum``. A lifecycle keeps it as it is written, so ``entity.state`` is a
+member of the enumeration where the table has one. Texts, files and diagrams show the text of a member.
+"""
 
 # Not compiled: its classes derive from a library's, or others derive from them.
 

@@ -3,7 +3,8 @@
 An account has a *ledger* for every leaf with its applications, and for every queue above with a limit
 for it. Only ledgers are charged for an allocation; the usage in other queues is a sum. Like a queue, a
 ledger remembers the shapes that it has no room for and the levels that it blocked because of them; it
-unblocks them when it gets resources back.
+unblocks them when it gets resources back. ``QuotaChanges`` collects what the next quota events must examine:
+the entities mark their changes while their resource manager tracks events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Preemption attempts that found no victims, as data.
+"""Preemption attempts that found no victims, and the asks that may preempt next, as data.
 
 A failed attempt of one ask counts for every ask of its leaf with the same shape. The leaf stops
 announcing that these asks may preempt until a retry makes sense, as ``preemption.failed_preemptions``

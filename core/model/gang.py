@@ -1,4 +1,4 @@
-"""The gang of an application: its size and its progress (X16, G21, Q1)."""
+"""The gang of an application: its task groups, its size and its progress (X16, G21, Q1)."""
 
 from __future__ import annotations
 

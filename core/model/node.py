@@ -1,4 +1,4 @@
-"""A node: its capacity, its allocations."""
+"""A node: its capacity, its allocations, and what others use of it (X19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition: its nodes, its queue tree, its applications, and what waits."""
+"""A partition: its nodes, its queue tree, its applications, what waits, and how far its inspections are."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _starts_anew(app: Application, task: Task) -> bool:
 def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
     """A pod that differs from what was turned down makes the held application anew: its template was mended,
     and the pods of the old template may stay until it runs (K60)."""
-    metadata, down = _read(kernel, pod), kernel.turned_down
+    metadata, down = _read(kernel, pod), kernel.rejected_applications
     if down.delay(metadata, kernel.now):
         return held
     if held.pod_group is not None and not down.delay(held.metadata, kernel.now):
@@ -241,9 +241,9 @@ def submit_if_ready(kernel: Kernel, app: Application) -> None:
 
 def hold(kernel: Kernel, app: Application) -> None:
     """Not at once if the core has just turned down the same application (K60)."""
-    app.delay = kernel.turned_down.delay(app.metadata, kernel.now)
+    app.delay = kernel.rejected_applications.delay(app.metadata, kernel.now)
     if app.delay:
-        reason = kernel.turned_down.reason(app.key)
+        reason = kernel.rejected_applications.reason(app.key)
         seconds = -(-app.delay // SECOND)
         app.held_because = (
             f"The application was rejected: {reason}. It is tried again in {seconds} s."

@@ -163,7 +163,7 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
     for accepted in response.accepted:
         app = _answered(kernel, accepted.applicationID)
         if app is not None:
-            kernel.turned_down.forget(app.key)
+            kernel.rejected_applications.forget(app.key)
             kernel.fire_application(app, application_fsm.ACCEPT)
             _after_accept(kernel, app)
             settle(kernel, app)
@@ -208,7 +208,7 @@ def _after_accept(kernel: Kernel, app: Application) -> None:
 
 def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     """Pods that run already keep running, as foreign ones (K143)."""
-    kernel.turned_down.note(app.metadata, reason, kernel.now)
+    kernel.rejected_applications.note(app.metadata, reason, kernel.now)
     hold(kernel, app)
     say_waiting(kernel, app.pod_group, f"The application was rejected: {reason}.")
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)

@@ -3,6 +3,9 @@
 Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_creation`` or
 ``fire_shim``. Each effect is executed at once by the function that ``executes`` its type. The kernel has no
 clock: ``now`` is the time that the caller gave.
+
+``RejectedApplications`` remembers for how long an application that the core has rejected is not submitted again
+(K60): its pods fail, and a ReplicaSet creates them again at once, many times a second without a pause.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from quadriga.k8s.shim.model import (
 from quadriga.k8s.shim.room import Room
 from quadriga.si.constants import TAG_CREATION_TIME
 
-__all__ = ["Kernel", "TurnedDown", "executes"]
+__all__ = ["Kernel", "RejectedApplications", "executes"]
 
 #: ns after the first rejection, doubled with each further one
 _FIRST: Final = SECOND
@@ -55,7 +58,7 @@ class _Entry:
     reason: str
 
 
-class TurnedDown:
+class RejectedApplications:
     """The last rejection of each id."""
 
     def __init__(self) -> None:
@@ -200,7 +203,7 @@ class Kernel:
         #: applications that the core has not answered for, by id, in the order of the requests
         self.unanswered: dict[str, deque[Application]] = {}
         self.created_applications = 0
-        self.turned_down = TurnedDown()
+        self.rejected_applications = RejectedApplications()
         #: nodes that the core has not answered for
         self.unanswered_nodes: set[str] = set()
 

@@ -318,7 +318,7 @@ def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
     kernel.settings = kernel.outbox.settings = reading.settings
     if kernel.state not in shim_fsm.SILENT:
         kernel.outbox.request(messages.update_configuration(kernel.settings))
-    kernel.turned_down.clear()
+    kernel.rejected_applications.clear()
     group_changes.read_again(kernel)
     for app in list(kernel.applications.values()):
         if app.state in application_fsm.HOLDS:
