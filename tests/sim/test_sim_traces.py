@@ -29,10 +29,11 @@ def trace(shared: Path, name: str) -> Workload:
 
 
 @pytest.mark.slow
-def test_all_89_days_of_cerit_twice(shared: Path) -> None:
+def test_all_89_days_of_cerit_and_a_part_twice(shared: Path) -> None:
     workload = trace(shared, "cerit-sc-2013")
-    report, again = (Simulation(workload).run() for _ in range(2))
-    assert report.json() == again.json()
+    part = first(workload, days=15)
+    assert Simulation(part).run().json() == Simulation(part).run().json()
+    report = Simulation(workload).run()
     assert report.unaccounted == 0
     jobs = report.data["jobs"]
     assert (jobs["total"], jobs["skipped"], jobs["unschedulable"]) == (17_900, 2, 1)
@@ -61,15 +62,15 @@ def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_quarter_of_philly_checked_at_every_step(shared: Path) -> None:
+def test_an_eighth_of_philly_checked_at_every_step(shared: Path) -> None:
     """``python -m bench quality`` plays all of it."""
-    workload = first(trace(shared, "philly-2017"), jobs=20_000)
+    workload = first(trace(shared, "philly-2017"), jobs=10_000)
     assert all(
         member.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for member in job.members
     )
     report = simulate(workload)
     jobs = report.data["jobs"]
-    assert (jobs["total"], jobs["completed"], jobs["skipped"]) == (20_018, 20_000, 18)
+    assert (jobs["total"], jobs["completed"], jobs["skipped"]) == (10_018, 10_000, 18)
     queues = report.data["waits"]["queues"]
     assert len(queues) == len(workload.queues)
     assert sum(waits["simulated"]["count"] for waits in queues.values()) == jobs["completed"]
@@ -80,11 +81,12 @@ def test_a_quarter_of_philly_checked_at_every_step(shared: Path) -> None:
 
 
 @pytest.mark.slow
-def test_all_90_days_of_the_model() -> None:
-    report = Simulation(embedded()).run()
+def test_a_month_of_the_model() -> None:
+    """The README's first command plays all 90 days, and a test types it."""
+    report = Simulation(embedded(days=30)).run()
     assert report.unaccounted == 0
     jobs = report.data["jobs"]
-    assert jobs["completed"] == jobs["total"] > 15_000
+    assert jobs["completed"] == jobs["total"] > 5_000
 
 
 @pytest.mark.parametrize("day", range(3, 89, 17))

@@ -40,7 +40,7 @@ def test_q6_a_few_jobs_end_in_every_order(gangs: int, singles: int, pace: int) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("singles", "pace"), [(2, 0), (2, 3), (2, 100)])
+@pytest.mark.parametrize(("singles", "pace"), [(2, 0), (2, 3)])
 def test_q6_three_gangs_and_singles_end_in_every_order(singles: int, pace: int) -> None:
     """With three singles it takes minutes and passes as well."""
     found = orders(3, singles, pace)
