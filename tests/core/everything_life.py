@@ -443,8 +443,7 @@ class Life(Watched):
             self.place.confirm(*identity, "", self.rng.choice(KINDS))
 
     def report(self) -> None:
-        """A known allocation is of another size, a pending ask turns out to run, or an allocation
-        appears from nowhere (2.20)."""
+        """Another size, a pending ask that turns out to run, or an allocation from nowhere (2.20)."""
         rng, place, partition = self.rng, self.place, self.place.partition
         if partition is None or not place.nodes or not partition.applications:
             return

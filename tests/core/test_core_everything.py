@@ -40,8 +40,7 @@ def history(seed: int, steps: int = 80, *, curious: bool = True) -> Life:
 def test_v1_v2_v3_v4_v5_v6_v7_v8_v9_hold_after_every_step(
     seed: int, steps: int, released: bool
 ) -> None:
-    """V7: when everything is released all applications end by themselves; and when all are removed,
-    nothing is left of them."""
+    """V7: when everything is released all applications end by themselves."""
     life = history(seed, steps)
     if released:
         life.wind_down()

@@ -133,8 +133,7 @@ class Memory(Script):
             send(AllocationRequest(rmID=self.rm_id, asks=waiting))
 
     def _is_done(self, app: str) -> bool:
-        """Its pods had their places and are gone: what placeholders are left go with it. A Hard gang
-        is over with its placeholders."""
+        """Its pods are gone: leftover placeholders go with it. A Hard gang is over with its placeholders."""
         if any(name == app for name, _ in self.asks):
             return False
         left = [each for (name, _), each in self.running.items() if name == app]

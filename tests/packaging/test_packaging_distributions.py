@@ -140,8 +140,7 @@ def metadata(wheel: Path) -> Message:
 
 @pytest.fixture(scope="session")
 def clean(engine: Path, wheel: Path, once: Once) -> Path:
-    """The commands of an environment with a release and the base dependencies only, installed by its name
-    from a folder, as a machine without network does it."""
+    """The commands of an environment with a release and its base dependencies, installed without network."""
 
     def make(folder: Path) -> None:
         dist = folder / "dist"

@@ -64,8 +64,7 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "mis
 
 
 def imported(path: Path, *, at_once: bool = False) -> Iterator[tuple[str, int]]:
-    """The names of all modules that a file imports, with the lines; ``at_once``: when it is imported
-    itself."""
+    """The names of all modules that a file imports, with the lines; ``at_once``: when it is imported itself."""
     for node, early in imports_in(path):
         if at_once and not early:
             continue

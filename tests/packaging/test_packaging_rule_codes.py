@@ -143,8 +143,7 @@ def test_a_version_or_a_measurement_is_no_section(text: str) -> None:
 
 
 def test_no_message_needs_a_code_to_be_understood() -> None:
-    """A code stands in parentheses behind what it is about, or before it as the rule of a status or
-    of an invariant. What is left without it is a sentence."""
+    """A code stands in parentheses or before the rule of a status; without it a sentence is left."""
     found = 0
     for path in _citing(path for name in PACKAGES for path in modules_below(name)):
         for line, message in _module(path).messages:
@@ -203,8 +202,7 @@ def _prose(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Module:
-    """What a module says in words: its comments and docstrings as one text; every other text, with
-    its line and with ``{}`` for what gets filled in."""
+    """Its comments and docstrings as one text; other texts with lines, ``{}`` for what gets filled in."""
 
     comments: str
     messages: list[tuple[int, str]]

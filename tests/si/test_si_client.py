@@ -259,8 +259,7 @@ async def test_the_same_with_await(serving: Serving) -> None:
 def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
     client: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A callback that stands still: little is read, the scheduler decides nothing more for this RM
-    once too much waits, and when the callback goes on nothing is missing."""
+    """A callback stands still; when it goes on nothing is missing."""
     monkeypatch.setattr(registration, "_MAX_UNDELIVERED", 2)
     # else gRPC takes in megabytes before it lets the other side wait
     monkeypatch.setattr(channels, "_OPTIONS", (*channels._OPTIONS, ("grpc.http2.bdp_probe", 0)))

@@ -41,8 +41,7 @@ from tests.si.requests import apps, asks, nodes, register, work
 def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
     client: Make, wire: Wire, serving: Serving
 ) -> None:
-    """Asks go out and allocations come in, while the connection breaks again and again: in the end
-    each ask was placed once, was said once, and in the order of the scheduler."""
+    """In the end each ask was placed once, was said once, and in the order of the scheduler."""
     told = Told()
     rm, heard = registered(client, watcher=told)
     rm.update_node(nodes("n1", vcore=10_000_000))

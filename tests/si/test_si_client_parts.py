@@ -97,8 +97,7 @@ def test_the_table_says_where_every_trigger_leads(state: str) -> None:
 def test_each_request_is_taken_once_and_in_order_whatever_breaks(
     kinds: list[Channel], chance: random.Random
 ) -> None:
-    """The scheduler takes from each stream what came on it; which stream is first is chance. Then a
-    connection breaks, and what was on its way is lost."""
+    """Which stream is read first is chance. When a connection breaks, what was on its way is lost."""
     outgoing = OutgoingRequests(1000, 10_000)
     for number, kind in enumerate(kinds):
         outgoing.add(kind, b"%d" % number)
@@ -146,8 +145,7 @@ def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
 def test_each_message_is_heard_once_and_in_order_whatever_breaks(
     kinds: list[Channel], chance: random.Random
 ) -> None:
-    """Streams and the telling of their order overtake each other; then a connection breaks. What the
-    server does to tell the order is its own code."""
+    """Streams and the telling of their order overtake each other; then a connection breaks."""
     ordering = MessageOrder()
     log: dict[Channel, list[int]] = {kind: [] for kind in STREAMS}
     for number, kind in enumerate(kinds):

@@ -169,8 +169,7 @@ def agree(service: Service, store: Path, app_id: str = "gang") -> None:
 def test_i8_the_rm_is_killed_and_starts_again(
     place: Place, service: Service, lives: tuple[int, ...]
 ) -> None:
-    """Within the pause: what the scheduler still knows is dropped, and reported again. In several lives
-    each comes a little further than the one before."""
+    """What the scheduler knows is dropped, and reported again; in several lives a little further."""
     for at in lives:
         rm = place.manager(service)
         rm.run_to(at)

@@ -1,5 +1,4 @@
-"""One resource manager's large requests hold up nobody else: what is read of it is bounded in items, and
-registrations come before them. The scheduler is held while all is sent, so nothing depends on a clock."""
+"""One resource manager's large requests hold up nobody else; what is read of it is bounded in items."""
 
 from __future__ import annotations
 
