@@ -91,27 +91,6 @@ def test_closing_while_registering(client: Make, wire: Wire) -> None:
             waiting.result(PATIENCE)
 
 
-def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Make) -> None:
-    told = Told()
-    rm, heard = registered(client, watcher=told)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    wrong = releases("", "x")
-    rm.update_allocation(asks("a", "p"))
-    rm.update_allocation(wrong)
-    rm.update_allocation(asks("a", "q"))
-    told.wait_for(lambda told: bool(told.refusals))
-    ((request, error),) = told.refusals
-    assert request == wrong
-    assert (error.request, error.field) == (
-        "AllocationRequest",
-        "releases.allocationsToRelease[0].applicationID",
-    )
-    heard.wait_for(lambda messages: sorted(placed(messages)) == ["p", "q"])
-    rm.flush()
-    assert told.states == [CONNECTED]  # the connection itself was not lost
-
-
 def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None:
     class Clumsy(Heard):
         def update_node(self, response: si.NodeResponse) -> None:

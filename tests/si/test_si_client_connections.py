@@ -60,23 +60,6 @@ def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
     )
 
 
-def test_i6_what_is_said_while_away_is_sent_later(
-    client: Make, wire: Wire, serving: Serving
-) -> None:
-    told = Told()
-    rm, heard = registered(client, watcher=told)
-    wire.cut()
-    told.wait_for(lambda told: told.states[-1] == AWAY)
-    until(serving, lambda core: state_of(core) == "Paused")
-    work(rm, "p")
-    assert rm.waiting == 3
-    wire.mend()
-    heard.wait_for(lambda messages: placed(messages) == ["p"])
-    assert told.states == [CONNECTED, AWAY, CONNECTED]
-    rm.flush()  # that the last request was taken is told after what came of it
-    assert rm.waiting == 0
-
-
 def test_i43_after_the_pause_it_has_to_register_anew(
     client: Make, wire: Wire, serving: Serving
 ) -> None:

@@ -28,14 +28,6 @@ def connect(place: House, folder: Path, client: str = "") -> RM:
     return RM(channel)
 
 
-async def test_tls(folder: Path) -> None:
-    tls = Tls(folder / "server.pem", folder / "server.key")
-    async with house(tls=tls) as place:
-        rm = await connect(place, folder).begin()
-        await rm.has_node()
-        assert (await refusal(place.rm("plain").register()))[0] == "UNAVAILABLE"
-
-
 @pytest.mark.parametrize("name", ["shim", "shim.example"])
 async def test_a_certificate_says_who_it_is(folder: Path, tmp_path: Path, name: str) -> None:
     access = access_by(tmp_path, f"shim rm:rm-1 certificate:{name}\n")

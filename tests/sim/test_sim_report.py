@@ -79,14 +79,6 @@ def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
     assert json.loads(told.json())["options"]["placeholder_timeout_s"] == in_force
 
 
-def test_the_scheduler_gives_a_gang_up_when_the_report_says() -> None:
-    """900 s is what is in force where nothing was asked for."""
-    work = workload((4, 4), job("busy", 0, 5_000), job("gang", 10, 60, (2, 4)))
-    data = json.loads(simulate(work, gang_admission="incremental").json())
-    assert data["options"]["placeholder_timeout_s"] == 900
-    assert data["gangs"]["soft_timeouts"] == 1
-
-
 def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     jobs = [
         job("a", 0, 100, recorded_wait_s=7),
@@ -158,11 +150,6 @@ def test_text_for_people(unicode: bool) -> None:
     assert "huge" in text
     assert all(len(line) <= 100 and line == line.rstrip() for line in text.splitlines())
     assert "Measured" in render(of_mixed())
-
-
-def test_many_jobs_that_end_alike_are_told_once() -> None:
-    report = simulate(workload((4,), *(job(f"big-{n}", n, 10, (1, 9)) for n in range(9))))
-    assert "big-0, big-1, big-2, big-3, big-4 and 4 more" in render(report, measure=False)
 
 
 def test_progress_is_told() -> None:
@@ -367,9 +354,6 @@ def _fits(member: Member, room: dict[str, int]) -> bool:
 
 
 # -- virtual time, what is allocated, and figures of waits -------------------------------------------
-
-
-SECOND = 1_000_000_000
 
 
 def test_actions_come_in_the_order_of_time_then_of_planning() -> None:
