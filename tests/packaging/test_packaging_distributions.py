@@ -273,14 +273,6 @@ def module(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def test_bare_names_stay_free(clean: Path) -> None:
-    program = (
-        "from importlib.util import find_spec\n"
-        f"print([name for name in {PACKAGES!r} if find_spec(name)])"
-    )
-    assert run(clean / "python", "-I", "-c", program, cwd=clean).strip() == "[]"
-
-
 def test_the_version_is_known(clean: Path, alone: Path, metadata: Message) -> None:
     version = metadata["Version"]
     assert version in run(clean / "quadriga", "--version", cwd=clean)

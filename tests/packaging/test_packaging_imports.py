@@ -299,24 +299,6 @@ def test_no_file_knows_the_machine_it_was_written_on(texts: list[Path]) -> None:
     assert [path for path, text in texts_of if any(home in text for home in looks)] == []
 
 
-def test_every_folder_with_modules_is_listed_as_a_package(repository: Path) -> None:
-    block = text_of(repository / "setup.cfg").partition("\npackages =\n")[2]
-    named = {line.strip() for line in block.partition("\ninstall_requires")[0].splitlines()}
-    found = {
-        ".".join(["quadriga", *path.parent.relative_to(repository).parts])
-        for package in PACKAGES
-        for path in modules_below(package)
-        if "__pycache__" not in path.parts
-    }
-    assert sorted(found - named) == []
-    assert sorted(named - found) == ["quadriga"]  # the package itself, in packaging/quadriga
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_is_typed(repository: Path, package: str) -> None:
-    assert (repository / package / "py.typed").is_file()
-
-
 # -- habits of the house that ruff does not know -----------------------------------------------------
 
 
