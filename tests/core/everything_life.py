@@ -1,8 +1,6 @@
 """One scheduler with everything that may happen to it, drawn at random, one step at a time.
 
-One or two resource managers, or one with two partitions, do anything that the protocol allows and
-some things that it does not; applications, nodes and allocations of different partitions have the
-same ids. What is looked at after each step is in ``everything_looks``.
+One or two resource managers do anything that the protocol allows and some things that it does not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Who waits although nothing is in the way: a slow and simple reading of the rules.
-
-Everything is counted anew from applications and nodes; masks, heaps and ledgers, by which the
-scheduler itself decides who has to wait, are not looked at.
-"""
+"""Who waits although nothing is in the way: a slow reading of the rules, counted anew from the entities."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""The life of finite jobs in a small cluster, in virtual time (Q6).
+"""The life of finite jobs in a small cluster, in virtual time (Q6), with a shim that behaves like Kubernetes'.
 
-``History`` runs a ``finite_jobs.Setting`` with a resource manager that behaves like the Kubernetes shim.
-A gang asks for its placeholders, then for its real pods; the job runs when all its pods are there, for a
-fixed time, and then releases them. A job that loses a pod starts over as a new application. A placeholder
-that is lost is asked for again.
+A gang asks for its placeholders, then for its real pods; the job runs for a fixed time when all are there. A
+job that loses a pod starts over as a new application. A placeholder that is lost is asked for again.
 """
 
 from __future__ import annotations

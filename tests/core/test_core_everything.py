@@ -1,10 +1,6 @@
-"""V1 to V10 after every step of arbitrary histories, of everything at once.
+"""V1 to V10 after every step of arbitrary histories; ``HYPOTHESIS_PROFILE=thorough`` lives through thousands.
 
-What may happen is in ``everything_life``, what is looked at after each step in ``everything_looks``
-and ``everything_places``; ``everything_queues`` makes the random configurations, and
-``everything_waits`` knows who may wait for what. Here histories are lived through: some by seed, some
-chosen by Hypothesis so that a failure shrinks to a few steps. ``HYPOTHESIS_PROFILE=thorough`` lives
-through thousands.
+What may happen is in ``everything_life``, what is looked at in ``everything_looks`` and its neighbours.
 """
 
 from __future__ import annotations

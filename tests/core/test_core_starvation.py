@@ -1,7 +1,4 @@
-"""Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends.
-
-``test_core_starvation_orders`` explores every order of a few jobs.
-"""
+"""Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends."""
 
 from __future__ import annotations
 
