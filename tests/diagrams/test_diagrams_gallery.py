@@ -86,9 +86,6 @@ def test_two_lifecycles_of_one_name_are_refused_before_anything_is_written(tmp_p
     assert not (tmp_path / "new").exists()
 
 
-# -- the command -----------------------------------------------------------------------------------
-
-
 def test_the_command_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,9 +94,6 @@ def test_the_command_says_what_is_wrong(
     monkeypatch.setitem(sys.modules, "graphviz", None)
     assert main(["--layouts", str(tmp_path / "layouts.json")]) == 1
     assert "needs the Python package graphviz" in capsys.readouterr().err
-
-
-# -- the guide -------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("needs_dot")
@@ -113,9 +107,6 @@ def test_the_samples_of_the_guide_run(monkeypatch: pytest.MonkeyPatch, tmp_path:
         exec(compile(sample, "docs/diagrams.md", "exec"), names)
     shown = re.search(r"^```text\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert names["flow"] == shown.group(1)
-
-
-# -- the page of messages ----------------------------------------------------------------------------
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "messages.md"

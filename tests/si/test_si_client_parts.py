@@ -28,9 +28,6 @@ KINDS = st.sampled_from([*STREAMS])
 CHANCE = st.integers().map(random.Random)
 
 
-# -- waits -----------------------------------------------------------------------------------------
-
-
 def test_waits_grow_to_a_bound_and_chance_from_outside_shortens_them() -> None:
     backoff = Backoff(first_s=1, most_s=5, factor=2, jitter=0.5, draw=lambda: 0.5)
     assert [*itertools.islice(backoff.waits(), 5)] == [0.75, 1.5, 3.0, 3.75, 3.75]
@@ -65,9 +62,6 @@ def test_a_token_does_not_leave_the_machine_in_the_clear() -> None:
         ChannelFactory(address, None, "s3cret", insecure=False)
 
 
-# -- the life of a connection ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("state", connection_state.STATES)
 def test_the_table_says_where_every_trigger_leads(state: str) -> None:
     triggers = {trigger for trigger, _, _ in connection_state.TABLE}
@@ -88,9 +82,6 @@ def test_the_table_says_where_every_trigger_leads(state: str) -> None:
         after = found[0] if found and found[0] is not None else state
         assert each.state == after
         assert told == ([after] if after != state else [])
-
-
-# -- what is said ----------------------------------------------------------------------------------
 
 
 @given(st.lists(KINDS, max_size=30), CHANCE)
@@ -138,9 +129,6 @@ def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
     assert (len(outgoing), outgoing.done, outgoing.has_room(9)) == (1, 1, True)
 
 
-# -- what is heard ---------------------------------------------------------------------------------
-
-
 @given(st.lists(KINDS, max_size=30), CHANCE)
 def test_each_message_is_heard_once_and_in_order_whatever_breaks(
     kinds: list[Channel], chance: random.Random
@@ -173,9 +161,6 @@ def test_each_message_is_heard_once_and_in_order_whatever_breaks(
             ordering.confirm(incoming.received)
     assert heard == [*range(len(kinds))]
     assert not incoming.order(len(kinds) + 1, [next(iter(STREAMS))])  # a gap
-
-
-# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
