@@ -65,10 +65,6 @@ def test_the_committed_images_are_drawn_with_the_right_font(drawn: Path) -> None
         assert wide == pytest.approx(committed, rel=0.05), path.name
 
 
-def test_the_command_writes_the_gallery(drawn: Path) -> None:
-    assert {p.name for p in drawn.iterdir()} == {p.name for p in GALLERY.iterdir()}
-
-
 def test_the_gallery_holds_nothing_else_and_the_page_links_what_is_there() -> None:
     names = {*LIFECYCLES, *KUBERNETES}
     expected = {f"{name}{FORMATS[f]}" for name in names for f in GALLERY_FORMATS}

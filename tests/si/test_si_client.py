@@ -91,6 +91,21 @@ def test_closing_while_registering(client: Make, wire: Wire) -> None:
             waiting.result(PATIENCE)
 
 
+def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Make) -> None:
+    told, wrong = Told(), releases("", "x")
+    rm, heard = registered(client, watcher=told)
+    rm.update_node(nodes("n1"))
+    rm.update_application(apps("a"))
+    for request in (asks("a", "p"), wrong, asks("a", "q")):
+        rm.update_allocation(request)
+    heard.wait_for(lambda messages: sorted(placed(messages)) == ["p", "q"])
+    told.wait_for(lambda told: bool(told.refusals))
+    ((refused, error),) = told.refusals
+    assert (refused, error.field) == (wrong, "releases.allocationsToRelease[0].applicationID")
+    rm.flush()
+    assert told.states == [CONNECTED]  # the connection itself was not lost
+
+
 def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None:
     class Clumsy(Heard):
         def update_node(self, response: si.NodeResponse) -> None:

@@ -32,9 +32,6 @@ def asks(first: int, number: int) -> si.AllocationRequest:
     return together
 
 
-# -- what counts -----------------------------------------------------------------------------------
-
-
 def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> None:
     request = asks(0, 3)
     request.allocations.add()
@@ -104,9 +101,6 @@ def test_a_box_remembers_so_much() -> None:
     assert box.bytes == 2 * (1 + OVERHEAD)
     assert [box.take(), box.take(), box.take()] == [b"d", b"e", None]
     assert box.written == 5
-
-
-# -- while the scheduler is held -------------------------------------------------------------------
 
 
 @asynccontextmanager

@@ -45,10 +45,6 @@ def test_a_newcomer_sees_life_within_seconds() -> None:
     assert partition["capacity"]["usedCapacity"]["vcore"] > 50_000
     assert watched.demo.manager.gangs["placed"] >= 1
     assert watched.seen["Accepted"], "somebody waits"
-    watched.live(17)
-    received = watched.demo.manager.received
-    assert received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"], "somebody has to go"
-    assert {"Completing", "Completed"} <= set(watched.seen)
 
 
 def test_gangs_start_wait_and_end_and_services_push_batch_jobs_out() -> None:

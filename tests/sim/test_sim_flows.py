@@ -71,9 +71,6 @@ def test_the_page_shows_the_flow_as_it_runs(name: str) -> None:
     )
 
 
-# -- lives of applications and pods ------------------------------------------------------------------
-
-
 RESERVED = "submit Submitted accept Accepted try_reserve Reserving"
 # fmt: off
 LIVES: dict[str, tuple[Lifecycle, str]] = {

@@ -28,6 +28,13 @@ def test_g1_a_gang_on_several_nodes(order: str) -> None:
     assert report.data["utilisation"]["peak"] == 0.75
 
 
+def test_without_latencies_a_gang_starts_at_once() -> None:
+    gang = job("g", 5, 100, (2, 3))
+    report = simulate(workload((4, 4), gang), start_s=0, release_s=0, confirm_s=0)
+    assert report.data["waits"]["simulated"]["max"] == 0
+    assert report.data["utilisation"]["placeholders"] == 0
+
+
 def test_two_gangs_that_need_the_same_nodes(order: str) -> None:
     jobs = job("a", 0, 100, (3, 4)), job("b", 0, 100, (3, 4))
     report = simulate(workload((4, 4, 4), *jobs), message_order=order)
@@ -109,9 +116,6 @@ def test_x45_both_forms_of_asks_lead_to_the_same_decisions(order: str, style: st
     assert told[0] == told[1]
     for what in (f"{style.lower()}_timeouts", "confirmations_lost", "confirmations_repeated"):
         assert told[0][1][what] > 0
-
-
-# -- ordinary jobs -----------------------------------------------------------------------------------
 
 
 def test_one_job_from_submission_to_completion(order: str) -> None:

@@ -219,9 +219,6 @@ def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     assert partition.node_sort_policy == "bestfit"
 
 
-# -- the figures of a schedule -----------------------------------------------------------------------
-
-
 SECOND = 1_000_000_000
 
 
@@ -351,9 +348,6 @@ def _count(workload: Workload, holdings: list[Holding], spans: list[tuple[int, i
 
 def _fits(member: Member, room: dict[str, int]) -> bool:
     return all(amount <= room[name] for name, amount in member.resources.items())
-
-
-# -- virtual time, what is allocated, and figures of waits -------------------------------------------
 
 
 def test_actions_come_in_the_order_of_time_then_of_planning() -> None:
