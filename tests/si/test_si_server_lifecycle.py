@@ -8,7 +8,7 @@ import contextlib
 import grpc
 import pytest
 
-from quadriga.si import NodeRequest
+from quadriga.si import ApplicationRequest, NodeRequest, RemoveApplicationRequest
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, RM, House, ask, house, node, refusal, until
 
@@ -156,6 +156,18 @@ async def test_what_is_no_longer_known_asks_to_register_again() -> None:
         await wire.is_refused("FAILED_PRECONDITION", "I43: ")
         await place.becomes("Paused")
         await rm.begin()
+
+
+async def test_messages_that_arise_meanwhile_are_kept(virtual: House) -> None:
+    rm = await virtual.rm().begin()
+    await rm.submits()
+    await rm.wires["UpdateApplication"].lose()
+    await virtual.becomes("Paused")
+    remove = RemoveApplicationRequest(applicationID="app-1", partitionName="default")
+    virtual.service.update_application(ApplicationRequest(rmID="rm-1", remove=[remove]))
+    assert virtual.server.sessions["rm-1"].mailbox.waiting(2) > 0
+    rm.open("UpdateApplication")
+    await until(lambda: rm.states("app-1"))
 
 
 async def test_a_stopping_server_says_so_and_keeps_the_scheduler(place: House, rm: RM) -> None:
