@@ -97,11 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with the specification, the traces and the configurations that no clone has.
-
-    It is the value of QUADRIGA_SHARED, by default ../shared beside the checkout. Where it is absent
-    the test is skipped; with QUADRIGA_REQUIRE_SHARED=1, as in .ci/run, it fails.
-    """
+    """QUADRIGA_SHARED, by default ../shared: what no clone has. Required with QUADRIGA_REQUIRE_SHARED=1."""
     folder = Path(os.environ.get("QUADRIGA_SHARED") or REPOSITORY.parent / "shared")
     # A relative one counts from the checkout, wherever pytest was started.
     folder = (REPOSITORY / folder).resolve()

@@ -70,8 +70,7 @@ class Served:
 
 
 class Service(Served):
-    """One process. It tells the socket of systemd when it is ready. ``prelude`` is what it runs before
-    the command, ``env`` goes into its environment."""
+    """One process, which tells systemd's socket when it is ready; ``prelude`` runs before the command."""
 
     def __init__(
         self,

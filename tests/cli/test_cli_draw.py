@@ -50,9 +50,6 @@ def journal(path: Path, *lines: tuple[int, str, str, str, str]) -> Path:
     return path
 
 
-# -- importable lifecycles -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["shop:ORDER", "shop:Desk.ORDER", "stock.shelves:ORDER"])
 def test_a_lifecycle_from_the_current_directory_or_an_installed_package(
     quadriga: Any, shop: Path, name: str
@@ -90,9 +87,6 @@ def test_a_wrong_name_says_what_is_near(quadriga: Any, shop: Path, name: str, sa
     assert said in done.err
 
 
-# -- coverage --------------------------------------------------------------------------------------
-
-
 def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
     rows = [{"line": 0, "trigger": "pay", "source": "New", "count": 7}]
     (shop / "fsm.json").write_text(json.dumps({"order": {"rows": rows}}), encoding="utf-8")
@@ -102,9 +96,6 @@ def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
     other = quadriga("draw", "node", "--coverage", "fsm.json")
     assert (other.code, other.out) == (2, "")
     assert "the coverage has no rows of node, only order" in other.err
-
-
-# -- the path of an entity -------------------------------------------------------------------------
 
 
 def test_the_path_of_an_entity_of_a_simulation(quadriga: Any, trace: Path, shop: Path) -> None:
@@ -129,9 +120,6 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
     assert "(1) drop" not in drawn.out
     assert "begins anew once" in drawn.err
     assert "<B>7 ns</B>" in quadriga(*draw, "dot").out  # until the end of the journal
-
-
-# -- sequences of messages -------------------------------------------------------------------------
 
 
 def test_the_messages_of_a_simulation_about_one_application(
@@ -170,6 +158,9 @@ def test_a_flow_as_an_image_without_graphviz(quadriga: Any, tmp_path: Path) -> N
         (("shop:ORDER", "--path", "shop.py#order/1"), "not a line of a journal"),
         (("--all", "x", "--dark"), "--dark and --all DIR do not go together"),
         (("--flow", "gang-start", "--left-to-right"), "--left-to-right and --flow NAME"),
+        (("--flow", "no"), "no flow is called 'no': there are gang-start, hard-timeout"),
+        (("--flow", "clean-up", "--format", "png"), "a flow is drawn as mermaid, plantuml, svg"),
+        (("ask", "--flow", "x"), "give the name of a lifecycle, --all DIR, --flow NAME or"),
         (("dispatcher", "--dark"), "--dark and dispatcher do not go together"),
         (("dispatcher", "--format", "svg"), "the table of messages is drawn as md"),
         (("--messages", "shop.py"), "shop.py:2: not a message"),
@@ -205,9 +196,6 @@ def test_the_table_of_messages(quadriga: Any, tmp_path: Path) -> None:
     )
     assert quadriga("draw", "dispatcher", "-o", str(tmp_path / "page.md")).code == 0
     assert (tmp_path / "page.md").read_text("utf-8") == page
-
-
-# -- direction and colours -------------------------------------------------------------------------
 
 
 def test_left_to_right_and_dark(quadriga: Any, tmp_path: Path) -> None:

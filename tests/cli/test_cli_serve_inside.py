@@ -1,5 +1,4 @@
-"""``quadriga serve`` in this process, where one can see which of its lines run: a thread asks, and
-sends the signals."""
+"""``quadriga serve`` in this process: a thread asks, and sends the signals."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 from dataclasses import asdict
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 from quadriga.cli import kubernetes, serve
 from quadriga.cli.errors import CommandError
 from quadriga.cli.limits import LIMITS, Limit
+from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.admission import connections_of
 from quadriga.cli.serving.health import HealthServer
 from quadriga.cli.serving.process import options_of
 from quadriga.cli.serving.settings import Settings, settings_of
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
+from quadriga.si.log_pace import LogPace
 
 
 def read(*words: str) -> argparse.Namespace:
@@ -91,3 +94,33 @@ def test_q16_the_health_port_serves_while_one_address_holds_connections() -> Non
             await server.stop()
 
     assert asyncio.run(tried()) == (b"HTTP/1.1 200 OK\r\n", b"")
+
+
+class Loop(asyncio.AbstractEventLoop):
+    def __init__(self) -> None:
+        self.handed_on: list[dict[str, Any]] = []
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.handed_on.append(context)
+
+
+def test_q16_a_connection_that_cannot_be_accepted_is_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [0.0]
+    handler, loop = AcceptErrors(LogPace(lambda: now[0])), Loop()
+    full = OSError(24, "Too many open files")
+    error = {"message": "socket.accept() out of system resource", "exception": full}
+    with caplog.at_level(logging.ERROR):
+        for _ in range(1000):
+            handler(loop, error)
+        now[0] = 61.0
+        handler(loop, error)
+    first, second = [record.getMessage() for record in caplog.records]
+    assert "Too many open files" in first and "ulimit -n is" in first
+    assert "999 errors before were left out" in second
+    assert not any(record.exc_info for record in caplog.records)
+    assert not loop.handed_on
+    other = {"message": "Exception in callback"}
+    AcceptErrors()(loop, other)
+    assert loop.handed_on == [other]  # as before

@@ -1,5 +1,4 @@
-"""`quadriga serve` from the outside, all of it at once: a client that knows only what reflection tells, the
-repository's own client, the web UI's nine calls, Prometheus and a probe; then a clean end."""
+"""`quadriga serve` from the outside: reflection, a client, the web UI, Prometheus and a probe at once."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quadriga.core.config import ConfigError, Configuration, load, reader
+from quadriga.core.config import ConfigError, load, reader
 from quadriga.core.config.reader import MAX_BYTES, Mapping, read
 
 ROOT = "partitions: [{queues: [{name: root, %s}]}]"
@@ -184,30 +184,6 @@ def test_counts_that_are_none(number: str) -> None:
     assert len(refused(ROOT % f"maxapplications: {number}")) == 1
 
 
-def outcome(text: str) -> Configuration | ConfigError:
-    try:
-        return load(text)
-    except ConfigError as error:
-        return error
-
-
-def configuration_or_error(text: str) -> None:
-    result = outcome(text)
-    if isinstance(result, ConfigError):
-        assert result.problems
-        assert all(problem.reason and str(problem) in str(result) for problem in result.problems)
-
-
-@given(st.text())
-def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
-    configuration_or_error(text)
-
-
-@given(st.text(alphabet="partions:-queme{}[],&*!|>%@`'\"\\#?~<0 \n\t", max_size=200))
-def test_any_text_of_yaml_characters(text: str) -> None:
-    configuration_or_error(text)
-
-
 KEYS = st.sampled_from(
     "partitions queues name parent resources max guaranteed limits users groups maxresources"
     " maxapplications placementrules filter type value create childtemplate properties submitacl"
@@ -236,11 +212,19 @@ QUEUES = st.recursive(
 )
 
 
-@settings(max_examples=2 * settings.default.max_examples)  # type: ignore[attr-defined]
-@given(
+STRUCTURES = (
     TREES
     | st.lists(st.dictionaries(KEYS, TREES), max_size=2).map(lambda some: {"partitions": some})
     | st.lists(QUEUES, max_size=3).map(lambda some: {"partitions": [{"queues": some}]})
 )
-def test_any_structure_is_a_configuration_or_a_config_error(structure: object) -> None:
-    configuration_or_error(yaml.safe_dump(structure))
+YAML = st.text(alphabet="partions:-queme{}[],&*!|>%@`'\"\\#?~<0 \n\t", max_size=200)
+
+
+@settings(max_examples=4 * settings.default.max_examples)  # type: ignore[attr-defined]
+@given(st.text() | YAML | STRUCTURES.map(yaml.safe_dump))
+def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
+    try:
+        load(text)
+    except ConfigError as error:
+        assert error.problems
+        assert all(problem.reason and str(problem) in str(error) for problem in error.problems)

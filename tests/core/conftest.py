@@ -1,7 +1,4 @@
-"""What the tests of the core share: both message orders, and a script with a node.
-
-A file whose tests begin elsewhere has a ``script`` of its own, made by ``core_world.scripted``.
-"""
+"""Both message orders, and a script with a node; some files have a ``script`` of their own instead."""
 
 from __future__ import annotations
 

@@ -17,11 +17,7 @@ def partitions(*names: str) -> str:
 
 
 def on_nodes(config: str = ONE_QUEUE, /, **given: Any) -> Script:
-    """A script with nodes of so much vcore, ``n1=4000``, or of other quantities, ``n1={"memory": 20}``.
-
-    The names of arguments of ``Script`` are such arguments; ``apps`` are applications, ``name`` or
-    ``name:queue``.
-    """
+    """A script with nodes: vcores, ``n1=4000``, or more; ``apps`` are ``name`` or ``name:queue``."""
     known = ("extra", "options", "version", "check", "scheduler", "rm_id", "policy_group")
     script = Script(config, **{name: given.pop(name) for name in known if name in given})
     apps = given.pop("apps", ())

@@ -41,20 +41,14 @@ def scripted(
     extra: dict[str, str] | None = None,
     **each: int,
 ) -> Script:
-    """A script with these nodes, ``each`` of which has this much, and applications.
-
-    The script has no nodes where no resource is given. An application is ``name`` or ``name:queue``.
-    """
+    """A script with these nodes, if ``each`` has any resource, and applications: ``name`` or ``name:queue``."""
     said = {"si.messageOrder": order} if order else {}
     given: dict[str, Any] = {node: each for node in nodes if each}
     return on_nodes(config, extra={**said, **(extra or {})}, options=options, apps=apps, **given)
 
 
 def queues(*paths: str, **properties: str) -> str:
-    """A configuration of these queues (``a``, ``p.a``) below root, everyone may submit to.
-
-    Properties of a queue are YAML, by its path with ``_`` for the dots: ``p_a="maxapplications: 1"``.
-    """
+    """A configuration of queues (``p.a``) for everyone; ``p_a="maxapplications: 1"`` are properties of one."""
 
     def told(name: str, path: str) -> str:
         prefix = f"{path}." if path else ""
@@ -103,8 +97,7 @@ def in_order(order: str, update: str, *rest: str) -> list[str]:
 
 
 def gang(script: Script, *keys: str, announced: int, size: int = 1, **app: Any) -> list[str]:
-    """Application g announces a gang, and asks for these placeholders of group tg. Returns what the
-    decisions say."""
+    """Application g announces a gang and asks for placeholders of group tg. Returns what the decisions say."""
     script.app("g", gang={"memory": announced}, **app)
     return serve(script, "g", *keys, group="tg", placeholder=True, memory=size)
 

@@ -1,8 +1,6 @@
 """One scheduler with everything that may happen to it, drawn at random, one step at a time.
 
-One or two resource managers, or one with two partitions, do anything that the protocol allows and
-some things that it does not; applications, nodes and allocations of different partitions have the
-same ids. What is looked at after each step is in ``everything_looks``.
+One or two resource managers do anything that the protocol allows and some things that it does not.
 """
 
 from __future__ import annotations
@@ -443,8 +441,7 @@ class Life(Watched):
             self.place.confirm(*identity, "", self.rng.choice(KINDS))
 
     def report(self) -> None:
-        """A known allocation is of another size, a pending ask turns out to run, or an allocation
-        appears from nowhere (2.20)."""
+        """Another size, a pending ask that turns out to run, or an allocation from nowhere (2.20)."""
         rng, place, partition = self.rng, self.place, self.place.partition
         if partition is None or not place.nodes or not partition.applications:
             return

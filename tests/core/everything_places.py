@@ -1,8 +1,4 @@
-"""What resource managers know: who they are, what they have heard, what is confirmed and what is not.
-
-What each has heard of a partition is kept here, to be compared with what the scheduler knows: nothing
-is announced twice, released twice or lost on the way.
-"""
+"""What resource managers have heard, to be compared with what the scheduler knows of each partition."""
 
 from __future__ import annotations
 

@@ -22,10 +22,7 @@ Ceilings = dict[tuple[str, str], Amounts]
 
 
 def configuration(rng: Random, partitions: tuple[str, ...], *, crowded: bool) -> str:
-    """A valid one, as JSON, which is YAML. Names are few, so a reload meets the same queues.
-
-    ``crowded``: made for clusters in which many have to go for others.
-    """
+    """A valid one, as JSON, which is YAML; ``crowded``: in which many have to go for others."""
     while True:
         found = json.dumps({"partitions": [_partition(rng, name, crowded) for name in partitions]})
         try:
@@ -71,8 +68,7 @@ def _queue(
     *,
     keen: bool,
 ) -> dict[str, Any]:
-    """With all that is below. In a ``keen`` tree many queues have a guarantee for everything, none has
-    a quota, and nobody waits long before he preempts."""
+    """With all below; in a ``keen`` tree many have a guarantee, and nobody waits long to preempt."""
     queue: dict[str, Any] = {"name": name}
     is_root = name == "root"
     quota: Amounts = {}

@@ -1,8 +1,4 @@
-"""Who waits although nothing is in the way: a slow and simple reading of the rules.
-
-Everything is counted anew from applications and nodes; masks, heaps and ledgers, by which the
-scheduler itself decides who has to wait, are not looked at.
-"""
+"""Who waits although nothing is in the way: a slow reading of the rules, counted anew from the entities."""
 
 from __future__ import annotations
 
@@ -63,8 +59,7 @@ def _is_served(app: Application, now: int) -> bool:
 
 
 def _turn(leaf: LeafQueue) -> Application | None:
-    """Of those that do not run yet: the Starting one, else the oldest that asks for anything. There
-    may be several Starting ones after a reload or a recovery."""
+    """The Starting ones (several after a reload or a recovery), else the oldest that asks for anything."""
     starting = [app for app in leaf.apps.values() if app.state == application_fsm.STARTING]
     asking = [
         app
@@ -234,8 +229,7 @@ def held_by_daemons(partition: Partition) -> dict[tuple[object, ...], int]:
 def use_of(
     partition: Partition, back: set[Application]
 ) -> dict[tuple[object, ...], tuple[int, int]]:
-    """What is used of everything that has a maximum, and that maximum. For users and groups those
-    who are ``back`` are no applications."""
+    """What is used of everything with a maximum, and that; who is ``back`` counts for no user or group."""
     found: dict[tuple[object, ...], tuple[int, int]] = {}
     for queue in partition.queues():
         if queue.max_applications:

@@ -1,9 +1,7 @@
-"""The life of finite jobs in a small cluster, in virtual time (Q6).
+"""The life of finite jobs in a small cluster, in virtual time (Q6), with a shim that behaves like Kubernetes'.
 
-``History`` runs a ``finite_jobs.Setting`` with a resource manager that behaves like the Kubernetes shim.
-A gang asks for its placeholders, then for its real pods; the job runs when all its pods are there, for a
-fixed time, and then releases them. A job that loses a pod starts over as a new application. A placeholder
-that is lost is asked for again.
+A gang asks for its placeholders, then for its real pods; the job runs for a fixed time when all are there. A
+job that loses a pod starts over as a new application. A placeholder that is lost is asked for again.
 """
 
 from __future__ import annotations
@@ -85,10 +83,7 @@ class _Voice(Script):
 
 
 class History:
-    """The life of a setting. ``run`` returns the jobs that never end, which should be none.
-
-    Raises ``AssertionError`` if a job is rejected, or killed without a timeout that has passed.
-    """
+    """``run`` returns the jobs that never end; none may be rejected, or killed before its timeout."""
 
     #: nothing changes any more if nothing has changed for this long (s): every timer of the scheduler
     #: that could help is shorter
@@ -320,8 +315,7 @@ class History:
             self._start_over(run, remove=False)
 
     def _check_timeout(self, run: Run, message: str) -> None:
-        """A gang fails only when its placeholder timeout has passed since its first placeholder (G44, G45),
-        or without placeholders if some of its asks have not arrived (G24)."""
+        """A gang fails at its placeholder timeout only (G44, G45), or if asks of it have not arrived (G24)."""
         timeout = run.job.timeout or 900
         waited = self.now - max(run.first_held, run.submitted)
         assert message == "ResourceReservationTimeout", f"{run.app_id}: {message}"

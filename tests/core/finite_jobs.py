@@ -1,8 +1,4 @@
-"""A small cluster with finite jobs, as data (Q6).
-
-A ``Setting`` has nodes, queues and jobs, and nodes that are lost and come back. ``finite_history`` runs it.
-All times are whole seconds. A size is cores and memory.
-"""
+"""A small cluster with finite jobs, as data (Q6). Times are whole seconds; a size is cores and memory."""
 
 from __future__ import annotations
 

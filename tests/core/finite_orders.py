@@ -1,10 +1,7 @@
-"""Every order in which a few jobs may arrive and end.
+"""Every order in which a few jobs may arrive and end, explored depth first; no state is explored twice.
 
-``Orders`` explores them depth first. A job arrives or ends when the search says so; a job that could not
-run yet can only arrive. States that were seen before are not explored again. A state is what the resource
-manager and the scheduler hold: which jobs wait, in the order of their arrival, what each of them has on
-which node, and which nodes are reserved for it. After each step the same time passes, so that nothing
-else depends on when the steps were.
+A state is which jobs wait, in the order of their arrival, what each has on which node, and which nodes are
+reserved for it. After each step the same time passes, so that nothing else depends on when the steps were.
 """
 
 from __future__ import annotations

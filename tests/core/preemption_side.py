@@ -52,10 +52,7 @@ def cluster(config: str = TWO_QUEUES, *sizes: int, **more: int) -> Script:
 
 
 def filled(config: str = TWO_QUEUES, nodes: int = 1, size: int = 4) -> Script:
-    """``low`` holds all of every node with asks of one vcore each: n1-0, n1-1, ... on node n1.
-
-    It and ``high`` are in the queues of their names, wherever these stand.
-    """
+    """``low`` holds all of every node with asks of one vcore each: n1-0, n1-1, ... on node n1."""
     script = cluster(config)
     for number in range(1, nodes + 1):
         script.node(f"n{number}", vcore=size)

@@ -1,8 +1,4 @@
-"""Random worlds in which every remedy of an explanation is carried out, alone and exactly as it is said.
-
-A world is a configuration and a list of steps, which are played again for each remedy: the copy is the
-same world. Then the remedy's text is read, carried out, and one round follows.
-"""
+"""Random worlds in which every remedy of an explanation is carried out, alone and exactly as it is said."""
 
 from __future__ import annotations
 

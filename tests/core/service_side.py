@@ -1,5 +1,4 @@
-"""What the tests of the in-process service share: a resource manager that writes down what it hears,
-and a story to tell the service."""
+"""For the in-process service: a resource manager that writes down what it hears, and a story."""
 
 from __future__ import annotations
 

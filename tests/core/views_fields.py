@@ -1,9 +1,7 @@
-"""What every object of a view must look like, in one table, and a check of any object against it.
+"""What every object of a view must look like, from the list of fields (2.12 to 2.14), and a check against it.
 
-The table is written from the list of fields (2.12 to 2.14) and not from the code. ``?`` after a name:
-may be absent. A type is ``int``, ``str``, ``bool``, ``number``, ``amounts`` (type to integer),
-``texts`` (text to text), ``weights`` (text to number), the name of another object, or one of these in
-brackets: a list, which is never null.
+``?`` after a name: may be absent. A type is ``int``, ``str``, ``bool``, ``number``, ``amounts`` (type to integer),
+``texts``, ``weights``, the name of another object, or one of these in brackets: a list, which is never null.
 """
 
 from __future__ import annotations

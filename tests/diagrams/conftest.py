@@ -77,8 +77,7 @@ def needs_dot() -> None:
 
 @pytest.fixture(scope="session")
 def needs_fonts(needs_dot: None) -> None:
-    """Skip where another font stands for Arial than the one that the gallery is drawn with, unless
-    ``QUADRIGA_REQUIRE_FONTS=1`` makes that a failure."""
+    """Skip where another font stands for Arial, unless ``QUADRIGA_REQUIRE_FONTS=1`` makes that a failure."""
     found = ""
     if shutil.which("fc-match") is not None:
         words = ["fc-match", "--format=%{family}", "Arial"]

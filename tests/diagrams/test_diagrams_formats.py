@@ -51,9 +51,6 @@ def any_lifecycle(request: pytest.FixtureRequest, awkward: Lifecycle) -> Lifecyc
     return awkward if request.param == "awkward" else LIFECYCLES[request.param]
 
 
-# -- wording -------------------------------------------------------------------------------------
-
-
 # fmt: off
 DECLARED = [
     (30 * SECOND, "30 s"), (60 * SECOND, "60 s"), (90 * SECOND, "90 s"), (5 * MINUTE, "5 min"), (HOUR, "60 min"),
@@ -86,9 +83,6 @@ def test_limits_read_as_sentences_and_identifiers_are_plain_and_distinct() -> No
     assert ids == {"New": "New", "in work": "s1_", "s1": "s1", "end": "s3", "läuft": "s4"}
 
 
-# -- all formats -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("format", TEXTS)
 def test_awkward_names_are_drawn_without_breaking_lines(awkward: Lifecycle, format: str) -> None:
     drawn = text(awkward, format)
@@ -112,9 +106,6 @@ def test_text_is_the_same_in_another_process(seed: str) -> None:
     command = [sys.executable, "-c", f"{code}; print(''.join(made), end='')"]
     done = subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
     assert done.stdout.decode() == "".join(here["made"])
-
-
-# -- mermaid and plantuml --------------------------------------------------------------------------
 
 
 @every_lifecycle
@@ -164,9 +155,6 @@ def test_every_format_has_the_same_arrows(format: str, awkward: Lifecycle) -> No
         assert len(marks) == expected
 
 
-# -- direction and colours -------------------------------------------------------------------------
-
-
 SIDEWAYS = {
     "dot": "rankdir=LR",
     "mermaid": "\n    direction LR\n",
@@ -212,9 +200,6 @@ def test_formats_are_known_and_show_a_direction_and_colours_or_say_that_they_can
         render(NODE, "gif")
 
 
-# -- scxml -----------------------------------------------------------------------------------------
-
-
 def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Lifecycle) -> None:
     root = ElementTree.fromstring(text(any_lifecycle, "scxml"))
     assert {e.tag for e in root.iter()} <= {
@@ -245,9 +230,6 @@ def test_awkward_names_are_beside_the_ids_of_scxml_and_entities_elsewhere(
     assert "<U+0022>b<U+0022> <U+003C>c<U+003E>" in text(awkward, "plantuml")
 
 
-# -- markdown and json -----------------------------------------------------------------------------
-
-
 def test_markdown_is_the_table_as_written() -> None:
     page = text(APPLICATION, "markdown")
     assert "| **Expired** | final | for ever |" in page
@@ -260,9 +242,6 @@ def test_markdown_tables_are_rectangular(any_lifecycle: Lifecycle) -> None:
     for table in text(any_lifecycle, "markdown").split("\n\n")[1:]:
         widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
         assert len(widths) == 1, table
-
-
-# -- members of an Enum, and effects of entering and leaving a state ---------------------------------
 
 
 class Status(Enum):

@@ -65,10 +65,6 @@ def test_the_committed_images_are_drawn_with_the_right_font(drawn: Path) -> None
         assert wide == pytest.approx(committed, rel=0.05), path.name
 
 
-def test_the_command_writes_the_gallery(drawn: Path) -> None:
-    assert {p.name for p in drawn.iterdir()} == {p.name for p in GALLERY.iterdir()}
-
-
 def test_the_gallery_holds_nothing_else_and_the_page_links_what_is_there() -> None:
     names = {*LIFECYCLES, *KUBERNETES}
     expected = {f"{name}{FORMATS[f]}" for name in names for f in GALLERY_FORMATS}
@@ -86,9 +82,6 @@ def test_two_lifecycles_of_one_name_are_refused_before_anything_is_written(tmp_p
     assert not (tmp_path / "new").exists()
 
 
-# -- the command -----------------------------------------------------------------------------------
-
-
 def test_the_command_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,9 +90,6 @@ def test_the_command_says_what_is_wrong(
     monkeypatch.setitem(sys.modules, "graphviz", None)
     assert main(["--layouts", str(tmp_path / "layouts.json")]) == 1
     assert "needs the Python package graphviz" in capsys.readouterr().err
-
-
-# -- the guide -------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("needs_dot")
@@ -113,9 +103,6 @@ def test_the_samples_of_the_guide_run(monkeypatch: pytest.MonkeyPatch, tmp_path:
         exec(compile(sample, "docs/diagrams.md", "exec"), names)
     shown = re.search(r"^```text\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert names["flow"] == shown.group(1)
-
-
-# -- the page of messages ----------------------------------------------------------------------------
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "messages.md"

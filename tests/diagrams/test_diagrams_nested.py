@@ -335,9 +335,3 @@ def test_a_path_marks_the_composites_that_the_entity_was_in() -> None:
     assert "On --> Off : (3) stop" in gone
     inside = str(render_path(FAN, steps[:2], 5 * SECOND, "mermaid", born=0))
     assert "class On,On_Fast current" in inside
-
-
-@pytest.mark.parametrize("format", ["dot", "mermaid", "plantuml", "markdown"])
-def test_lifecycles_without_composites_are_drawn_as_before(format: str) -> None:
-    text = str(render(MOTOR, format))
-    assert not re.search("cluster|compound|inside|state .* {", text)

@@ -76,9 +76,6 @@ def door(**changed: Any) -> Lifecycle:
     return Lifecycle("door: \u2603", **table)
 
 
-# -- round trips -----------------------------------------------------------------------------------
-
-
 @both
 @pytest.mark.parametrize("name", all_lifecycles())
 def test_every_lifecycle_is_read_back(name: str, format: str) -> None:
@@ -135,9 +132,6 @@ def test_json_is_edited_and_may_have_the_counts_of_a_coverage() -> None:
     assert same(read_json(str(text), functions_of(ASK)), ASK)
 
 
-# -- names without a function ----------------------------------------------------------------------
-
-
 @both
 def test_names_without_a_function_are_all_named(format: str) -> None:
     text = render(door(), format)
@@ -167,9 +161,6 @@ def test_two_functions_of_one_name_cannot_be_told_apart() -> None:
     assert len(set(re.findall('cond="([^"]+)"', text))) == 2
     with pytest.raises(DiagramError, match="two guards that are called <lambda>"):
         read_scxml(text, {"<lambda>": is_locked})
-
-
-# -- wrong documents -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -218,8 +209,6 @@ def test_a_document_that_is_no_lifecycle_is_a_definition_error() -> None:
     with pytest.raises(DefinitionError, match="unknown state 'Nowhere'"):
         read_json(json.dumps(document), functions_of(ASK))
 
-
-# -- documents of other tools ----------------------------------------------------------------------
 
 OTHER = """<?xml version="1.0" encoding="us-ascii"?>
 <!-- a turnstile -->

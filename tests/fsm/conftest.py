@@ -78,8 +78,7 @@ def born() -> Birth:
 
 @pytest.fixture(scope="session")
 def steer() -> Steering:
-    """Arrange an entity so that of the guards of this row's trigger only its own agrees; returns the
-    information for ``fire``."""
+    """Let only the guard of this row agree, of all of its trigger; returns the information for ``fire``."""
 
     def arrange(life: Life, row: Row) -> dict[str, Any]:
         fresh = Life(life.key, life.state, **NO.get(row.trigger, {}))

@@ -66,9 +66,6 @@ def lines(table: Lifecycle) -> list[str]:
     ]
 
 
-# -- more --------------------------------------------------------------------------------------------
-
-
 def test_an_extended_table_has_more_rows_and_states() -> None:
     longer = ORDER.extend(
         name="order with returns",
@@ -120,8 +117,6 @@ def test_the_result_of_an_extension_is_checked_and_only_what_is_there_is_replace
         "extend() adds rows"
     )
 
-
-# -- less, and other rows ----------------------------------------------------------------------------
 
 (LOOKING,) = ORDER.rows_from("Paid", "look")
 (CANCELLING,) = ORDER.rows_from("Paid", "cancel")
@@ -183,9 +178,6 @@ def test_what_is_not_there_cannot_go(less: Any, message: str) -> None:
     with pytest.raises(DefinitionError) as error:
         ORDER.without(**less)
     assert str(error.value) == f"order: {message}"
-
-
-# -- those of the scheduler, of enumerations, with composites ------------------------------------------
 
 
 def test_a_lifecycle_keeps_those_inside() -> None:

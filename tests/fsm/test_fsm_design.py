@@ -127,9 +127,6 @@ def test_the_design_has_seven_tables() -> None:
     assert set(LIFECYCLES) == set(DESIGN) == set(FINAL)
 
 
-# -- tables by state have all states of their lifecycle, wherever they are ---------------------------
-
-
 EVERY = (*LIFECYCLES.values(), *SIMULATED.values())
 
 #: tables that leave states out, and why that is right
@@ -182,9 +179,6 @@ def test_every_table_by_state_is_total() -> None:
     }
 
 
-# -- sets that divide the states ---------------------------------------------------------------------
-
-
 def test_an_application_lives_or_has_ended_and_a_missing_state_is_found() -> None:
     assert sorted((*application_fsm.LIVING, *application_fsm.ENDED)) == sorted(APPLICATION.states)
     assert application_fsm.ENDED - set(application_fsm.RECORDED) == set(APPLICATION.final)
@@ -217,9 +211,6 @@ def test_the_states_of_allocations_and_nodes_are_divided() -> None:
     assert sorted(state for each in sets for state in each) == sorted(
         set(node_fsm.NODE.states) - {node_fsm.NODE.initial}
     )
-
-
-# -- names -------------------------------------------------------------------------------------------
 
 
 TYPES = {

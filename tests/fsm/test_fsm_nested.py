@@ -94,9 +94,6 @@ def walk(device: Device, *triggers: str, **info: Any) -> str:
     return device.state
 
 
-# -- tables ----------------------------------------------------------------------------------------
-
-
 def test_the_states_inside_are_states_of_the_whole_with_their_limits() -> None:
     inside = ("On_Idle", "On_Hot_Low", "On_Hot_High", "On_Burnt")
     assert OVEN.states == ("Off", *inside, "Held", "Scrapped")
@@ -139,9 +136,6 @@ def test_lines_and_paths_lead_through_the_states_inside() -> None:
     assert path_to(OVEN, "On", start="On_Burnt") == ()
     assert set(reachable(OVEN)) == set(OVEN.states)
     assert {r for walked in tour(OVEN) for r in walked} == set(OVEN.rows)
-
-
-# -- history ---------------------------------------------------------------------------------------
 
 
 def test_history_leads_to_the_state_that_was_left_or_to_the_initial_one() -> None:
@@ -202,9 +196,6 @@ def test_states_in_a_stored_history_are_renamed_too() -> None:
     assert stored.state == "On_Bright"
 
 
-# -- time limits of composites -----------------------------------------------------------------------
-
-
 def test_a_composite_has_a_timer_for_the_whole_stay() -> None:
     timers, device = Timers(), Device()
     timers.fire(OVEN, device, "start", 0)
@@ -244,8 +235,6 @@ def test_a_stored_entity_goes_on_with_the_time_of_its_composite() -> None:
     timers.stop(OVEN, device)
     assert len(timers) == 0
 
-
-# -- mistakes --------------------------------------------------------------------------------------
 
 LAMP_LASTS = {"Off": unbounded("on"), "On": unbounded("off")}
 LAMP_ROWS = (row("on", "Off", "On"), row("off", "On", "Off"))
@@ -313,9 +302,6 @@ def test_a_mistake_names_the_row_as_it_is_written_or_the_state(message: str) -> 
 def test_a_state_inside_may_be_given_a_limit_outside() -> None:
     patient = lamp(limits={"On_Bright": within(5, then="down")})
     assert patient.timed == {"On_Bright": within(5, then="down")}
-
-
-# -- the library's nested states ---------------------------------------------------------------------
 
 
 def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:

@@ -227,9 +227,6 @@ def test_v5_running_is_counted_up_once_and_down_once(born: Any, steer: Any) -> N
         assert len(of_kind(caused, StoppedRunning)) == (before and not after), row
 
 
-# -- asks ----------------------------------------------------------------------------------------
-
-
 # -- allocations -----------------------------------------------------------------------------------
 
 

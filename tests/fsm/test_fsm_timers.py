@@ -154,19 +154,6 @@ def test_a_refused_trigger_leaves_the_timer_and_a_failed_one_comes_later(timers:
     assert timers.deadline(CALL, call) == 10
 
 
-def test_a_stored_entity_goes_on_where_it_was(timers: Timers) -> None:
-    call = ringing(timers, "a", now=0)
-    stored = call.key, call.state, timers.deadline(CALL, call)
-    # a new process, another object
-    key, state, deadline = stored
-    assert deadline is not None
-    timers, loaded = Timers(), Call(key, state)
-    timers.resume(CALL, loaded, deadline)
-    assert due(timers, 9) == []
-    assert due(timers, 25) == [("a", "give_up", 10)]
-    assert loaded.state == "Over"
-
-
 def test_entities_are_told_apart_by_their_key(timers: Timers) -> None:
     ringing(timers, "a", now=0)
     loaded_again = Call("a", "Ringing")
@@ -374,17 +361,6 @@ async def test_a_door_closes_in_time() -> None:
     await asyncio.sleep(20)
     assert front.heard == [(0, "open"), (10, "close")]
     assert back.heard == [(3, "open"), (13, "close")]
-
-
-@virtual
-async def test_a_trigger_that_stays_backs_off_until_somebody_comes() -> None:
-    timers, door = running(tell), Door("front")
-    await timers.fire(DOOR, door, "open")
-    await timers.fire(DOOR, door, "hold")
-    await asyncio.sleep(40)
-    await timers.fire(DOOR, door, "close")
-    await asyncio.sleep(100)
-    assert [at for at, text in door.heard if text == "beep"] == [4, 12, 22, 32]
 
 
 @virtual

@@ -125,9 +125,6 @@ def test_what_a_refused_table_lacked_makes_it_legal_and_a_limit_may_be_a_timedel
     assert within(long).ns == 999_999 * 24 * HOUR + 1_000  # a float would lose this
 
 
-# -- the sources of a row: a state, a group of states, or every other state --------------------------
-
-
 WAITS = ("Open", "Held")
 BUSY = (WAITS, "Sent")
 
@@ -180,8 +177,6 @@ def test_the_sources_of_a_line(what: str) -> None:
     built = table(*rows).rows
     assert [(each.line, each.source) for each in built if each.trigger == trigger] == expected
 
-
-# -- rows of the wrong shape -------------------------------------------------------------------------
 
 OPTIONS: Any = {"initial": "Open", "lasts": {"Open": unbounded("finish")}}
 LINE: Any = row("finish", "Open", "Done")

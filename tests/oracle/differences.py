@@ -15,8 +15,7 @@ from tests.oracle.view import View
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``applies`` looks at a whole scenario, ``explain`` at one step that differs, and ``parts`` says
-    whether a step differs just as the rule makes it."""
+    """``applies`` looks at a scenario, ``explain`` at a step that differs, ``parts`` at how it differs."""
 
     id: str
     theirs: str

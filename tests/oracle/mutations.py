@@ -96,8 +96,7 @@ def mutations_of(at: int, answer: Answer) -> Iterator[Mutation]:
 
 
 def unnoticed(scenario: Scenario, version: str) -> tuple[int, Counter[str]]:
-    """How many alterations of that version's output were tried, and those that are not noticed, by
-    the rule that allows them."""
+    """How many alterations of that output were tried, and the unnoticed ones by the rule that allows them."""
     answers = scenario.answers(version)
     assert answers is not None
     mutations = [each for at, answer in enumerate(answers) for each in mutations_of(at, answer)]
@@ -112,8 +111,7 @@ def unnoticed(scenario: Scenario, version: str) -> tuple[int, Counter[str]]:
 def verdicts_on(
     scenario: Scenario, version: str, mutations: Sequence[Mutation | None]
 ) -> Iterator[tuple[Mutation | None, Verdict]]:
-    """Each alteration of that version's output, and the verdict on the scenario with it; ``None``
-    stands for the output as it is."""
+    """Each alteration of that version's output, ``None`` for none, and the verdict on the scenario with it."""
     answers = scenario.answers(version)
     assert answers is not None
     told = {

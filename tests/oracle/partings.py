@@ -29,8 +29,7 @@ def _limits_differ(lineage: Iterable[Queue]) -> bool:
 
 
 def another_queue_first(scenario: Scenario, view: View) -> bool:
-    """5.4: each side decides for an application, and these are in different queues; or another node
-    is reserved. One side may say nothing of a reservation, where the index has the versions part."""
+    """5.4: the sides decide for applications of different queues; or another node is reserved."""
     if scenario.versions.first_difference == view.at and view.op.startswith(("schedule", "multi")):
         return True
     theirs, ours = view.first_apart()

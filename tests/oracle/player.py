@@ -70,8 +70,7 @@ def cannot_be_told(done: Mapping[str, Any]) -> bool:
 
 
 def _as_told_to_v18(step: dict[str, Any]) -> dict[str, Any]:
-    """What reaches v1.8.0 of a step: it knows no repeated asks (X13), no stateaware queues (X15) and no
-    occupied resources (X19)."""
+    """What v1.8.0 knows of a step: no repeats (X13), stateaware queues (X15), occupied resources (X19)."""
     told = {name: value for name, value in step.items() if name not in ("max", "occupied")}
     if isinstance(told.get("config"), str):
         told["config"] = told["config"].replace("stateaware", "fifo")
@@ -336,8 +335,7 @@ class Player(Requests):
     # -- a core that goes on by itself -------------------------------------------------------------------
 
     def _follow_up(self) -> None:
-        """What a resource manager that confirms at once, and a core that schedules on its own, make
-        of it."""
+        """What a resource manager that confirms at once, and a core that schedules on its own, make of it."""
         while True:
             if self._auto_confirm and self.outstanding:
                 self._confirm()

@@ -168,8 +168,7 @@ class Requests:
         )
 
     def _ours(self, partition: str, app_id: str, allocation_id: str) -> str:
-        """What ours calls an allocation: where the application's id had been in use before, the
-        numbers go on, and in the Go core they begin at 0 again (X46)."""
+        """What ours calls an allocation: numbers go on, and in the Go core they begin at 0 again (X46)."""
 
         def first_number(core: Scheduler) -> int:
             try:

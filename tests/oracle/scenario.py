@@ -28,8 +28,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Whether the two versions of the Go core agree with each other, and if not, from which step on
-    and why not. ``agree`` is ``None`` where nobody says."""
+    """Whether the two versions agree (``None``: nobody says), else from which step on and why not."""
 
     agree: bool | None = None
     first_difference: int = 0
@@ -55,8 +54,7 @@ class Scenario:
         return {}
 
     def answers(self, version: str) -> list[Answer] | None:
-        """What that version answered, step by step; shorter than ``steps`` if it ended early, and
-        ``None`` if there is no output of it. It is read once."""
+        """What that version answered, step by step; ``None`` if there is no output of it. It is read once."""
         if version not in self._read:
             self._read[version] = self._answers(version)
         return self._read[version]

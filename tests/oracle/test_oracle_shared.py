@@ -16,6 +16,7 @@ from tests.oracle import defaults
 from tests.oracle.__main__ import main
 from tests.oracle.comparison import Verdict, judge
 from tests.oracle.defaults import SWITCHES, second
+from tests.oracle.events import events_apart
 from tests.oracle.player import OPTIONS
 from tests.oracle.report import lines_of, spelled
 from tests.oracle.scenario import scenarios
@@ -28,6 +29,20 @@ def test_all_shared_scenarios_agree(verdicts: list[Verdict]) -> None:
     assert len(verdicts) >= 40
     steps = sum(len(verdict.scenario.steps) for verdict in verdicts)
     assert sum(verdict.compared for verdict in verdicts) > 0.99 * steps
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_events_agree_with_the_go_core(shared: Path, part: int) -> None:
+    apart = {
+        scenario.name: found
+        for scenario in [*scenarios([shared / "data" / "oracle"])][part::4]
+        if (found := events_apart(judge(scenario)))
+    }
+    for name, found in apart.items():
+        print(name)
+        for side, event in found:
+            print("   ", side, *event)
+    assert not apart
 
 
 def test_a_folder_without_an_index(shared: Path, tmp_path: Path) -> None:

@@ -109,8 +109,7 @@ def released(t: float, app_id: str, key: str, kind: str = "TIMEOUT") -> Callback
 
 
 def drop(answer: Answer, **wanted: str) -> None:
-    """Take the items out of the messages that have all these fields, and the messages that are
-    empty then."""
+    """Take the items out of the messages that have all these fields, and the messages that are empty then."""
     assert wanted
     before = len(answer.callbacks)
     for _, _, message in answer.callbacks:

@@ -51,8 +51,7 @@ Import = ast.Import | ast.ImportFrom
 
 @cache
 def imports_in(path: Path) -> list[tuple[Import, bool]]:
-    """The import statements of a module, and whether they are run when it is imported itself: neither
-    within a function nor below ``if TYPE_CHECKING``."""
+    """The import statements of a module, and whether they run when it is imported itself."""
     found = []
     waiting: list[tuple[ast.stmt, bool]] = [(each, True) for each in ast.parse(text_of(path)).body]
     while waiting:  # statements only: to look at each expression as well would take long
@@ -121,8 +120,7 @@ Make = Callable[[Path], None]
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
-    """``once(name, make)`` lets ``make`` fill a folder of this name, one time in a run: the workers of
-    pytest-xdist share it, and wait for the one that is making it."""
+    """``once(name, make)`` lets ``make`` fill a folder once in a run, for all workers of pytest-xdist."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 

@@ -71,8 +71,7 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "mis
 
 
 def imported(path: Path, *, at_once: bool = False) -> Iterator[tuple[str, int]]:
-    """The names of all modules that a file imports, with the lines; ``at_once``: when it is imported
-    itself."""
+    """The names of all modules that a file imports, with the lines; ``at_once``: when it is imported itself."""
     for node, early in imports_in(path):
         if at_once and not early:
             continue
@@ -331,11 +330,6 @@ def test_the_engine_knows_no_lifecycle_and_its_machine_no_engine() -> None:
     fast = modules_below("fsm/fast")
     beyond = lambda name: ours(name) == "fsm" and not name.startswith("quadriga.fsm.fast.")  # noqa: E731
     assert wrong_imports(fast, beyond) == []
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_is_typed(repository: Path, package: str) -> None:
-    assert (repository / package / "py.typed").is_file()
 
 
 # -- habits of the house that ruff does not know -----------------------------------------------------

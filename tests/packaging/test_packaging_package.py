@@ -70,10 +70,3 @@ def test_both_distributions_declare_the_same(repository: Path) -> None:
     assert len(needs) == 1
     assert needs[0] in whole["options"]["install_requires"].split()
     assert {*engine["options"]["packages"].split()} <= {*whole["options"]["packages"].split()}
-
-
-def test_the_engine_is_declared_to_have_all_of_its_packages(repository: Path) -> None:
-    engine = declared(repository / "packaging" / "fsm" / "setup.cfg")
-    folders = {path.parent.relative_to(repository) for path in (repository / "fsm").rglob("*.py")}
-    wanted = {"quadriga", *(".".join(["quadriga", *folder.parts]) for folder in folders)}
-    assert {*engine["options"]["packages"].split()} == wanted

@@ -55,9 +55,6 @@ def sections(page: str) -> set[str]:
     return set(re.findall(r'(?m)^#+ <a id="section-[\d-]+"></a>(\d(?:\.\d+)*) \w', page))
 
 
-# -- the page --------------------------------------------------------------------------------------
-
-
 def test_every_anchor_is_unique_and_made_from_its_code(page: str, codes: list[str]) -> None:
     anchors = Counter(re.findall(r'<a id="([^"]+)"></a>', page))
     assert [anchor for anchor, times in anchors.items() if times > 1] == []
@@ -93,9 +90,6 @@ def test_the_page_has_the_rules_of_the_kubernetes_reference(
     rules = re.findall(r"(?m)^\| ([KT]\d+) \|", table)
     assert {code for code in codes if code[0] in "KT"} == set(rules) - owed
     assert len(rules) == 211 + 25
-
-
-# -- what cites it ---------------------------------------------------------------------------------
 
 
 def test_every_code_that_is_cited_is_explained(texts: list[Path], codes: list[str]) -> None:
@@ -139,12 +133,8 @@ def test_a_version_or_a_measurement_is_no_section(text: str) -> None:
     assert _sections(text) == set()
 
 
-# -- messages --------------------------------------------------------------------------------------
-
-
 def test_no_message_needs_a_code_to_be_understood() -> None:
-    """A code stands in parentheses behind what it is about, or before it as the rule of a status or
-    of an invariant. What is left without it is a sentence."""
+    """A code stands in parentheses or before the rule of a status; without it a sentence is left."""
     found = 0
     for path in _citing(path for name in PACKAGES for path in modules_below(name)):
         for line, message in _module(path).messages:
@@ -166,9 +156,6 @@ def test_pages_have_no_code_of_their_own(repository: Path) -> None:
 )
 def test_a_message_that_relies_on_its_code_is_noticed(message: str) -> None:
     assert not _is_whole(message, Path("core/explain.py"))
-
-
-# -- reading ---------------------------------------------------------------------------------------
 
 
 def _is_whole(message: str, path: Path) -> bool:
@@ -203,8 +190,7 @@ def _prose(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Module:
-    """What a module says in words: its comments and docstrings as one text; every other text, with
-    its line and with ``{}`` for what gets filled in."""
+    """Its comments and docstrings as one text; other texts with lines, ``{}`` for what gets filled in."""
 
     comments: str
     messages: list[tuple[int, str]]

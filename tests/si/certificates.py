@@ -18,8 +18,7 @@ _USE = "-addext keyUsage=critical,keyCertSign,cRLSign"
 
 
 def certify(folder: Path, authorities: Mapping[str, Mapping[str, str]]) -> Path:
-    """Files ``NAME.pem`` and ``NAME.key`` for each authority, and for each that it certifies by the
-    alternative names that are given."""
+    """``NAME.pem`` and ``NAME.key`` for each authority, and for each that it certifies by its names."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl makes the certificates")
 

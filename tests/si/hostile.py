@@ -1,5 +1,4 @@
-"""Messages that nobody in his right mind would send: every field of every type, with what is extreme,
-unknown, malformed or somebody else's. The same seed gives the same messages."""
+"""Messages that nobody in his right mind would send; the same seed gives the same ones."""
 
 from __future__ import annotations
 

@@ -25,9 +25,6 @@ def labels(recorder: si.Recorder) -> list[str]:
     return [exchange.label for exchange in recorder.exchanges]
 
 
-# -- by hand ---------------------------------------------------------------------------------------
-
-
 def test_a_program_of_its_own_records_what_it_likes() -> None:
     times = iter([5, 7, 6])
     recorder = si.Recorder(clock=lambda: next(times))
@@ -70,9 +67,6 @@ def test_several_threads_record_in_order() -> None:
     assert times == sorted(times)
 
 
-# -- around a scheduler ----------------------------------------------------------------------------
-
-
 def test_a_scheduler_is_recorded_with_its_own_times() -> None:
     """And a refused request with the reason."""
     recorder = si.Recorder()
@@ -96,9 +90,6 @@ def test_a_scheduler_is_recorded_with_its_own_times() -> None:
     refused = recorder.exchanges[-1]
     assert (refused.sender, refused.receiver) == ("quadriga", "shim")
     assert refused.label.startswith("refused NodeRequest: ")
-
-
-# -- around a service ------------------------------------------------------------------------------
 
 
 class Manager(si.NullCallback):
@@ -182,9 +173,6 @@ def test_a_recorded_callback_has_what_the_callback_has() -> None:
     ]
 
 
-# -- lines -----------------------------------------------------------------------------------------
-
-
 ACTIONS = (*si.NodeInfo.ActionFromRM.values(), 99)
 SEVERAL = si.AllocationRequest(
     allocations=[
@@ -219,9 +207,6 @@ WAITING = si.UpdateContainerSchedulingStateRequest(applicartionID="x", allocatio
 )
 def test_every_item_of_a_message_is_a_line(message: Any, said: str) -> None:
     assert ", ".join(lines(message)) == said
-
-
-# -- files -----------------------------------------------------------------------------------------
 
 
 def test_a_recording_is_written_and_read(tmp_path: Path) -> None:

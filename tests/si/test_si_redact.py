@@ -70,8 +70,7 @@ def file_with_marks() -> bytes:
 
 @pytest.fixture(params=["unknown field", "extension"])
 def vault(request: pytest.FixtureRequest) -> Any:
-    """The class of a message, made at run time, with secrets everywhere. The pool knows no extension,
-    or declares it for itself, as a peer's descriptors may."""
+    """A message with secrets everywhere; the pool knows no extension, or declares it for itself."""
     pool = DescriptorPool()
     if request.param == "extension":
         pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)

@@ -143,7 +143,7 @@ def test_a_job_that_is_pushed_out_begins_again(gang: bool) -> None:
     assert f"3 allocations were taken back, {len(late)} times a job began again" in text
 
 
-def test_a_gang_in_a_fair_queue_is_reported() -> None:
+def test_g7_a_gang_in_a_fair_queue_is_reported() -> None:
     config = queues_below_root("[{name: q, properties: {application.sort.policy: fair}}]")
     jobs = job("a", 0, 10), job("b", 0, 10, (2, 1)), job("c", 0, 10, (2, 1))
     report = simulate(workload((4,), *jobs), config=config)

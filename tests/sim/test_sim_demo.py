@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import httpx
+import pytest
+
 from quadriga.core import SchedulerService
 from quadriga.core.views import Views
 from quadriga.sim.demo import OPTIONS, Demo
+from quadriga.web.app import create_app
 
 SECOND = 1_000_000_000
 TENTH = SECOND // 10
@@ -41,10 +45,6 @@ def test_a_newcomer_sees_life_within_seconds() -> None:
     assert partition["capacity"]["usedCapacity"]["vcore"] > 50_000
     assert watched.demo.manager.gangs["placed"] >= 1
     assert watched.seen["Accepted"], "somebody waits"
-    watched.live(17)
-    received = watched.demo.manager.received
-    assert received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"], "somebody has to go"
-    assert {"Completing", "Completed"} <= set(watched.seen)
 
 
 def test_gangs_start_wait_and_end_and_services_push_batch_jobs_out() -> None:
@@ -78,3 +78,30 @@ def test_it_does_not_grow_however_long_it_runs() -> None:
     partition = scheduler.partition()
     assert len(partition.ended) < watched.demo.ended / 2  # ten minutes of them
     assert len(scheduler._kernel.timers._heap) < 20_000
+
+
+@pytest.mark.asyncio
+async def test_within_five_seconds_a_gang_waits_a_quota_binds_and_services_preempt() -> None:
+    """At 60 simulated seconds a second; the first minute of a look shows all three."""
+    watched = Watched()
+    watched.live(5)
+    transport = httpx.ASGITransport(create_app(watched.service, watched.views))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:9080") as client:
+        address = "/ws/v1/partition/default/applications/active"
+        active = (await client.get(address)).json()
+        waiting = {
+            (app["queueName"], ask["placeholder"], entry["message"])
+            for app in active
+            if app["applicationState"] == "Accepted"
+            for ask in app["requests"]
+            for entry in ask["allocationLog"]
+        }
+        whole = "Not enough queue quota for the whole gang"
+        assert ("root.research.training", True, whole) in waiting
+        assert ("root.batch", False, "The cluster is full") in waiting
+        events = (await client.get("/ws/v1/events/batch?count=10000")).json()["EventRecords"]
+        preempted = [
+            each for each in events if each.get("message", "").startswith("Preempted by shop-")
+        ]
+        assert len(preempted) >= 5
+        assert all(each["message"].endswith(" in root.services") for each in preempted)

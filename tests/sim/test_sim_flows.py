@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from quadriga.cli.main import main
 from quadriga.diagrams import Message, sequence
 from quadriga.fsm import Lifecycle
 from quadriga.sim import SHIM_APPLICATION, SHIM_TASK
@@ -70,25 +69,6 @@ def test_the_page_shows_the_flow_as_it_runs(name: str) -> None:
     assert f"```mermaid\n{drawn}```" in PAGE.read_text(encoding="utf-8"), (
         f"docs/flows.md is out of date: quadriga draw --flow {name}"
     )
-
-
-def test_the_command_draws_a_flow(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["draw", "--flow", "gang-start", "--format", "text"]) == 0
-    assert "PLACEHOLDER_REPLACED" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["--flow", "no"], ["--flow", "clean-up", "--format", "png"], ["ask", "--flow", "x"]],
-)
-def test_the_command_refuses_what_it_cannot_draw(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["draw", *arguments]) == 2
-    assert capsys.readouterr().err.startswith("quadriga: draw: ")
-
-
-# -- lives of applications and pods ------------------------------------------------------------------
 
 
 RESERVED = "submit Submitted accept Accepted try_reserve Reserving"

@@ -35,13 +35,6 @@ def test_without_latencies_a_gang_starts_at_once() -> None:
     assert report.data["utilisation"]["placeholders"] == 0
 
 
-def test_g23_task_groups_of_different_sizes(order: str) -> None:
-    report = simulate(workload((4, 2, 2), job("g", 0, 60, (1, 4), (2, 2))), message_order=order)
-    assert counts(report) == {"total": 1, "completed": 1}
-    assert report.data["gangs"]["replaced"] == 3
-    assert report.data["utilisation"]["peak"] == 1
-
-
 def test_two_gangs_that_need_the_same_nodes(order: str) -> None:
     jobs = job("a", 0, 100, (3, 4)), job("b", 0, 100, (3, 4))
     report = simulate(workload((4, 4, 4), *jobs), message_order=order)
@@ -86,35 +79,11 @@ def test_g45_hard_timeout_kills(order: str) -> None:
     assert report.data["messages"]["out"]["ApplicationResponse.updated.Killed"] == 1
 
 
-def test_x17_a_timeout_below_zero_is_never() -> None:
-    report = held_up(placeholder_timeout_s=-1)
-    assert counts(report)["completed"] == 3
-    assert report.data["gangs"]["replaced"] == 3
-
-
 def test_s4_a_manager_that_never_confirms(order: str) -> None:
     work = workload((4, 4), job("g", 0, 10, (2, 3)), job("a", 5, 10))
     report = simulate(work, message_order=order, lose=1, check=False)
     assert counts(report)["completed"] == 1  # the ordinary job
     assert report.data["decisions"]["total"] == 3
-
-
-def test_g7_gangs_need_a_queue_that_is_not_fair() -> None:
-    report = simulate(workload((4, 4), job("g", 0, 10, (2, 3)), job("a", 5, 10)), policy="fair")
-    assert counts(report) == {"total": 2, "completed": 1, "rejected": 1}
-    assert "unsupported sort type" in report.data["rejected"][0]["reasons"][0]
-
-
-def test_g6_a_gang_larger_than_its_queue() -> None:
-    queues = (QueueSpec("q", max={"vcore": 5000}),)
-    report = simulate(workload((4, 4), job("g", 0, 10, (2, 3)), queues=queues))
-    assert counts(report) == {"total": 1, "rejected": 1}
-
-
-def test_stateaware_gangs(order: str) -> None:
-    jobs = [job(str(n), n, 50, (2, 2)) for n in range(4)]
-    report = simulate(workload((4, 4), *jobs), policy="stateaware", message_order=order)
-    assert counts(report) == {"total": 4, "completed": 4}
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
@@ -149,9 +118,6 @@ def test_x45_both_forms_of_asks_lead_to_the_same_decisions(order: str, style: st
         assert told[0][1][what] > 0
 
 
-# -- ordinary jobs -----------------------------------------------------------------------------------
-
-
 def test_one_job_from_submission_to_completion(order: str) -> None:
     report = simulate(workload((4,), job("a", 10, 100)), message_order=order)
     assert counts(report) == {"total": 1, "completed": 1}
@@ -171,14 +137,6 @@ def test_one_job_from_submission_to_completion(order: str) -> None:
 def test_start_latency_is_part_of_the_wait(latency: float) -> None:
     report = simulate(workload((4,), job("a", 0, 5)), start_s=latency)
     assert report.data["waits"]["simulated"]["mean"] == latency
-
-
-def test_a_full_cluster_makes_jobs_wait() -> None:
-    report = simulate(workload((4,), *(job(str(n), 0, 100, (1, 2)) for n in range(4))))
-    assert counts(report) == {"total": 4, "completed": 4}
-    # the third and fourth start when the end of the first is known: 1 + 100 + 1, and start
-    assert [fate.started // 10**9 for fate in report.fates] == [1, 1, 103, 103]
-    assert report.data["utilisation"]["peak"] == 1
 
 
 def test_a_job_that_fits_no_node_is_told_with_the_reason() -> None:

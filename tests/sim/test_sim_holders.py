@@ -25,8 +25,7 @@ TWO_QUEUES = queues_below_root("[{name: a}, {name: b}]", properties=INCREMENTAL)
 
 
 def deadlock(**options: Any) -> Report:
-    """Two gangs of three on four nodes, of which each gets two; a job for any node, and a gang that is
-    larger than the cluster."""
+    """Two gangs of three that get two of four nodes each, a job for any node, and a gang that fits nowhere."""
     jobs = (
         job("a1", 0, 100, (3, 4), queue="a"),
         job("b1", 0, 100, (3, 4), queue="b"),

@@ -38,8 +38,7 @@ def test_the_embedded_workload(serving: Serving) -> None:
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
 def test_gangs_that_wait_are_held_up_and_time_out(serving: Serving, order: str, style: str) -> None:
-    """Two gangs for the same nodes, one that waits for a node that never comes, and lost and
-    repeated confirmations."""
+    """Two gangs for the same nodes, one that waits for ever, and lost and repeated confirmations."""
     jobs = (
         job("a", 0, 100, (3, 4)),
         job("b", 0, 100, (3, 4)),

@@ -79,14 +79,6 @@ def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
     assert json.loads(told.json())["options"]["placeholder_timeout_s"] == in_force
 
 
-def test_the_scheduler_gives_a_gang_up_when_the_report_says() -> None:
-    """900 s is what is in force where nothing was asked for."""
-    work = workload((4, 4), job("busy", 0, 5_000), job("gang", 10, 60, (2, 4)))
-    data = json.loads(simulate(work, gang_admission="incremental").json())
-    assert data["options"]["placeholder_timeout_s"] == 900
-    assert data["gangs"]["soft_timeouts"] == 1
-
-
 def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     jobs = [
         job("a", 0, 100, recorded_wait_s=7),
@@ -160,11 +152,6 @@ def test_text_for_people(unicode: bool) -> None:
     assert "Measured" in render(of_mixed())
 
 
-def test_many_jobs_that_end_alike_are_told_once() -> None:
-    report = simulate(workload((4,), *(job(f"big-{n}", n, 10, (1, 9)) for n in range(9))))
-    assert "big-0, big-1, big-2, big-3, big-4 and 4 more" in render(report, measure=False)
-
-
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
     jobs = [job(str(n), n, 1) for n in range(250)]
@@ -230,9 +217,6 @@ def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     partition = configured(replace(plain, nodes=(*plain.nodes, node)), node_sort="bestfit")
     assert partition.resource_weights == {"memory": 1, "vcore": 1, "nvidia.com/gpu": 1}
     assert partition.node_sort_policy == "bestfit"
-
-
-# -- the figures of a schedule -----------------------------------------------------------------------
 
 
 SECOND = 1_000_000_000
@@ -364,12 +348,6 @@ def _count(workload: Workload, holdings: list[Holding], spans: list[tuple[int, i
 
 def _fits(member: Member, room: dict[str, int]) -> bool:
     return all(amount <= room[name] for name, amount in member.resources.items())
-
-
-# -- virtual time, what is allocated, and figures of waits -------------------------------------------
-
-
-SECOND = 1_000_000_000
 
 
 def test_actions_come_in_the_order_of_time_then_of_planning() -> None:

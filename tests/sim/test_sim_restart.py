@@ -20,7 +20,7 @@ from quadriga.sim import (
     World,
 )
 from quadriga.sim.outcomes import NEVER_STARTED, UNSCHEDULABLE
-from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
+from quadriga.sim.workload import QueueSpec, Workload
 from tests.sim.by_hand import job, queues_below_root, workload
 
 RESTARTS = (RESTART_SCHEDULER, RESTART_MANAGER)
@@ -171,31 +171,17 @@ def test_a_node_that_is_not_there_cannot_be_lost() -> None:
 def arbitrary(rng: random.Random) -> Workload:
     """A small cluster and a few jobs, each of which fits into it by itself."""
     size = rng.randint(1, 2)
-    nodes = tuple(
-        NodeSpec(f"n{at}", {"vcore": 1000 * size * rng.randint(1, 3), "memory": 64})
-        for at in range(rng.randint(1, 3))
-    )
-    room = sum(node.resources["vcore"] for node in nodes) // (1000 * size)
+    nodes = tuple(size * rng.randint(1, 3) for _ in range(rng.randint(1, 3)))
+    room = sum(nodes) // size
     jobs = []
     for at in range(rng.randint(1, 6)):
-        pod = {"vcore": 1000 * size, "memory": 1}
         pods = rng.randint(1, room)
-        members = [Member(pods, pod)]
-        if pods > 1 and rng.random() < 0.4:
-            members = [Member(pods - 1, pod), Member(1, pod)]
-        jobs.append(
-            Job(f"j{at}", rng.randint(0, 60), rng.randint(0, 90), "ann", "q", tuple(members))
-        )
+        counts = (pods - 1, 1) if pods > 1 and rng.random() < 0.4 else (pods,)
+        groups = [(count, size) for count in counts]
+        jobs.append(job(f"j{at}", rng.randint(0, 60), rng.randint(0, 90), *groups))
     jobs.sort(key=lambda each: each.submit_s)
-    return Workload(
-        name="arbitrary",
-        nodes=nodes,
-        queues=(QueueSpec("q", max={"vcore": 1000 * size * room}),),
-        jobs=tuple(jobs),
-        skipped=(),
-        horizon_s=100,
-        source="a test",
-    )
+    queue = QueueSpec("q", max={"vcore": 1000 * size * room})
+    return workload(nodes, *jobs, queues=(queue,))
 
 
 def restarts_of(rng: random.Random, steps: int) -> dict[int, Fault]:

@@ -19,7 +19,6 @@ from quadriga.sim import Simulation, SimulationOptions, first, queue_configurati
 from quadriga.sim.scripted.script import Script, resource
 from quadriga.sim.workload import Workload, embedded, open_workload
 from quadriga.sim.workload.model import GIB, MEMORY, VCORE, Job, Member, NodeSpec, QueueSpec
-from quadriga.sim.workload.model import Workload as Work
 from tests.sim.by_hand import simulate
 
 
@@ -127,7 +126,7 @@ def test_the_recorded_placement_as_existing_allocations(shared: Path, day: int) 
 # -- a long backlog of asks of many sizes: shortened walks decide as the whole ones do ---------------
 
 
-def backlog(seed: int) -> Work:
+def backlog(seed: int) -> Workload:
     """Far more than four nodes can run at once, most jobs with a size of their own."""
     chance = random.Random(seed)
     jobs = []
@@ -138,7 +137,7 @@ def backlog(seed: int) -> Work:
         member = Member(pods, size)
         runtime = chance.randint(5, 200)
         jobs.append(Job(f"job-{number}", number, runtime, "user", queue, (member,)))
-    return Work(
+    return Workload(
         name="backlog",
         nodes=tuple(NodeSpec(f"node-{n}", {VCORE: 8000, MEMORY: 16 * GIB}) for n in range(4)),
         queues=(QueueSpec("small", max={VCORE: 12_000}), QueueSpec("large")),
@@ -149,7 +148,7 @@ def backlog(seed: int) -> Work:
     )
 
 
-def outcome(work: Work, options: SimulationOptions) -> tuple[str, list[Any]]:
+def outcome(work: Workload, options: SimulationOptions) -> tuple[str, list[Any]]:
     simulation = Simulation(work, options)
     report = simulation.run()
     return report.json(), [tuple(record) for record in simulation.scheduler.journal]

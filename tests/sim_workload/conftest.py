@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,23 +9,10 @@ import pytest
 
 from quadriga.sim.workload import Workload, open_workload
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def _trace(name: str) -> Path:
-    shared = Path(os.environ.get("QUADRIGA_SHARED") or _REPOSITORY.parent / "shared")
-    path = shared / "data" / "traces" / name
-    if not path.is_dir():
-        reason = f"the trace {name} is not here: set QUADRIGA_SHARED to the folder with data/"
-        if os.environ.get("QUADRIGA_REQUIRE_SHARED") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return path
-
 
 @pytest.fixture(scope="session")
-def cerit_path() -> Path:
-    return _trace("cerit-sc-2013")
+def cerit_path(shared: Path) -> Path:
+    return shared / "data" / "traces" / "cerit-sc-2013"
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +21,8 @@ def cerit(cerit_path: Path) -> Workload:
 
 
 @pytest.fixture(scope="session")
-def philly() -> Workload:
-    return open_workload(_trace("philly-2017"))
+def philly(shared: Path) -> Workload:
+    return open_workload(shared / "data" / "traces" / "philly-2017")
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
-"""A name of another lifecycle, a misspelled one, or an entity without the facts is a type error; what is right
-is none, and neither is anything in the programs of the tutorial."""
+"""A name of another lifecycle, a misspelled one, or an entity without the facts is a type error."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from quadriga.web import reader
 
 @pytest.fixture(autouse=True)
 def _no_look_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine any look may take long, and would then be cached for a while: a test that
-    reads what it has just changed would be shown what was before."""
+    """On a busy machine a look might take long and be cached, and a test would be shown what was before."""
     monkeypatch.setattr(reader, "CACHE_ABOVE_S", math.inf)
 
 

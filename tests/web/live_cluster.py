@@ -1,7 +1,4 @@
-"""A scheduler at work for the tests of the web: something of everything, and more every moment.
-
-A step is done in the thread of the service, so that a reader only ever sees whole steps.
-"""
+"""A scheduler at work, in the service's thread: something of everything, and more every moment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A busy cluster for the tests of the pages: something of everything that they have to show.
-
-A step (``do``) is done in the thread of the service, so that a reader only ever sees whole steps.
-"""
+"""A busy cluster for the tests of the pages; a step (``do``) is done in the thread of the service."""
 
 from __future__ import annotations
 

@@ -36,9 +36,6 @@ def live() -> str:
     return scrape(metrics_of(service, extra=[served]), service)
 
 
-# -- the page --------------------------------------------------------------------------------------
-
-
 def rows() -> Iterator[tuple[str, str, frozenset[str]]]:
     """Name, type and labels of every row of its tables, and of what the command adds."""
     for line in (*PAGE.splitlines(), *OPERATIONS.splitlines()):
@@ -98,8 +95,6 @@ def test_the_sample_runs() -> None:
         exec(compile(code, "metrics.md", "exec"), {"__name__": "sample"})
 
 
-# -- expressions -----------------------------------------------------------------------------------
-
 _METRIC = re.compile(r"\b((?:quadriga|yunikorn|process|python)_\w+)(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r'\s*(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"\s*(?:,|$)')
 _GROUPING = re.compile(r"\b(?:by|without|ignoring|on)\s*\(([^)]*)\)")
@@ -139,8 +134,6 @@ def check(expression: str, live: dict[tuple[str, frozenset[tuple[str, str]]], fl
     if "histogram_quantile" in expression:
         assert re.search(r"by \([^)]*\ble\b", expression), expression
 
-
-# -- the dashboard ---------------------------------------------------------------------------------
 
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 SHOWING = [panel for panel in PANELS if panel["type"] != "row"]
@@ -197,8 +190,6 @@ def test_the_variables_ask_for_labels_that_there_are(live: str) -> None:
             check(match[1], samples(live))
             assert match[2] in TARGET | families(live)[_METRIC.findall(match[1])[0][0]][2]
 
-
-# -- alerts ----------------------------------------------------------------------------------------
 
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 

@@ -1,5 +1,4 @@
-"""The scheduler as an object in a process: one core behind two faces, callbacks, predicates, threads (I3 to
-I5, I36, M8)."""
+"""The scheduler as an object in a process: callbacks, predicates, threads (I3 to I5, I36, M8)."""
 
 from __future__ import annotations
 

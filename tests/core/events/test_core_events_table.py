@@ -1,5 +1,4 @@
-"""The table of event records: every change has one row, and the function in the row takes what the
-change is reported with."""
+"""The table of event records: one row for each change, whose function takes what it is reported with."""
 
 from __future__ import annotations
 

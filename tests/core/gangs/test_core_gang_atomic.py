@@ -330,8 +330,7 @@ def test_q2_a_gang_does_not_exceed_what_all_nodes_have(script: Script) -> None:
 
 
 def two_short_gangs(*, priority: int = 0, elastic: bool = False) -> Script:
-    """Gangs a and b hold one of two nodes each, and lack one member each: neither can go on, though each
-    would fit the two nodes that are left. The priority is that of b."""
+    """Gangs a and b hold a node and lack a member each, though each would fit the other two nodes."""
     script = Script(ATOMIC, options=Options(journal_size=None))
     tags = {"gang.elastic": "true"} if elastic else {}
     for name, own in (("a", ("n1", "n3")), ("b", ("n2", "n4"))):

@@ -179,8 +179,7 @@ def test_k204_the_tag_is_ignored_with_a_note_where_it_says_nothing(
 
 
 def test_k204_while_it_waits_nothing_is_held_and_others_go_on(script: Script) -> None:
-    """Also without one of its asks. An originator is a member like the others, and the tag elastic
-    changes nothing."""
+    """Also without one of its asks, for originators are members; the tag elastic changes nothing."""
     single(script, "s", vcore=1)
     announce(script, "g", 8, tags={**NONE, ELASTIC: "true"})
     script.ask("g", "m0", originator=True, vcore=2)

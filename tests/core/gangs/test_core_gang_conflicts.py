@@ -258,8 +258,7 @@ def test_x41_a_style_that_is_not_hard_is_soft(script: Script, style: str) -> Non
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
 def test_g45_x38_leftovers_are_released_at_the_timeout(script: Script, style: str) -> None:
-    """A complete gang does not time out: the application runs on, and members that come later go the
-    normal way."""
+    """A complete gang does not time out: it runs on, and later members go the normal way."""
     script.app("g", gang={"memory": 4}, style=style)
     placeholders(script, "p0", "p1", size=2)
     script.schedule()

@@ -199,8 +199,7 @@ def test_g32_a_member_that_fits_nowhere_asks_for_nodes(script: Script) -> None:
 
 
 def test_g35_x13_one_ask_for_each_member_or_for_all(script: Script) -> None:
-    """maxAllocations is served natively, one replacement in flight at a time (G29); a second use of a
-    key is a new ask."""
+    """maxAllocations is served natively, one at a time (G29); a second use of a key is a new ask."""
     script.app("g", gang={"memory": 4})
     assert len(serve(script, "g", "p", group="tg", placeholder=True, repeat=4, memory=1)) == 5
     member(script, "one")

@@ -352,8 +352,7 @@ def test_s2_a_pending_placeholder_taken_back_is_not_waited_for(script: Script) -
 def test_s4_an_unconfirmed_release_is_sent_again(
     order: str, style: str, during: str, after: str, first: str, waits: tuple[int, ...]
 ) -> None:
-    """After a minute, or what the resource manager says, then at twice the interval each time, up to ten
-    minutes."""
+    """After a minute, or what the RM says, then at twice the interval each time, up to ten minutes."""
     extra = {} if first == "60s" else {"release.resend": first}
     script = scripted(order=order, extra=extra, memory=20)
     gang(script, "p0", "p1", announced=40, size=20, style=style, timeout_ms=60_000)

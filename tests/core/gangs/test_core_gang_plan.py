@@ -154,8 +154,7 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
 
 
 def replaced(seed: int) -> Script:
-    """Gangs whose members have taken over their placeholders, as far as the scheduler decides that: equal
-    ones, smaller and larger ones, with time limits, and on nodes that drain meanwhile."""
+    """Gangs whose members have taken over their placeholders: of any size, with limits, on nodes that drain."""
     random = Random(seed)
     nodes = tuple(f"n{at}" for at in range(6))
     options = Options(journal_size=None, gang_admission="atomic")

@@ -34,8 +34,7 @@ def report(script: Script, *allocations: Allocation) -> list[str]:
 
 
 def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
-    """Updates before the node's answer; nothing is said to be new (5.15). Fields are copied, and the gang
-    goes on where it was."""
+    """Updates before the node's answer; nothing is said to be new (5.15); the gang goes on where it was."""
     script.app("g", gang={"memory": 3})
     existing = [placeholder("p0"), placeholder("q0", group="other")]
     heard = script.node("n1", memory=20, existing=existing)
@@ -108,8 +107,7 @@ def test_g56_allocations_of_a_request_are_echoed_or_rejected_one_by_one(script: 
 @pytest.mark.parametrize("first", ["real", "placeholder"])
 @pytest.mark.parametrize("ends", ["replaced", "times out", "completes"])
 def test_x25_a_leftover_of_a_running_application(script: Script, first: str, ends: str) -> None:
-    """Whichever is reported first: a later member takes it over, or it is given back at the timeout or
-    the end of the application."""
+    """Whichever is reported first: a later member takes it over, or it is given back at the end."""
     existing = [ran("real"), placeholder("p1")]
     script.app("g", gang={"memory": 2}, style="Hard")
     script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])

@@ -32,8 +32,7 @@ def placeholders(script: Script, app: str, count: int, group: str = "tg", size: 
 
 
 def test_g2_g5_a_gang_needs_no_first_pod_and_no_task_groups(script: Script) -> None:
-    """An application that a CRD made lives without any ask; placeholderAsk is a sum, and task groups
-    become known by their placeholders' asks."""
+    """placeholderAsk is a sum, and task groups become known by their placeholders' asks."""
     script.app("g", "root.gangs", gang={"memory": 7})
     assert script.schedule() == script.advance(3600) == []
     assert state(script, "g") == "New"

@@ -1,7 +1,4 @@
-"""Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends.
-
-``test_core_starvation_orders`` explores every order of a few jobs.
-"""
+"""Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends."""
 
 from __future__ import annotations
 
@@ -21,9 +18,6 @@ def live(setting: Setting) -> History:
     assert not stuck, f"{setting}\n{history.picture()}\n{history.story()}"
     assert history.ended.keys() == {job.name for job in setting.jobs}
     return history
-
-
-# -- gangs that hold parts and wait for one another ------------------------------------------------
 
 
 def fourteen_jobs(admission: str, order: str = "design") -> Setting:
@@ -60,8 +54,6 @@ def test_q6_incremental_gangs_hold_parts_and_wait_for_one_another() -> None:
     assert len(holders) >= 2
     assert all(run.resumed and len(run.placed) < 4 for run in holders)
 
-
-# -- the longest wait (Q3) -------------------------------------------------------------------------
 
 #: when a gang may gather, and the longest time that a small job runs (s)
 AFTER, LONGEST = 60, 35
@@ -128,9 +120,6 @@ def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:
     assert started == {"first": 0, "single": 100, "narrow": 100, "small": 150, "wide": 300}
 
 
-# -- nodes that are lost ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("order", ["design", "k8shim"])
 def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering_one(
     order: str,
@@ -152,8 +141,6 @@ def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering
     assert history.counts["started over"] == 0
     assert started["single"] < started["running"] < started["gathering"]
 
-
-# -- random clusters -------------------------------------------------------------------------------
 
 _UNHEALTHY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 _DEAR = settings(

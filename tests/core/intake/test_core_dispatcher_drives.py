@@ -1,8 +1,4 @@
-"""The routing table drives: a handler fires the triggers of its row and answers with the fields of its row.
-
-Each column is spoilt in turn, one value at a time. A scenario must then fail at this value, so no value
-is only documentation, and no handler has a trigger or a response of its own.
-"""
+"""The routing table drives: a scenario fails at each value of it that is spoilt, so none is only documentation."""
 
 from __future__ import annotations
 

@@ -45,8 +45,7 @@ def route(message: type, field: str, entity: str = "") -> Route:
 
 
 def ready() -> Script:
-    """A node, an ordinary application a with allocation x-0 and the pending ask y, a gang g whose
-    placeholder p-0 is asked back for m."""
+    """A node, application a with x-0 and the pending ask y, a gang g whose p-0 is asked back for m."""
     script = on_nodes(n1={"memory": 20})
     run(script, "a", "x", memory=1)
     script.ask("a", "y", memory=100)

@@ -1,5 +1,4 @@
-"""Placement rules: which queue an application goes to, and what it is told if none (2.3); users and their
-groups (I24, 2.4, 2.10)."""
+"""Which queue an application goes to, or why none (2.3); users and their groups (I24, 2.4, 2.10)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The gang flows of the design document with a restart after every single message (I7, I8).
 
-The resource manager of a flow is a script, so here it keeps a memory of what it was told, from which
-it reports everything anew: to the same scheduler, or to a new one. Then the flow goes on as if nothing
-had happened, with confirmations of releases that the new scheduler never asked for (X32).
+The script remembers what it was told, reports it anew, and the flow goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -133,8 +131,7 @@ class Memory(Script):
             send(AllocationRequest(rmID=self.rm_id, asks=waiting))
 
     def _is_done(self, app: str) -> bool:
-        """Its pods had their places and are gone: what placeholders are left go with it. A Hard gang
-        is over with its placeholders."""
+        """Its pods are gone: leftover placeholders go with it. A Hard gang is over with its placeholders."""
         if any(name == app for name, _ in self.asks):
             return False
         left = [each for (name, _), each in self.running.items() if name == app]

@@ -1,5 +1,4 @@
-"""Reports of allocations: what they are as old as, whose they are, and reports of what is known
-already (2.11, 2.20, X12, X21)."""
+"""Reports of allocations: their age, whose they are, and what is known already (2.11, 2.20, X12, X21)."""
 
 from __future__ import annotations
 

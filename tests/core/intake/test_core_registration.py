@@ -1,5 +1,4 @@
-"""Resource managers come, lose their connection, come back and leave (I6 to I10, I43, I44), also without
-queues of their own (I39)."""
+"""Resource managers come, lose their connection, come back and leave (I6 to I10, I39, I43, I44)."""
 
 from __future__ import annotations
 

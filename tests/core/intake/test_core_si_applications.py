@@ -1,5 +1,4 @@
-"""Applications are let in, named, changed and taken away (I20 to I24, M5, M6, X1, X15, X33, X34,
-2.4, 2.9, 2.17)."""
+"""Applications come, are named, change and go (I20 to I24, M5, M6, X1, X15, X33, X34, 2.4, 2.9, 2.17)."""
 
 from __future__ import annotations
 

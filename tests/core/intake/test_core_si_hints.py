@@ -1,5 +1,4 @@
-"""What the resource manager and people are told of asks that wait: the scale-up hint (I38, 5.11,
-X27) and explanations."""
+"""What the RM and people are told of asks that wait: the scale-up hint (I38, 5.11, X27) and explanations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The same decisions as the slow model of ``tests/oracle``, where it is less even than there (5.1 to 5.7, 2.5).
 
-Asks and nodes lack types, limits are nested, named and wildcards and change now and then, nodes are in
-every order, and all that can be decided is decided in one call. Nothing is reserved.
+Limits are nested and change, nodes are in every order, and nothing is reserved.
 """
 
 from __future__ import annotations

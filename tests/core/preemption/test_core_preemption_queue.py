@@ -1,8 +1,4 @@
-"""When preemption is tried, tried again, and given up (5.9, 2.8); preemption after a restart (I7).
-
-What was taken from an application is remembered of it, whatever ends the allocation that was asked back:
-the confirmation, a stop by the resource manager, the node's removal, the application's.
-"""
+"""When preemption is tried, tried again, and given up (5.9, 2.8); preemption after a restart (I7)."""
 
 from __future__ import annotations
 

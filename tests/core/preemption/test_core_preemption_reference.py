@@ -1,8 +1,6 @@
-"""The decision of guarantee preemption against a plain reference, on random small clusters (5.9).
+"""The decision of guarantee preemption against section 5.9 step by step, on random small clusters.
 
-The reference is the algorithm of section 5.9, step by step, over dictionaries and copies, without
-any gang, and with the guarantees of each queue as ours compares them (YuniKorn's comparison is in
-``tests/oracle/models/model_preemption.py``). It says who has to go, in order, and on which node the ask is to run.
+The guarantees of queues are compared as ours does; YuniKorn's way is in ``tests/oracle/models/model_preemption.py``.
 """
 
 from __future__ import annotations

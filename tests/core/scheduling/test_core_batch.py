@@ -1,8 +1,4 @@
-"""Batches of simple decisions, and repeated asks, which may change nothing.
-
-The same input goes through two schedulers, one of which makes every decision singly and reads every
-ask. Everything that can be seen of them must be the same: messages, journal, events, accounting.
-"""
+"""Batches and repeated asks change nothing: a scheduler that decides singly says and shows the same."""
 
 from __future__ import annotations
 

@@ -115,8 +115,7 @@ def copies() -> dict[str, Lifecycle]:
 
 
 def test_in_a_gangs_life_the_machines_of_the_lifecycles_decide() -> None:
-    """Every change of state that the journal has was made by a machine of the library, which told its
-    callbacks; and nothing else is different."""
+    """A machine of the library made every change of state in the journal; and nothing else is different."""
     own, told = copies(), list[Any]()
     for name, lifecycle in own.items():
 

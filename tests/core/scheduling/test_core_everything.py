@@ -1,10 +1,6 @@
-"""V1 to V10 after every step of arbitrary histories, of everything at once.
+"""V1 to V10 after every step of arbitrary histories; ``HYPOTHESIS_PROFILE=thorough`` lives through thousands.
 
-What may happen is in ``everything_life``, what is looked at after each step in ``everything_looks``
-and ``everything_places``; ``everything_queues`` makes the random configurations, and
-``everything_waits`` knows who may wait for what. Here histories are lived through: some by seed, some
-chosen by Hypothesis so that a failure shrinks to a few steps. ``HYPOTHESIS_PROFILE=thorough`` lives
-through thousands.
+What may happen is in ``everything_life``, what is looked at in ``everything_looks`` and its neighbours.
 """
 
 from __future__ import annotations
@@ -40,8 +36,7 @@ def history(seed: int, steps: int = 80, *, curious: bool = True) -> Life:
 def test_v1_v2_v3_v4_v5_v6_v7_v8_v9_hold_after_every_step(
     seed: int, steps: int, released: bool
 ) -> None:
-    """V7: when everything is released all applications end by themselves; and when all are removed,
-    nothing is left of them."""
+    """V7: when everything is released all applications end by themselves."""
     life = history(seed, steps)
     if released:
         life.wind_down()

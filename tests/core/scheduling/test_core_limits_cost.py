@@ -1,9 +1,4 @@
-"""What a decision costs does not grow with the cluster, nor with the applications that wait for limits.
-Counts, not times.
-
-A look is an application that a round came to and whose limits it asked. Whatever waits behind a
-limit without room is one lane, and costs one look until the limit gets something back.
-"""
+"""What a decision costs grows neither with the cluster nor with those that wait: a lane costs one look."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a round is (5.2), in which order those with reservations are served (5.8), and who is left alone for
-a while (2.2.2)."""
+"""What a round is (5.2), the order of reservations (5.8), and who is left alone for a while (2.2.2)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The work queue takes turns among resource managers and counts request items: a large request of one
-does not hold up the others. No test looks at a clock: the items that come before are counted."""
+"""The work queue takes turns among resource managers and counts request items; no test looks at a clock."""
 
 from __future__ import annotations
 

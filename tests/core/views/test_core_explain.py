@@ -205,8 +205,7 @@ def test_explain_says_that_others_have_been_preempted_for_it() -> None:
 @pytest.mark.parametrize("refused", [False, True])
 @pytest.mark.parametrize(("apps", "asks"), [(12, 1), (60, 1), (12, 20)])
 def test_q16_asks_that_are_alike_are_looked_at_once(apps: int, asks: int, refused: bool) -> None:
-    """Counted work: three users and two sizes of the other queue are six kinds of asks, however many there
-    are. What the resource manager has refused everywhere is one of each application."""
+    """Counted work: three users and two sizes are six kinds of asks, however many there are."""
     limits = "limits: [{limit: each, users: ['*'], maxresources: {vcore: 100}}]"
     script = Script(queues("a", "b", a=limits, b=limits))
     script.node("n1", vcore=100_000 if refused else 500)
@@ -237,8 +236,7 @@ def test_q15_what_is_said_to_help_helps(first: int, worlds: int) -> None:
 
 
 class LargeAskWithoutSlot(World):
-    """An old ask waits for a slot. With one it finds no room, and reserves the node on which a member of the
-    gang would find some."""
+    """An old ask that, once it has a slot, reserves the node on which a member of the gang would find room."""
 
     def _configuration(self) -> dict[str, Any]:
         x = {"name": "x", "maxapplications": 1, "resources": {"max": {"vcore": "3000m"}}}

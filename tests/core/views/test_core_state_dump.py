@@ -46,8 +46,7 @@ partitions:
 
 
 def small_gang_cluster() -> Script:
-    """Three members, one of them replaced and one on its way; a job that waits with a node reserved;
-    one that is done, one that was rejected; a node that drains."""
+    """A gang half replaced; jobs that wait with a reservation, are done, rejected; a node that drains."""
     script = Script(CLUSTER)
     script.advance(60)
     script.node("n1", attributes={"si/hostname": "one", "si/rackname": "r"}, vcore=4000, memory=40)

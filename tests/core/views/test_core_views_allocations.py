@@ -1,5 +1,4 @@
-"""What views say of asks, allocations, gangs and victims, field by field (2.14), and what is kept from
-others (Q8)."""
+"""What views say of asks, allocations, gangs and victims (2.14), and what is kept from others (Q8)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What views say of queues, applications, nodes and partitions, field by field, and who asks for what is
-not there gets YuniKorn's answer (2.14)."""
+"""What views say of queues, applications, nodes and partitions, and of what is not there (2.14)."""
 
 from __future__ import annotations
 

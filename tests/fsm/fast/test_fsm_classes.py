@@ -166,9 +166,6 @@ class _History:
         self.life.state = state
 
 
-# -- what the shared machine allows ------------------------------------------------------------------
-
-
 class Server:
     state: str
 
@@ -188,9 +185,6 @@ def test_a_graph_machine() -> None:
     source = server.get_graph().source
     assert all(state in source for state in NODE.states)
     assert "created_draining" in source
-
-
-# -- the shared machine --------------------------------------------------------------------------
 
 
 def test_the_shared_machine_takes_models(twin: Any) -> None:
@@ -227,9 +221,6 @@ def test_the_shared_machine_knows_its_states_and_triggers(lifecycle: Lifecycle) 
         assert set(machine.get_triggers(state)) == set(lifecycle.triggers(state))
 
 
-# -- markup ----------------------------------------------------------------------------------------
-
-
 def test_a_table_can_be_exported_as_markup(lifecycle: Lifecycle) -> None:
     markup: Any = lifecycle.make_machine(None, MarkupMachine).markup  # type: ignore[attr-defined]
     assert markup["name"] == lifecycle.name
@@ -244,9 +235,6 @@ def test_a_table_can_be_exported_as_markup(lifecycle: Lifecycle) -> None:
         for r in lifecycle.rows
     }
     assert exported == built
-
-
-# -- asynchronous machines: two triggers of one model at the same time -------------------------------
 
 
 class Lockable:
@@ -325,9 +313,6 @@ LAMP = Lifecycle(
     rows=(row("press", "Off", "On", emit=lit), row("press", "On", "Off", emit=lit)),
 )
 # fmt: on
-
-
-# -- async guards and emitters -----------------------------------------------------------------------
 
 
 async def is_charged(lamp: Any, info: Any) -> bool:

@@ -1,6 +1,4 @@
-"""A stock hierarchical machine and a fast one side by side: the same calls, and whatever happens has to be
-the same.
-"""
+"""A stock hierarchical machine and a fast one side by side: after the same calls everything is the same."""
 
 from __future__ import annotations
 

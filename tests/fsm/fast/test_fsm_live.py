@@ -50,9 +50,6 @@ def refuse(data: Any) -> bool:
     return False
 
 
-# -- changes take effect -----------------------------------------------------------------------------
-
-
 def test_the_machine_of_a_lifecycle_is_a_fast_machine(lifecycle: Lifecycle) -> None:
     assert isinstance(lifecycle.machine, FastMachine)
     assert type(lifecycle.copy(stock=True).machine).__module__ == "transitions.core"
@@ -209,9 +206,6 @@ def test_copies_are_independent_and_keep_what_was_added() -> None:
     assert [r for r in second.rows if r.trigger != "doze"] == list(NODE.rows)
 
 
-# -- the shared machine is protected -------------------------------------------------------------------
-
-
 def every_change(machine: Any) -> dict[str, Callable[[], object]]:
     state = machine.get_state("Draining")
     (transition,) = machine.get_transitions("drain", "Schedulable")
@@ -281,9 +275,6 @@ def test_a_shared_lifecycle_can_be_read_copied_and_pickled() -> None:
         NODE.fire(node("New"), "drain")
 
 
-# -- outcomes ---------------------------------------------------------------------------------------
-
-
 LAMP = switch(
     "lamp",
     *("Off", "press", "On", "press"),
@@ -338,9 +329,6 @@ def test_an_observer_receives_outcomes_with_information_and_time(stock: bool) ->
     assert len(seen) == len(rows) == 2
 
 
-# -- async ------------------------------------------------------------------------------------------
-
-
 async def is_paid(it: Any, info: Any) -> bool:
     return bool(info["paid"])
 
@@ -384,9 +372,6 @@ def test_fire_refuses_what_it_cannot_await(stock: bool) -> None:
     assert order.state == "Open"
 
 
-# -- models ------------------------------------------------------------------------------------------
-
-
 def test_a_model_of_a_copy_calls_callbacks_and_hears_effects() -> None:
     class Model:
         key = "m-1"
@@ -411,9 +396,6 @@ def test_a_model_of_a_copy_calls_callbacks_and_hears_effects() -> None:
         FastMachine.transition_cls.condition_cls(refuse)
     )
     assert model.schedule() is False  # type: ignore[attr-defined]
-
-
-# -- against the stock machine, while both are changed -------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -623,9 +605,6 @@ def test_the_shared_lifecycles_are_all_compiled() -> None:
     for each in (*LIFECYCLES.values(), APPLICATION):
         for cells in each._compiled.values():
             assert all(cells.values())
-
-
-# -- steps -------------------------------------------------------------------------------------------
 
 
 def test_all_that_go_a_way_share_one_step_which_names_it(born: Any, twin: Any) -> None:

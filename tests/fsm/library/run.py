@@ -1,6 +1,4 @@
-"""``python tests/fsm/library/run.py``: the library's own tests, with ``FastMachine`` for ``Machine``, those
-of its ``LockedMachine`` with ``FastLockedMachine``, and all with ``FastHierarchicalMachine``.
-"""
+"""``python tests/fsm/library/run.py``: the library's own tests, with our fast machines for its own."""
 
 import os
 import subprocess

@@ -1,8 +1,4 @@
-"""A plugin of pytest: wherever a module of the library or of its tests names one of its machines, ours is meant.
-
-``QUADRIGA_SUBSTITUTE`` says which one. The extensions of the library (nesting, locking, asyncio, markup,
-graphs) are imported here for the first time, so that their classes derive from ours too.
-"""
+"""A plugin of pytest: the library and its tests get the machine that ``QUADRIGA_SUBSTITUTE`` names."""
 
 import importlib
 import importlib.util

@@ -88,8 +88,7 @@ def placeholder_without_group(view: View) -> None:
 
 
 def on_a_draining_node(view: View) -> None:
-    """I32: a draining node takes nobody new; there it still takes the ask that had it reserved before the
-    step. In the step itself that reservation may end here, when the ask goes elsewhere."""
+    """I32: a draining node takes nobody new; there it takes the ask that had reserved it before the step."""
     for said, line in view.lines("new", missing=True):
         if line[3] in view.facts.closed:
             view.allow_missing("I32", said)
@@ -111,8 +110,7 @@ def several_reservations(view: View) -> None:
 
 
 def hint_after_a_vain_round(view: View) -> None:
-    """5.11: an ask is reported when a whole round was in vain after it came; there when it was
-    looked at, be it on the way to another one that was served."""
+    """5.11: an ask is reported when a whole round was in vain after it came; there when it was looked at."""
     memory = view.memory
     for said, line in view.lines("container", missing=True):
         for partition in view.core.partitions():
@@ -130,8 +128,7 @@ def hint_after_a_vain_round(view: View) -> None:
 
 
 def stuck_completing(view: View) -> None:
-    """V7: all allocations released at once: the application completes; there its timer is lost, and
-    it stays in Completing (5.15, bug 3)."""
+    """V7: the application completes; there it loses its timer and stays in Completing (5.15, bug 3)."""
     memory = view.memory
     for said, line in view.lines("state", missing=False):
         if line[1] in memory.emptied and line[2] == "Completed":
@@ -151,8 +148,7 @@ def stuck_completing(view: View) -> None:
 
 
 def user_gets_back(view: View) -> None:
-    """R6: with asks pending, the release of all allocations gives the user's quota back; there it
-    does not (5.15, bug 3). v1.8.0 drops the asks as well."""
+    """R6: a release gives the user's quota back though asks wait; there it does not (5.15, bug 3)."""
     if view.version == V18 and view.op == "releaseAlloc":
         for said, line in view.lines("state", missing=True):
             if line[1] in view.memory.emptied and line[2] == "Completing":
@@ -165,8 +161,7 @@ def user_gets_back(view: View) -> None:
 
 
 def leaked_place(view: View) -> None:
-    """V5: a gang that ended before it ran frees its place under maxapplications; there the parent
-    counts it for ever (5.15, bug 1)."""
+    """V5: a gang that never ran frees its place; there the parent counts it for ever (5.15, bug 1)."""
     for said in list(view.extra):
         line = said[1]
         if line[0] in ("new", "state"):
@@ -180,8 +175,7 @@ def leaked_place(view: View) -> None:
 
 
 def ask_sent_again(view: View) -> None:
-    """I17: the same key again changes the ask that is pending, and is a new ask after that; there the old
-    one stays in the list too, or its allocation is overwritten (5.6, 5.15 bug 5)."""
+    """I17: the same key again changes the pending ask, else is a new one; there both stay (5.6, 5.15 bug 5)."""
     repeated = view.memory.repeated
     named = {line[1:3] for _, line in (*view.missing, *view.extra)} & repeated.keys()
     for missing in (True, False):

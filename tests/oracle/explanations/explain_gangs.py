@@ -100,8 +100,7 @@ def _alike(app: Application) -> bool:
 
 
 def replacement_in_one_step(view: View) -> None:
-    """G31: the last placeholder and its replacement change places at once; there the application
-    has nothing for a moment, and is Completing and Running again."""
+    """G31: the last placeholder is replaced at once; there the application is Completing for a moment."""
     lines = [said for said in view.missing if said[1][0] == "state"]
     for one, other in itertools.pairwise(lines):
         if one[0] == other[0] and one[1][1] == other[1][1] and view.op == "confirm":
@@ -111,8 +110,7 @@ def replacement_in_one_step(view: View) -> None:
 
 
 def shrunk_group(view: View) -> None:
-    """S2: after a pending placeholder ask was taken back, a real ask of its group is served in the
-    normal cycle; there it never is."""
+    """S2: after a placeholder ask was taken back a real ask is served as usual; there it never is."""
     for said, line in view.lines("new", missing=False):
         if (line[1], line[6]) in view.memory.shrunk and not line[5]:
             view.allow_extra("S2", said)

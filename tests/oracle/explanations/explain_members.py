@@ -31,8 +31,7 @@ def gang_without_announcement(view: View) -> None:
 
 
 def member_without_placeholder(view: View) -> None:
-    """X36: a real ask for which no placeholder is left is served at once; there it waits until the last
-    confirmation of its group."""
+    """X36: a real ask without a placeholder is served at once; there after its group's confirmations."""
     for said, line in view.lines("new", missing=False):
         for app in apps(view, line[1]):
             group = app.gang.task_groups.get(line[6])
@@ -42,8 +41,7 @@ def member_without_placeholder(view: View) -> None:
 
 
 def one_for_one(view: View) -> None:
-    """X37: a real ask that is larger than its placeholders takes over one of them, or none; there all
-    of its group are given back."""
+    """X37: a larger real ask takes over one placeholder, or none; there all of its group are given back."""
     groups = {
         (each.ask.app.app_id, each.ask.task_group)
         for _, line in view.lines("released", missing=False)
@@ -72,8 +70,7 @@ def one_for_one(view: View) -> None:
 
 
 def another_node_than_one_that_drains(view: View) -> None:
-    """X39: a member does not take its placeholder's place on a draining node: it waits, takes over
-    another placeholder, or lands on another node."""
+    """X39: a member takes no placeholder's place on a draining node: it waits or lands elsewhere."""
     for said, line in view.lines("released", missing=True):
         placeholder = _placeholder(view, line)
         if placeholder is not None and line[3] == "PLACEHOLDER_REPLACED":

@@ -36,8 +36,7 @@ class Members:
         return False
 
     def _goes_the_normal_way(self, ask: Ask) -> bool:
-        """No placeholder is left for it (X36), or it is larger than what one of them and the free room
-        make together (X37)."""
+        """No placeholder is left for it (X36), or one and the free room together are too small (X37)."""
         available = self._available(ask)
         if not available:
             return not ask.app.replaces(ask)

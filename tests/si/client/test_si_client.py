@@ -92,22 +92,16 @@ def test_closing_while_registering(client: Make, wire: Wire) -> None:
 
 
 def test_a_request_that_is_refused_whole_is_told_and_the_others_go_on(client: Make) -> None:
-    told = Told()
+    told, wrong = Told(), releases("", "x")
     rm, heard = registered(client, watcher=told)
     rm.update_node(nodes("n1"))
     rm.update_application(apps("a"))
-    wrong = releases("", "x")
-    rm.update_allocation(asks("a", "p"))
-    rm.update_allocation(wrong)
-    rm.update_allocation(asks("a", "q"))
-    told.wait_for(lambda told: bool(told.refusals))
-    ((request, error),) = told.refusals
-    assert request == wrong
-    assert (error.request, error.field) == (
-        "AllocationRequest",
-        "releases.allocationsToRelease[0].applicationID",
-    )
+    for request in (asks("a", "p"), wrong, asks("a", "q")):
+        rm.update_allocation(request)
     heard.wait_for(lambda messages: sorted(placed(messages)) == ["p", "q"])
+    told.wait_for(lambda told: bool(told.refusals))
+    ((refused, error),) = told.refusals
+    assert (refused, error.field) == (wrong, "releases.allocationsToRelease[0].applicationID")
     rm.flush()
     assert told.states == [CONNECTED]  # the connection itself was not lost
 
@@ -259,8 +253,7 @@ async def test_the_same_with_await(serving: Serving) -> None:
 def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
     client: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A callback that stands still: little is read, the scheduler decides nothing more for this RM
-    once too much waits, and when the callback goes on nothing is missing."""
+    """A callback stands still; when it goes on nothing is missing."""
     monkeypatch.setattr(registration, "_MAX_UNDELIVERED", 2)
     # else gRPC takes in megabytes before it lets the other side wait
     monkeypatch.setattr(channels, "_OPTIONS", (*channels._OPTIONS, ("grpc.http2.bdp_probe", 0)))

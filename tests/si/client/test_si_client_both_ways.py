@@ -93,22 +93,6 @@ class Picky(si.NullCallback):
         return si.PreemptionPredicatesResponse(success=enough, index=args.startIndex + 1)
 
 
-def test_i36_predicates(scripts: Callable[..., Any]) -> None:
-    here, there = scripts(questions=Picky())
-    for script in (here, there):
-        script.node("n1", vcore=9000)
-        script.node("n2", vcore=3000)
-        script.app("a")
-        script.ask("a", *(f"pod-{n}" for n in range(5)), vcore=1000)
-        script.schedule()
-        script.advance(4)
-        script.schedule()
-    same(here, there)
-    assert [line for line in there.log if line.startswith("new")] == [
-        f"new a/pod-{n}-0 on n2" for n in range(3)
-    ]
-
-
 def test_i37_preemption_predicates(scripts: Callable[..., Any]) -> None:
     """The first try does not do it, so the second victim has to go as well."""
     here, there = scripts(TWO_QUEUES, questions=Picky())

@@ -28,9 +28,6 @@ KINDS = st.sampled_from([*STREAMS])
 CHANCE = st.integers().map(random.Random)
 
 
-# -- waits -----------------------------------------------------------------------------------------
-
-
 def test_waits_grow_to_a_bound_and_chance_from_outside_shortens_them() -> None:
     backoff = Backoff(first_s=1, most_s=5, factor=2, jitter=0.5, draw=lambda: 0.5)
     assert [*itertools.islice(backoff.waits(), 5)] == [0.75, 1.5, 3.0, 3.75, 3.75]
@@ -65,9 +62,6 @@ def test_a_token_does_not_leave_the_machine_in_the_clear() -> None:
         ChannelFactory(address, None, "s3cret", insecure=False)
 
 
-# -- the life of a connection ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("state", connection_state.STATES)
 def test_the_table_says_where_every_trigger_leads(state: str) -> None:
     triggers = {trigger for trigger, _, _ in connection_state.TABLE}
@@ -90,15 +84,11 @@ def test_the_table_says_where_every_trigger_leads(state: str) -> None:
         assert told == ([after] if after != state else [])
 
 
-# -- what is said ----------------------------------------------------------------------------------
-
-
 @given(st.lists(KINDS, max_size=30), CHANCE)
 def test_each_request_is_taken_once_and_in_order_whatever_breaks(
     kinds: list[Channel], chance: random.Random
 ) -> None:
-    """The scheduler takes from each stream what came on it; which stream is first is chance. Then a
-    connection breaks, and what was on its way is lost."""
+    """Which stream is read first is chance. When a connection breaks, what was on its way is lost."""
     outgoing = OutgoingRequests(1000, 10_000)
     for number, kind in enumerate(kinds):
         outgoing.add(kind, b"%d" % number)
@@ -139,15 +129,11 @@ def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
     assert (len(outgoing), outgoing.done, outgoing.has_room(9)) == (1, 1, True)
 
 
-# -- what is heard ---------------------------------------------------------------------------------
-
-
 @given(st.lists(KINDS, max_size=30), CHANCE)
 def test_each_message_is_heard_once_and_in_order_whatever_breaks(
     kinds: list[Channel], chance: random.Random
 ) -> None:
-    """Streams and the telling of their order overtake each other; then a connection breaks. What the
-    server does to tell the order is its own code."""
+    """Streams and the telling of their order overtake each other; then a connection breaks."""
     ordering = MessageOrder()
     log: dict[Channel, list[int]] = {kind: [] for kind in STREAMS}
     for number, kind in enumerate(kinds):
@@ -175,9 +161,6 @@ def test_each_message_is_heard_once_and_in_order_whatever_breaks(
             ordering.confirm(incoming.received)
     assert heard == [*range(len(kinds))]
     assert not incoming.order(len(kinds) + 1, [next(iter(STREAMS))])  # a gap
-
-
-# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,4 @@
-"""A resource manager of SI 1.7 on the wire: it knows no AllocationAsk and no UUID (X45).
-
-Its messages are made here of field numbers, so nothing of ours helps it.
-"""
+"""A resource manager of SI 1.7, made of field numbers: it knows no AllocationAsk and no UUID (X45)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Whatever comes in over gRPC: the server goes on serving who behaves, its books are right, nothing is
-logged as a bug. Seeds make it the same each time; `QUADRIGA_FUZZ_SEEDS=0:500` tries others."""
+"""The server survives whatever comes in over gRPC; `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
 
 from __future__ import annotations
 

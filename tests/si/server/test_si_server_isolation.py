@@ -1,5 +1,4 @@
-"""What one resource manager (RM) may learn of another over gRPC, and do to it: nothing. Both have
-everything by the same names, and each a token for itself."""
+"""What one resource manager (RM) may learn of another over gRPC, and do to it: nothing."""
 
 from __future__ import annotations
 

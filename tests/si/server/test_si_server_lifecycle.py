@@ -159,7 +159,6 @@ async def test_what_is_no_longer_known_asks_to_register_again() -> None:
 
 
 async def test_messages_that_arise_meanwhile_are_kept(virtual: House) -> None:
-    """An application completes while the stream that tells of it is away."""
     rm = await virtual.rm().begin()
     await rm.submits()
     await rm.wires["UpdateApplication"].lose()

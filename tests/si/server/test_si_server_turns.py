@@ -1,5 +1,4 @@
-"""One resource manager's large requests hold up nobody else: what is read of it is bounded in items, and
-registrations come before them. The scheduler is held while all is sent, so nothing depends on a clock."""
+"""One resource manager's large requests hold up nobody else; what is read of it is bounded in items."""
 
 from __future__ import annotations
 
@@ -19,6 +18,7 @@ from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.items import count
 from quadriga.si.server import Limits
 from quadriga.si.server.delivery.flow_control import FlowControl
+from quadriga.si.server.delivery.replay_buffer import OVERHEAD, ReplayBuffer
 from quadriga.si.server.token_bucket import TokenBucket
 from tests.si.wire import PATIENCE, RM, House, ask, house, until
 
@@ -30,9 +30,6 @@ def asks(first: int, number: int) -> si.AllocationRequest:
     for at in range(first, first + number):
         together.asks.extend(ask("app-1", f"pod-{at}", 1).asks)
     return together
-
-
-# -- what counts -----------------------------------------------------------------------------------
 
 
 def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> None:
@@ -77,7 +74,33 @@ async def test_a_stream_is_read_no_further_while_a_window_of_items_is_on_its_way
     assert not flow._has_at_most(63, 100)  # requests are counted as well
 
 
-# -- while the scheduler is held -------------------------------------------------------------------
+def test_a_box_joins_what_has_the_same_list_and_nothing_else() -> None:
+    box = ReplayBuffer(batch_bytes=3, replay_bytes=1000)
+    messages = ((1, b"a"), (1, b"b"), (2, b"c"), (1, b"d"), (0, b"e"), (0, b"f"))
+    alone = [box.put(message, field) for field, message in messages]
+    assert alone == [True, False, True, True, True, True]
+    assert box.bytes == 6 * (1 + OVERHEAD)
+    assert [box.take() for _ in range(6)] == [b"ab", b"c", b"d", b"e", b"f", None]
+    assert (box.bytes, box.written) == (0, 5)
+    for _ in range(5):  # together they would be beyond the limit
+        box.put(b"xx", 1)
+    assert [box.take() for _ in range(6)] == [b"xx"] * 5 + [None]
+    assert box.put(b"a", 1)
+    assert box.put(b"b", 1, anew=True)
+    assert box.take() == b"a"
+
+
+def test_a_box_remembers_so_much() -> None:
+    box = ReplayBuffer(batch_bytes=1, replay_bytes=3)
+    for letter in b"abcde":
+        box.put(bytes([letter]))
+        box.take()
+    assert not box.rewind(1)
+    assert not box.rewind(6)
+    assert box.rewind(3)
+    assert box.bytes == 2 * (1 + OVERHEAD)
+    assert [box.take(), box.take(), box.take()] == [b"d", b"e", None]
+    assert box.written == 5
 
 
 @asynccontextmanager

@@ -1,7 +1,4 @@
-"""The pages in a browser: a headless Chromium against a real server on loopback.
-
-Pictures of what it saw are written to the folder that QUADRIGA_SCREENSHOTS names, if it is set.
-"""
+"""The pages in a headless Chromium; QUADRIGA_SCREENSHOTS may name a folder for pictures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The files of the pages: they are in the package, need nothing from elsewhere, and say to the browser
-what they may do."""
+"""The files of the pages are in the package, need nothing from elsewhere, and say what a browser may do."""
 
 from __future__ import annotations
 

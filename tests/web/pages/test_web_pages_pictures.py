@@ -1,5 +1,4 @@
-"""Where lifecycles are drawn on the pages: every state and edge of the tables has its place, and
-neither boxes, labels nor lines get into each other's way."""
+"""Where lifecycles are drawn: neither boxes, labels nor lines get into each other's way."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Bytes that no client sends: the server blames the sender or hangs up, serves all others, logs no bug, and
-shows no file of another folder. `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
+"""Bytes that no client sends; `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
 
 from __future__ import annotations
 
