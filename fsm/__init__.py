@@ -6,6 +6,7 @@ this package too. Nothing here knows the protocol, the scheduler or a clock.
 """
 
 from importlib import import_module
+from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
         QUEUE,
         RESOURCE_MANAGER,
     )
+
+# The engine and the lifecycles may be installed in different folders.
+__path__ = extend_path(__path__, __name__)
 
 __all__ = [
     "ALLOCATION",

@@ -1,7 +1,5 @@
 """Explanation of a pending ask: the checks of a decision, in order, with their numbers."""
 
-# Not compiled: it does not run for every ask.
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The data of an explanation: checks with their numbers, and the holders of the missing room."""
 
-# Not compiled: it does not run for every ask.
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field

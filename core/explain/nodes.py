@@ -3,8 +3,6 @@
 A reserved node that lacks room is listed under what it lacks, not under its reservation.
 """
 
-# Not compiled: it does not run for every ask.
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final

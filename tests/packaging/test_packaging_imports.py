@@ -335,7 +335,7 @@ def test_the_engine_knows_no_lifecycle_and_its_machine_no_engine() -> None:
 # -- habits of the house that ruff does not know -----------------------------------------------------
 
 
-LIFECYCLES = {"application", "ask", "allocation", "node", "queue", "resource_manager"}
+LIFECYCLES = {"application", "ask", "allocation", "gang", "node", "queue", "resource_manager"}
 
 
 def other_names(path: Path) -> Iterator[tuple[int, str]]:
@@ -390,8 +390,8 @@ def test_core_compares_no_state() -> None:
     [
         (
             other_names,
-            "from quadriga.fsm import APPLICATION, application as life, ask as ask_fsm\n"
-            "from quadriga.fsm import node\n"
+            "from quadriga.fsm.lifecycles import application as life, ask as ask_fsm\n"
+            "from quadriga.fsm.lifecycles import node\n"
             "import quadriga.fsm.lifecycles.queue\n",
             [(1, "life"), (2, "node"), (3, "quadriga.fsm.lifecycles.queue")],
         ),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import quadriga
-from tests.packaging.conftest import run
+from tests.packaging.conftest import modules_below, run, text_of
 
 
 def declared(path: Path) -> ConfigParser:
@@ -44,12 +44,15 @@ def test_its_parts_may_be_in_two_folders(
     # As in a virtual environment that also sees a folder in which the engine is installed already.
     itself = tmp_path / "engine" / "quadriga"
     shutil.copytree(repository / "packaging" / "quadriga", itself)
-    for folder, part in (("engine", "fsm"), ("rest", "core")):
+    engine = text_of(repository / "fsm" / "__init__.py").splitlines()
+    both = "\n".join(line for line in engine if "extend_path" in line)
+    parts = ("engine", "fsm", both), ("rest", "core", ""), ("rest", "fsm/lifecycles", "")
+    for folder, part, text in parts:
         path = tmp_path / folder / "quadriga" / part
         path.mkdir(parents=True)
-        (path / "__init__.py").write_text("", encoding="utf-8")
+        (path / "__init__.py").write_text(text, encoding="utf-8")
     places = os.pathsep.join(str(tmp_path / each) for each in order)
-    program = "import quadriga.fsm, quadriga.core; print(quadriga.__file__)"
+    program = "import quadriga.fsm.lifecycles, quadriga.core; print(quadriga.__file__)"
     # -S: without what is installed
     said = run(sys.executable, "-S", "-c", program, cwd=tmp_path, PYTHONPATH=places)
     assert said.strip() == str(itself / "__init__.py")
@@ -69,4 +72,6 @@ def test_both_distributions_declare_the_same(repository: Path) -> None:
     needs = engine["options"]["install_requires"].split()
     assert len(needs) == 1
     assert needs[0] in whole["options"]["install_requires"].split()
-    assert {*engine["options"]["packages"].split()} <= {*whole["options"]["packages"].split()}
+    folders = {path.parent for path in modules_below("fsm")} - {repository / "fsm" / "lifecycles"}
+    found = {".".join(("quadriga", *each.relative_to(repository).parts)) for each in folders}
+    assert {*engine["options"]["packages"].split()} == {"quadriga", *found}

@@ -87,7 +87,7 @@ print(life.digest.hexdigest())
 """
     heard = {
         subprocess.run(
-            [sys.executable, "-c", live, str(Path(__file__).parent)],
+            [sys.executable, "-c", live, str(Path(__file__).parents[1])],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
