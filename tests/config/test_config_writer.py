@@ -45,7 +45,7 @@ extra:
     [
         ("plain text", "plain text"),
         ("user1,user2 group", "user1,user2 group"),
-        ("yes", "yes"),  # a text since YAML 1.2
+        ("yes", "'yes'"),  # a text since YAML 1.2, a boolean before
         ("500m", "500m"),
         ("http://x#y", "http://x#y"),
         ("", "''"),
@@ -55,6 +55,7 @@ extra:
         ("0x1F", "'0x1F'"),
         ("-1_000", "'-1_000'"),
         ("1e3", "'1e3'"),
+        ("0o17", "'0o17'"),
         (".inf", "'.inf'"),
         ("2026-01-31", "'2026-01-31'"),
         ("<<", "'<<'"),
@@ -64,11 +65,11 @@ extra:
         (" a", "' a'"),
         ("...", "'...'"),
         ("it's", "it's"),
-        ("'a'", "\"'a'\""),
+        ("'a'", "'''a'''"),
         ("a\tb", '"a\\tb"'),
-        ("a\nb", '"a\\nb"'),
+        ("a\nb", "'a\n\n  b'"),
         ("\x07\x1f\u2028\ufeff\uffff", '"\\a\\x1F\\L\\uFEFF\\uFFFF"'),
-        ("\u00e9\U0001f600", "\u00e9\U0001f600"),
+        ("\u00e9\U0001f600", '"\u00e9\\U0001F600"'),
     ],
 )
 def test_a_text_is_quoted_where_it_would_be_something_else(text: str, written: str) -> None:
