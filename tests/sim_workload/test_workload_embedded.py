@@ -11,9 +11,10 @@ from random import Random
 
 import pytest
 
-from quadriga.sim.workload import MEMORY, VCORE, Job, Workload, embedded, figures, fit
+from bench._support import fit
+from bench._support.fit import LOG_START_S, MIN_JOBS, bags, profile
+from quadriga.sim.workload import MEMORY, VCORE, Job, Workload, embedded, figures
 from quadriga.sim.workload.cerit import ACKNOWLEDGEMENT
-from quadriga.sim.workload.fit import LOG_START_S, MIN_JOBS, bags, profile
 from quadriga.sim.workload.tables import POINTS, apportion, deal, deal_by, pick, quantile
 
 SEEDS = (1, 2, 3)

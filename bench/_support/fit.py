@@ -1,6 +1,6 @@
 """Derive the figures of the embedded model from the CERIT log.
 
-    python -m quadriga.sim.workload.fit FOLDER [--write FILE]
+    python -m bench._support.fit FOLDER [--write FILE]
 
 prints figures.py, or writes it. The figures contain only aggregates of the log: counts, and
 quantiles of groups of at least `MIN_JOBS` jobs, with users numbered by activity.
@@ -272,7 +272,7 @@ def _wrapped(prefix: str, value: object, indent: int, end: str = "") -> list[str
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m quadriga.sim.workload.fit",
+        prog="python -m bench._support.fit",
         description="Take the embedded workload model's figures from the CERIT log.",
     )
     parser.add_argument("path", type=Path, help="the folder of the CERIT log")
