@@ -228,7 +228,7 @@ class Scheduler:
         rm = self._rms.get(rm_id)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, trigger):
             state = rm.state if rm is not None else "not known"
-            text = f"resource manager {rm_id!r} is {state}: {trigger} is not possible (I6)"
+            text = f"resource manager {rm_id!r} is {state}: {trigger} is not possible"
             raise RequestError(trigger, "rmID", text)
         kernel.cause = trigger
         kernel.fire(RESOURCE_MANAGER, rm, trigger)
@@ -385,7 +385,7 @@ class Scheduler:
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN):
             name = type(message).__name__
             raise RequestError(
-                name, "rmID", f'received {name}, but RmID="{message.rmID}" not registered (I43)'
+                name, "rmID", f'received {name}, but RmID="{message.rmID}" not registered'
             )
         return rm
 
@@ -412,5 +412,5 @@ class Scheduler:
         rm = self._rms.get(message.rmID)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN):
             name = type(message).__name__
-            raise RequestError(name, "rmID", f"{message.rmID!r} is not registered (I39)")
+            raise RequestError(name, "rmID", f"{message.rmID!r} is not registered")
         return rm, registration.read_update(message, self.options)

@@ -253,7 +253,7 @@ class SchedulerService:
         """
         if isinstance(request, RegisterResourceManagerRequest):
             if callback is None:
-                raise TypeError("a registration needs a callback (I5)")
+                raise TypeError("a registration needs a callback")
             return self._begin(partial(self._register, request, callback), request.rmID)
         if isinstance(request, UpdateConfigurationRequest):
             return self._begin(partial(self._update, request), request.rmID)

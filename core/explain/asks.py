@@ -262,7 +262,7 @@ def _of_application(ask: Ask, now: int) -> Iterator[Check]:
         yield Check(
             "turn",
             first is app,
-            f"stateaware queue {leaf.path} serves {first.app_id} before others start (2.9)",
+            f"stateaware queue {leaf.path} serves {first.app_id} before others start",
             verdict=f"Queue {leaf.path} lets applications start one by one, and serves "
             f"{first.app_id} now.",
             holders=(Holder(first.app_id),),

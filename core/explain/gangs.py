@@ -32,7 +32,7 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
             "replacement",
             False,
             f"takes over placeholder {placeholder.uuid} on {placeholder.node.node_id}, "
-            "whose release has yet to be confirmed (G29)",
+            "whose release has yet to be confirmed",
             verdict=f"It takes over placeholder {placeholder.uuid} as soon as the resource manager "
             "has confirmed its release.",
             node=placeholder.node.node_id,
@@ -43,7 +43,7 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
             "replacement",
             False,
             f"its placeholder is gone, node {ask.planned.node.node_id} drains, and no other node has "
-            "room: its quota is kept for it (X39)",
+            "room: its quota is kept for it",
             until="another node has to have room for it",
         )
         return
@@ -56,7 +56,7 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
         yield Check(
             "gang",
             False,
-            f"{said} (Q2)",
+            said,
             verdict=f"{said[:1].upper()}{said[1:]}.",
             until="the other asks of its gang have to arrive",
         )
@@ -70,7 +70,7 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
         yield Check(
             "gang",
             False,
-            f"held until the gang is complete: has {have} of {need} (X9)",
+            f"held until the gang is complete: has {have} of {need}",
             verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
         )
     elif (
@@ -83,7 +83,7 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
                 "gang",
                 False,
                 f"larger than every placeholder of task group {group.name}, and with one of them gone "
-                "there is not enough room on a node and in the quotas: served like other asks (X37)",
+                "there is not enough room on a node and in the quotas: served like other asks",
             )
             return
         yield Check(
@@ -117,12 +117,12 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
         said = "the resource manager's predicates refused a member of the gang on every node"
         until = "the predicates have to accept a node for each member of its gang"
     else:
-        yield Check("gang", True, f"nodes have room for all {outstanding} members of the gang (Q2)")
+        yield Check("gang", True, f"nodes have room for all {outstanding} members of the gang")
         return
     yield Check(
         "gang",
         False,
-        f"{said} (Q2)",
+        said,
         verdict=f"{said[:1].upper()}{said[1:]}.",
         holders=holders,
         held=len(holders),
@@ -160,7 +160,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
             "gang",
             False,
             f"the whole gang needs {size}, {room}: limit {amount(name, limit)}, "
-            f"used {amount(name, used)}{for_whom} (X16)",
+            f"used {amount(name, used)}{for_whom}",
             subject=f"queue {queue.path}",
             type=name,
             numbers=(

@@ -28,7 +28,7 @@ __all__ = ["of_nodes"]
 _REFUSED: Final = Check(
     "predicates",
     False,
-    "the resource manager refused it on every node (I36)",
+    "the resource manager refused it on every node",
     verdict="The resource manager has refused it on every node with room.",
 )
 

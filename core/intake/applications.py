@@ -74,9 +74,9 @@ def _add(
 ) -> None:
     app_id = request.applicationID
     if not app_id:
-        raise Refused("an application needs an applicationID (I20)")
+        raise Refused("an application needs an applicationID")
     if problem := kernel.options.bounds.problem_of(request):
-        raise Refused(f"application {shortened(app_id)} has {problem} (Q16)", "bounds")
+        raise Refused(f"application {shortened(app_id)} has {problem}", "bounds")
     partition = rm.partitions.get(request.partitionName or "default")
     if partition is None:
         raise Refused(
@@ -162,7 +162,7 @@ def _new(
     ):
         kernel.note(
             f"tag {PLACEHOLDERS} of application {app.app_id} is ignored: it says "
-            f"{app.tags[PLACEHOLDERS]!r}, not 'none', or there is no placeholderAsk (D300)"
+            f"{app.tags[PLACEHOLDERS]!r}, not 'none', or there is no placeholderAsk"
         )
     app.history.append((kernel.now, app.state))
     return app
@@ -208,7 +208,7 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
     """Return the size of the application's gang, or ``None``. Raises ``Refused`` (G6, G7)."""
     app_id = request.applicationID
     if problem := partition.registry.problem_of(request.placeholderAsk.resources):
-        raise Refused(f"placeholderAsk of application {app_id} has {problem} (Q16)", "bounds")
+        raise Refused(f"placeholderAsk of application {app_id} has {problem}", "bounds")
     whole = partition.registry.read(request.placeholderAsk)
     if any(value < 0 for value in whole):
         raise Refused(f"placeholderAsk of application {app_id} has a negative quantity")

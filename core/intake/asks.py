@@ -106,12 +106,12 @@ def add_ask(
     """
     key, app_id = message.allocationKey, message.applicationID
     if not app_id:
-        raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
+        raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported")
     if not key:
-        raise Refused(f"an ask of application {app_id} has no allocationKey (I17)")
+        raise Refused(f"an ask of application {app_id} has no allocationKey")
     if problem := kernel.options.bounds.problem_of(message):
         raise Refused(
-            f"ask {key[:_SHOWN]!r} of application {app_id[:_SHOWN]!r} has {problem} (Q16)", "bounds"
+            f"ask {key[:_SHOWN]!r} of application {app_id[:_SHOWN]!r} has {problem}", "bounds"
         )
     partition = rm.partitions.get(message.partitionName or "default")
     if partition is None:
@@ -125,7 +125,7 @@ def add_ask(
     if message.maxAllocations <= 0:
         raise Refused(
             f"invalid ask added to app {app_id} with key {key}: "
-            f"maxAllocations {message.maxAllocations} is not positive (X13)"
+            f"maxAllocations {message.maxAllocations} is not positive"
         )
     if not fires.application.allows(app.state, fires.asked):
         raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
@@ -138,7 +138,7 @@ def add_ask(
     if app.gang.without_placeholders and message.placeholder and message.taskGroupName:
         raise Refused(
             f"application {app_id} was added with the tag {PLACEHOLDERS}=none and takes no placeholder "
-            f"asks: {key} (D300)",
+            f"asks: {key}",
             "gang",
         )
     if message.maxAllocations > 1 and (app.is_gang or message.placeholder):
@@ -198,7 +198,7 @@ def read_resource(partition: Partition, message: AllocationAsk, field: str) -> V
         )
     if problem := partition.registry.problem_of(quantities):
         raise Refused(
-            f"ask {message.allocationKey} of application {message.applicationID} has {problem} (Q16)",
+            f"ask {message.allocationKey} of application {message.applicationID} has {problem}",
             "bounds",
         )
     vector = partition.registry.read(message.resourceAsk)
@@ -222,7 +222,7 @@ def _terms_of(kernel: Kernel, message: AllocationAsk, by_key: bool) -> Terms:
         kernel.note(
             f"tag {EXPECTED_RUNTIME} of ask {message.allocationKey} of application "
             f"{message.applicationID} is ignored: {terms.tags[EXPECTED_RUNTIME]!r} is no whole number of "
-            "seconds above 0 (Q7)"
+            "seconds above 0"
         )
     return terms
 
@@ -305,7 +305,7 @@ def _change(
         raise Refused(
             f"ask {ask.ask_key} of application {app.app_id} has allocations as a "
             f"{'placeholder' if ask.kind.placeholder else 'real ask'} of task group "
-            f"{ask.kind.task_group!r}: that cannot change (I17)",
+            f"{ask.kind.task_group!r}: that cannot change",
             "state",
         )
     kernel.fire(fires.ask, ask, fires.update)
@@ -350,10 +350,10 @@ def check_ask_releases(rm: ResourceManager, releases: Iterable[AllocationAskRele
     for at, release in enumerate(releases):
         field = f"releases.allocationAsksToRelease[{at}]"
         if not release.partitionName:
-            raise RequestError("AllocationRequest", f"{field}.partitionName", "is required (R7)")
+            raise RequestError("AllocationRequest", f"{field}.partitionName", "is required")
         if not release.applicationID and not release.allocationKey:
             raise RequestError(
-                "AllocationRequest", field, "needs an applicationID or an allocationKey (R7)"
+                "AllocationRequest", field, "needs an applicationID or an allocationKey"
             )
 
 
@@ -374,7 +374,7 @@ def release_asks(
         if release.terminationType in BY_SCHEDULER:
             kernel.note(
                 f"confirmation of ask release {release.allocationKey!r} ignored: an ask ends when its "
-                "release is sent (X8)"
+                "release is sent"
             )
             continue
         asks = _named(rm, release)

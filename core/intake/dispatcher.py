@@ -110,7 +110,7 @@ def _act_on_nodes(
     for info in infos:
         route = _BY_ACTION.get(info.action)
         if route is None:  # X7: an error in the log, and nothing changes
-            kernel.note(f"node {info.nodeID!r}: unknown action {info.action} ignored (X7)")
+            kernel.note(f"node {info.nodeID!r}: unknown action {info.action} ignored")
             continue
         try:
             route.handle(kernel, rm, info, fires)

@@ -91,7 +91,7 @@ def release(
     key = message.allocationKey
     known = partition.foreign.pop(key, None) if partition is not None else None
     if known is None:
-        kernel.note(f"release of unknown foreign allocation {key!r} ignored (I42)")
+        kernel.note(f"release of unknown foreign allocation {key!r} ignored")
         return
     del known.node.foreign[key]
     _change(known.node, known.vector, ())

@@ -39,7 +39,7 @@ def _create(
     kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires, *, draining: bool
 ) -> None:
     if not info.nodeID:
-        raise Refused("a node needs a nodeID (I33)")
+        raise Refused("a node needs a nodeID")
     _check(kernel, info)
     name = info.attributes.get(NODE_PARTITION, "") or "default"
     partition = rm.partitions.get(name)
@@ -50,7 +50,7 @@ def _create(
         raise Refused(text, "state")
     for each in rm.partitions.values():
         if info.nodeID in each.nodes:
-            text = f"node {info.nodeID} exists already in partition {each.name} (I30)"
+            text = f"node {info.nodeID} exists already in partition {each.name}"
             raise Refused(text, "duplicate")
     total = list(_quantities(partition, info, info.schedulableResource, "schedulableResource"))
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
@@ -106,7 +106,7 @@ def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires
 
 def _check(kernel: Kernel, info: NodeInfo) -> None:
     if problem := kernel.options.bounds.problem_of(info):
-        raise Refused(f"node {info.nodeID[:50]!r} has {problem} (Q16)", "bounds")
+        raise Refused(f"node {info.nodeID[:50]!r} has {problem}", "bounds")
 
 
 def _ready(node: Node) -> bool:
@@ -118,7 +118,7 @@ def trigger(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFire
     """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` if illegal (X20)."""
     node, name = _known(rm, info, fires), fires.actions[info.action]
     if not fires.node.allows(node.state, name):
-        raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")
+        raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible", "state")
     kernel.fire(fires.node, node, name)
 
 
@@ -128,7 +128,7 @@ def _known(rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> Node:
         if info.nodeID in partition.nodes:
             return partition.nodes[info.nodeID]
     name = fires.actions[info.action]
-    text = f"node {info.nodeID!r} is not known: {name} is not possible (I30)"
+    text = f"node {info.nodeID!r} is not known: {name} is not possible"
     raise Refused(text, "unknown")
 
 
@@ -139,5 +139,5 @@ def _quantities(
         if quantity.value < 0:
             raise Refused(f"node {info.nodeID}: {field}[{name}] is negative ({quantity.value})")
     if problem := partition.registry.problem_of(resource.resources, of_nodes=True):
-        raise Refused(f"node {info.nodeID}: {field} has {problem} (Q16)", "bounds")
+        raise Refused(f"node {info.nodeID}: {field} has {problem}", "bounds")
     return partition.registry.read(resource)

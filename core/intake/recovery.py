@@ -173,7 +173,7 @@ def _role(message: AllocationMessage) -> tuple[bool, str]:
 def _problem(partition: Partition, message: AllocationMessage, fires: RecoveryFires) -> str:
     """Return what is wrong with the report of a new or known allocation, or an empty text."""
     if not message.applicationID:
-        return "has no applicationID: independent allocations are not supported (I42)"
+        return "has no applicationID: independent allocations are not supported"
     if not message.allocationKey:
         return "has no allocationKey"
     app = partition.applications.get(message.applicationID)
@@ -188,7 +188,7 @@ def _problem(partition: Partition, message: AllocationMessage, fires: RecoveryFi
     if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
         return "has the UUID of a replacement in flight"
     if app.gang.without_placeholders and _role(message)[0]:
-        return "is a placeholder of an application that has none (D300)"
+        return "is a placeholder of an application that has none"
     ask = app.asks.get(message.allocationKey)
     if ask is not None and _known(partition, message) is None:
         if ask.planned is not None:

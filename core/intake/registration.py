@@ -85,7 +85,7 @@ def read_registration(
     """
     name = type(request).__name__
     if not request.rmID:
-        raise RequestError(name, "rmID", "is required (I10)")
+        raise RequestError(name, "rmID", "is required")
     configuration = read_configuration(name, request.config, options)
     check_extra(name, request.extraConfig)
     if request.policyGroup:
@@ -97,7 +97,7 @@ def read_registration(
                     name,
                     "policyGroup",
                     f"{request.policyGroup!r} is shared with resource manager "
-                    f"{other.rm_id!r}, whose configuration differs (I44)",
+                    f"{other.rm_id!r}, whose configuration differs",
                 )
     return configuration
 
@@ -166,20 +166,20 @@ def check_extra(request: str, extra: Mapping[str, str]) -> None:
     for key, value in sorted(extra.items()):
         field = f"extraConfig[{key}]"
         if key == "si.stateNames" and value not in {d.value for d in Dialect}:
-            raise RequestError(request, field, f"{value!r} is neither quadriga nor yunikorn (X1)")
+            raise RequestError(request, field, f"{value!r} is neither quadriga nor yunikorn")
         if key == "si.messageOrder" and value not in {"design", "k8shim"}:
-            raise RequestError(request, field, f"{value!r} is neither design nor k8shim (X8)")
+            raise RequestError(request, field, f"{value!r} is neither design nor k8shim")
         if key == "si.schedulingStates" and value not in {"all", "failed"}:
-            raise RequestError(request, field, f"{value!r} is neither all nor failed (X43)")
+            raise RequestError(request, field, f"{value!r} is neither all nor failed")
         if key in {"rm.pauseTimeout", "release.resend"}:
             try:
                 positive = parse_duration(value) > 0
             except ValueError as error:
                 raise RequestError(request, field, str(error)) from None
             if not positive:
-                raise RequestError(request, field, f"{value!r} is not a positive duration (2.10)")
+                raise RequestError(request, field, f"{value!r} is not a positive duration")
     for key, problem in sorted(event_problems(extra).items()):
-        raise RequestError(request, f"extraConfig[{key}]", f"{problem} (2.2.3)")
+        raise RequestError(request, f"extraConfig[{key}]", f"{problem}")
 
 
 def _si_version(version: str) -> tuple[int, int]:

@@ -35,7 +35,7 @@ def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -
         by_key = release.allocationKey and not (release.UUID or release.allocationID)
         if not release.applicationID and not by_key:
             field = f"releases.allocationsToRelease[{at}].applicationID"
-            raise RequestError("AllocationRequest", field, "is required (R6)")
+            raise RequestError("AllocationRequest", field, "is required")
 
 
 def release_allocations(
@@ -72,7 +72,7 @@ def release_allocations(
         if not (stops or asked_back) and _is_late(rm, app, uuid, release):
             kernel.note(
                 f"late confirmation of {uuid or release.allocationKey!r} of application "
-                f"{release.applicationID!r} ignored: the allocation is over (X46)"
+                f"{release.applicationID!r} ignored: the allocation is over"
             )
             continue
         ask = None if uuid or app is None else app.asks.get(release.allocationKey)
@@ -83,14 +83,14 @@ def release_allocations(
         elif not named:
             kernel.note(
                 f"release of unknown allocation {uuid or release.allocationKey!r} of "
-                f"application {release.applicationID!r} ignored (X32)"
+                f"application {release.applicationID!r} ignored"
             )
         for allocation in named:
             if stops:
                 end_allocation(kernel, allocation, fires.complete, release.terminationType)
                 stopped.append(allocation)
             elif TERMINATION.get(allocation.reason or "") != release.terminationType:
-                kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
+                kernel.note(f"{allocation.key} released by an unasked confirmation")
                 end_allocation(kernel, allocation, fires.complete, release.terminationType)
             elif allocation.reason == allocation_fsm.REPLACEMENT:
                 replaced[allocation] = None

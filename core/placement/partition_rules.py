@@ -99,7 +99,7 @@ def _check(path: str, submission: Submission, queues: QueueTree) -> None:
         nearest_path = parent_path(nearest_path)
         nearest = queues.queue(nearest_path)
     if (closed := nearest.closed_by) is not None:
-        raise NoMatch(f"queue {closed.path} is {closed.state} (X33)")
+        raise NoMatch(f"queue {closed.path} is {closed.state}")
     if not nearest.may_submit(submission.user, submission.groups):
         raise NoMatch(f"user {submission.user} may not submit to {nearest_path}")
     if queue is None and nearest.leaf:

@@ -53,15 +53,15 @@ def _of_refusal(refused: Refusal, app: Application, what: str) -> tuple[bool, st
         with_what += ", with what others wait for that have preempted"
     if why == NO_GUARANTEE:
         if not any(queue.guaranteed_by_type for queue in app.queue.lineage):
-            return True, f"nothing is guaranteed to {leaf}, so it may not preempt (5.9)"
-        return True, f"nothing of what {what} asks for is guaranteed to {leaf} (5.9)"
+            return True, f"nothing is guaranteed to {leaf}, so it may not preempt"
+        return True, f"nothing of what {what} asks for is guaranteed to {leaf}"
     if why == AT_MAX:
         why = f"{leaf} has no room for {what} under its max, so nobody outside may be preempted"
-        return False, f"{why} (5.9)"
+        return False, f"{why}"
     if why in (ABOVE, PROMISED):
         over = app.partition.registry.words(refused.over)
         why = f"{path} would be {over} above what is guaranteed to it{with_what}, so {who} may not preempt"
-        return False, f"{why} (5.9)"
+        return False, f"{why}"
     return True, why
 
 
@@ -124,7 +124,7 @@ def _failure(ask: Ask) -> FailedPreemption | None:
 def _on_required_node(ask: Ask) -> tuple[bool, str]:
     kept = [each.node.node_id for each in ask.app.reservations if each.ask is ask]
     if not kept:
-        return True, f"preempts only with node {ask.required_node} reserved (2.8)"
+        return True, f"preempts only with node {ask.required_node} reserved"
     if ask.preempt_outcome:
         return False, f"has node {kept[0]} reserved; {ask.preempt_outcome}"
     return True, f"has node {kept[0]} reserved and may preempt there in the next round"

@@ -16,7 +16,6 @@ from typing import Final, Protocol
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
-from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.si import RequestError
 
 __all__ = ["CoreSays", "Explainer", "Failing", "LocalCore", "RemoteCore", "text_of"]
@@ -216,15 +215,15 @@ def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
     groups = [_group(each) for each in says.nodes]
     groups += [f"{count} {reason}" for reason, count in _largest_first(refused)]
     if says.held or not groups:
-        parts = [without_codes(says.verdict)] if says.verdict else []
+        parts = [says.verdict] if says.verdict else []
     else:
         told, others = "; ".join(groups[:_GROUPS]), len(groups) - _GROUPS
         more = f"; and {others} other {_s(others, 'reason')}" if others > 0 else ""
         parts = [f"0 of {nodes} {_s(nodes, 'node')}: {told}{more}."]
     if says.remedy:
-        parts.append(f"Smallest change: {without_codes(says.remedy)}.")
+        parts.append(f"Smallest change: {says.remedy}.")
     elif says.together:
-        parts.append(f"{says.together[:1].upper()}{without_codes(says.together[1:])}.")
+        parts.append(f"{says.together[:1].upper()}{says.together[1:]}.")
     return " ".join(parts) or "It is next in its queue."
 
 
@@ -239,7 +238,7 @@ def _largest_first(refused: Counter[str]) -> list[tuple[str, int]]:
 
 def _group(text: str) -> str:
     """``3 nodes: not enough free memory; node a ...`` as ``3 lack memory (node a ...)``."""
-    first, semicolon, rest = without_codes(text).partition("; ")
+    first, semicolon, rest = text.partition("; ")
     counted = _COUNTED.match(first)
     if counted is not None:
         lacking, verb = counted[2], "lacks" if counted[1] == "1" else "lack"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from quadriga.k8s.conversion import messages
-from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.shim import actions
@@ -111,7 +110,7 @@ def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocati
         if task.in_core:
             task.in_core = False
             task.app.core_pods -= 1
-        kernel.fire_task(task, task_fsm.REJECTED, reason=without_codes(rejected.reason))
+        kernel.fire_task(task, task_fsm.REJECTED, reason=rejected.reason)
         return
     foreign = kernel.foreign.get(key)
     if foreign is not None:
@@ -170,14 +169,14 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
     for rejected in response.rejected:
         app = _answered(kernel, rejected.applicationID)
         if app is not None:
-            _reject(kernel, app, without_codes(rejected.reason))
+            _reject(kernel, app, rejected.reason)
     for updated in response.updated:
         trigger = _UPDATES.get(updated.state)
         app = kernel.applications.get(updated.applicationID)
         if trigger is None or app is None or updated.applicationID in kernel.unanswered:
             continue  # while an answer is due, this is of the application before (K60)
         app.core_waits = app.core_waits and trigger != application_fsm.RESUME
-        kernel.fire_application(app, trigger, reason=without_codes(updated.message))
+        kernel.fire_application(app, trigger, reason=updated.message)
         if app.state in application_fsm.DONE:
             leave_behind(kernel, app)
         settle(kernel, app)
@@ -230,7 +229,7 @@ def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -
     reason = _CONDITIONS.get(message.state)
     if task is None or reason is None or task.state not in task_fsm.SOUGHT:
         return
-    text = without_codes(message.reason)
+    text = message.reason
     if say_why(kernel, task, reason, text) and task.is_placeholder:
         tell_members(kernel, task.app, text or "no node was found")
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.conversion import settings as configuration
-from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.k8s.conversion.resources import of_pod
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
@@ -367,7 +366,7 @@ def _core_refused(kernel: Kernel, input: CoreRefused) -> None:
         kernel.actions.append(Stop(1, f"the core refuses the registration: {input.reason}"))
     elif input.request == "UpdateConfigurationRequest":
         key = f"{kernel.settings.policy_group}.yaml"
-        reason = without_codes(input.reason).replace("UpdateConfigurationRequest.config", key, 1)
+        reason = input.reason.replace("UpdateConfigurationRequest.config", key, 1)
         _configuration_rejected(kernel, reason)
     else:
         kernel.actions.append(LogWarning(f"the core refused an {input.request}: {input.reason}"))

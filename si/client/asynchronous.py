@@ -292,7 +292,7 @@ class AsyncClient:
         name = type(request).__name__
         self._check_registered()
         if request.rmID != self._registration.rm_id:
-            reason = f'received {name}, but RmID="{request.rmID}" not registered (I43)'
+            reason = f'received {name}, but RmID="{request.rmID}" not registered'
             raise RequestError(name, "rmID", reason)
         data = request.SerializeToString()
         if len(data) > self._max_bytes:

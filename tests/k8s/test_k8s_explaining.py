@@ -148,9 +148,7 @@ def test_k156_a_pod_that_waits_no_more_has_none(service: SchedulerService, core_
 
 
 def test_k156_texts_cite_no_rules_and_tell_only_the_largest_groups() -> None:
-    says = CoreSays(
-        "It is held (X9).", ("2 nodes: the resource manager refused it (I36, 5.7)",), "x (Q2)"
-    )
+    says = CoreSays("It is held.", ("2 nodes: the resource manager refused it",), "x")
     text = text_of(says, 2, Counter())
     assert text == "0 of 2 nodes: 2 the resource manager refused it. Smallest change: x."
     refused = Counter({f"reason {letter}": n for n, letter in enumerate("abcdefgh", 1)})

@@ -31,6 +31,9 @@ WORD = re.compile(
     r"(?:rules?|sections?|table of|vectors of) ([2-9]\.[1-9]\d?(?:\.[1-9])?)(?![\w.]\d)"
 )
 
+#: modules, or their folders, whose texts are for those who read rules
+TABLES = frozenset(("lifecycles", "checks", "flows"))
+
 PROSE = frozenset(".md .txt .yaml .yml .toml .ini .cfg".split())
 
 #: citations in a message: "(X9)", "(G45 to G50)", "(2.2.3)"
@@ -134,13 +137,15 @@ def test_a_version_or_a_measurement_is_no_section(text: str) -> None:
 
 
 def test_no_message_needs_a_code_to_be_understood() -> None:
-    """A code stands in parentheses or before the rule of a status; without it a sentence is left."""
+    """A code stands before the rule of a status, and in tables and checks; without it a sentence is left."""
     found = 0
     for path in _citing(path for name in PACKAGES for path in modules_below(name)):
         for line, message in _module(path).messages:
             if CODE.search(message) or ASIDE.search(message):
                 found += 1
                 assert _is_whole(message, path), f"{path.name}:{line}: {message}"
+                if ASIDE.search(message):
+                    assert {path.stem, path.parent.name} & TABLES, f"{path}:{line}: {message}"
     assert found > 50
 
 

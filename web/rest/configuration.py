@@ -100,7 +100,7 @@ def resources(site: Site) -> list[Resource]:
         ),
         "PUT": Operation(
             changed,
-            "Replace the configuration of the queues, all or nothing (I39).",
+            "Replace the configuration of the queues, all or nothing.",
             {JSON: ReloadObject},
             (400, 401, 403, 404, 408, 413, 503),
             (_WHOSE,),

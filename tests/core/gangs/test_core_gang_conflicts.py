@@ -51,7 +51,7 @@ def test_x9_held_asks_are_visible_and_not_reported_for_scale_up(script: Script) 
     serve(script, "g", "real", memory=1)
     assert script.advance(10) == []
     (reason,) = script.scheduler.explain("g", "real").reasons
-    assert reason == "held until the gang is complete: has 1 B memory of 30 B memory (X9)"
+    assert reason == "held until the gang is complete: has 1 B memory of 30 B memory"
     script.configure(queues("default", default="properties: {gang.hold: 'false'}"))
     assert script.schedule() == ["g Running (run)", "new g/real-0 on n1"]
 

@@ -65,7 +65,7 @@ def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
     # what is there goes on, also with new asks; nobody comes in
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
     assert serve(script, "app", "l", vcore=1000) == ["new app/l-0 on n1"]
-    refused(script.app("late", "root.b"), "late", "X33")
+    refused(script.app("late", "root.b"), "late", "is Draining")
     # empty, it is gone when the cleaner comes (2.9)
     script.release("app")
     assert at(script, "root.b") == "Draining"

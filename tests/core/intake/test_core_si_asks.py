@@ -83,7 +83,7 @@ def pending(script: Script) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"applicationID": ""}, "I42"),
+        ({"applicationID": ""}, "independent asks"),
         ({"allocationKey": ""}, "allocationKey"),
         ({"applicationID": "nobody"}, "failed to find application nobody, for allocation ask a"),
         ({"partitionName": "nope"}, "nope"),

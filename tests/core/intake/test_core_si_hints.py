@@ -269,7 +269,7 @@ def test_explain_x9_an_ask_that_is_held() -> None:
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.ask("app", "r", group="g", vcore=1000)
     found = explain(script, "app", "r")
-    assert "held until the gang is complete: has 1 CPU of 2 CPU (X9)" in found.reasons
+    assert "held until the gang is complete: has 1 CPU of 2 CPU" in found.reasons
 
 
 def test_explain_x16_a_gang_behind_the_gate() -> None:
@@ -279,7 +279,7 @@ def test_explain_x16_a_gang_behind_the_gate() -> None:
     script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
     (reason,) = explain(script, "gang", "p").reasons
     assert reason == (
-        "the whole gang needs 3 CPU, queue root.q has room for 2 CPU: limit 4 CPU, used 2 CPU (X16)"
+        "the whole gang needs 3 CPU, queue root.q has room for 2 CPU: limit 4 CPU, used 2 CPU"
     )
 
 

@@ -107,7 +107,7 @@ def test_x45_every_field_of_the_ask_is_there(script: Script) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"applicationID": ""}, "I42"),
+        ({"applicationID": ""}, "independent asks"),
         ({"key": ""}, "allocationKey"),
         ({"applicationID": "nobody"}, "failed to find application nobody"),
         ({"partitionName": "nope"}, "'nope'"),

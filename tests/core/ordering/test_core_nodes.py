@@ -69,7 +69,7 @@ def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
         assert script.send(si.NodeRequest(rmID="rm", nodes=[info])) == []
     assert node_state(script) == "Schedulable"
     assert [text for _, text in script.scheduler.notes] == [
-        f"node 'n1': unknown action {action} ignored (X7)" for action in (0, 99, -1)
+        f"node 'n1': unknown action {action} ignored" for action in (0, 99, -1)
     ]
 
 
@@ -100,7 +100,7 @@ def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
 def test_i29_i31_x20_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
     script = on_nodes(n1=4000)
     placed(script)
-    refusal = "node n1 is Schedulable: schedule is not possible (I31)"
+    refusal = "node n1 is Schedulable: schedule is not possible"
     refused(script.node("n1", si.NodeInfo.DRAIN_TO_SCHEDULABLE), "node n1", refusal)
     assert node_state(script) == "Schedulable"
     for action in (si.NodeInfo.DRAIN_NODE, si.NodeInfo.UPDATE, si.NodeInfo.DRAIN_NODE):
@@ -186,7 +186,7 @@ def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None
     script = scripted(ONE_QUEUE, "app")
     wrong = {
         "unknown application": existing("a-0", "nobody"),
-        "I42": existing("a-0", ""),
+        "independent": existing("a-0", ""),
         "allocationKey": existing("-0"),
         "resourcePerAlloc": existing("a-0", vcore=0),
         "no usable": existing("a-0", vcore=-1),
@@ -328,7 +328,7 @@ def test_m7_a_node_may_be_replaced_in_one_request(script: Script) -> None:
     infos = [NodeInfo(nodeID="n1", action=each, schedulableResource=size) for each in actions]
     heard = script.send(NodeRequest(rmID="rm", nodes=infos))
     assert next(line for line in heard if "node" in line) == "accepted node n1"
-    assert heard[-1].startswith("rejected node n1: ") and "I30" in heard[-1]
+    assert heard[-1].startswith("rejected node n1: ") and "exists already" in heard[-1]
     assert script.schedule() == ["new g/late-0 on n1"]
 
 

@@ -115,7 +115,7 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
             {"vcore": 4},
             ATOMIC,
             "root.high would be 1m CPU above what is guaranteed to it with all members, "
-            "so the gang may not preempt (5.9)",
+            "so the gang may not preempt",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
 def test_5_9_only_a_guarantee_for_something_that_is_asked_for_gives_the_right() -> None:
     script = filled(LOW_HAS_NONE.replace("{vcore: 4m}", "{memory: 4}"))
     assert victims(script, seconds=100) == []
-    assert explained(script) == "nothing of what it asks for is guaranteed to root.high (5.9)"
+    assert explained(script) == "nothing of what it asks for is guaranteed to root.high"
 
 
 INSIDE = queues(f"top{granted(4)}, {below('owner' + granted(2), 'guest')}", "other")

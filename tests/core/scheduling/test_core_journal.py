@@ -336,6 +336,6 @@ def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> No
     asked.clear()
     silent = script.scheduler.explain("app-1", "pod", predicates=False)
     assert asked == []
-    assert silent.reasons == ("the resource manager refused it on every node (I36)",)
+    assert silent.reasons == ("the resource manager refused it on every node",)
     assert "1 node: taint" in script.scheduler.explain("app-1", "pod").reasons
     assert asked == ["n1"]

@@ -134,7 +134,7 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     (gate,) = about(found, "gang")
     assert gate.text == (
         "the whole gang needs 8 CPU, queue root.q has room for 4 CPU: limit 40 CPU, "
-        "used 30 CPU, 6 CPU kept for the gang app-7 (X16)"
+        "used 30 CPU, 6 CPU kept for the gang app-7"
     )
     sums = {"limit": 40_000, "used": 30_000, "kept": 6_000, "asked": 8_000, "headroom": 4_000}
     assert dict(gate.numbers) == sums
@@ -158,7 +158,7 @@ def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> N
     found = explained(script, "app", "b")
     (check,) = about(found, "preemption")
     assert check.passed
-    assert check.text == "nothing is guaranteed to root.default, so it may not preempt (5.9)"
+    assert check.text == "nothing is guaranteed to root.default, so it may not preempt"
     assert {each.about for each in found.checks if not each.passed} == {"nodes"}
     assert [each.text for each in about(found, "nodes")] == [
         "1 node: not enough free CPU; node n1 comes nearest and lacks 1 CPU",

@@ -256,7 +256,7 @@ def test_k156_k17_what_users_read_cites_no_rules_and_the_dump_names_what_waits()
         applicartionID="app",
         allocationKey=pod.uid,
         state=si.UpdateContainerSchedulingStateRequest.SKIPPED,
-        reason="queue root.default is Draining (X33)",
+        reason="queue root.default is Draining",
     )
     world.inputs.append(CoreAnswered(told))
     world.settle()

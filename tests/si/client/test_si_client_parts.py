@@ -166,7 +166,7 @@ def test_each_message_is_heard_once_and_in_order_whatever_breaks(
 @pytest.mark.parametrize(
     "error",
     [
-        RequestError("NodeRequest", "rmID", "is required (I10)"),
+        RequestError("NodeRequest", "rmID", "is required"),
         RequestError("UpdateConfigurationRequest", "config", "two problems:\n  a: b\n  c: d"),
         RequestError("AllocationRequest", "releases.allocationsToRelease[3].applicationID", "no"),
         RequestError("AllocationRequest", "", "is not a message for the scheduler"),

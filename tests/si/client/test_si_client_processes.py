@@ -238,7 +238,7 @@ print("all have gone")
 def test_i6_a_client_closed_in_one_thread_is_no_error_in_another() -> None:
     how: Any = {"capture_output": True, "text": True, "timeout": 600, "check": False}
     words = [sys.executable, "-c", COME_AND_GO]
-    done = subprocess.run(words, cwd=Path(__file__).parents[2], **how)
+    done = subprocess.run(words, cwd=Path(__file__).parents[3], **how)
     assert done.stdout == "all have gone\n"
     if VERSION < (1, 70):  # it also complains of the server's loop, which is none of a client's
         assert "_Loop" not in done.stderr
