@@ -18,12 +18,12 @@ from quadriga.k8s.cluster.pod_filters import (
     ports_refuse,
     spread_refuses,
 )
+from quadriga.k8s.cluster.pod_signatures import PodSignatures
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.refused_nodes import RefusedNodes
 from quadriga.k8s.cluster.refused_pairs import RefusedPairs
 from quadriga.k8s.cluster.selections import SLICE, Selections
-from quadriga.k8s.cluster.templates import Templates
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod
 from quadriga.k8s.objects_volumes import VolumeObject
@@ -60,7 +60,7 @@ class ClusterCache:
         #: deadlines of tentative assumptions, oldest first; some are out of date
         self._tentative: deque[tuple[int, PodRecord]] = deque()
         self._selections = Selections(self._objects)
-        self._templates = Templates(self._selections)
+        self._signatures = PodSignatures(self._selections)
         self._ports = HostPorts()
         self._refused = RefusedPairs()
         self._refused_nodes = RefusedNodes(self._nodes, self._ports)
@@ -77,7 +77,7 @@ class ClusterCache:
                 index = self._free_indexes.pop() if self._free_indexes else len(self._nodes)
                 self._nodes[name] = NodeRecord(node, index)
                 self._objects[name] = node
-                self._templates.node_changed(index, None, node)
+                self._signatures.node_changed(index, None, node)
                 self._selections.node_changed(name, None, node)
                 self._refused_nodes.node_changed(index, node, known=False)
                 return False
@@ -88,7 +88,7 @@ class ClusterCache:
                 or old.metadata.labels != node.metadata.labels
                 or old.status.declared_features != node.status.declared_features
             ):
-                self._templates.node_changed(record.index, old, node)
+                self._signatures.node_changed(record.index, old, node)
                 self._selections.node_changed(name, old, node)
                 self._refused_nodes.node_changed(record.index, node, known=True)
                 self._refused.node_changed(name)
@@ -111,7 +111,7 @@ class ClusterCache:
             del self._nodes[name]
             del self._objects[name]
             self._free_indexes.append(record.index)
-            self._templates.node_changed(record.index, record.node, None)
+            self._signatures.node_changed(record.index, record.node, None)
             self._refused_nodes.node_changed(record.index, None, known=True)
             self._selections.node_changed(name, record.node, None)
             self._refused.node_changed(name)
@@ -127,24 +127,24 @@ class ClusterCache:
             if pod.ended:
                 self._forget_pod(pod.uid)
                 return False
-            key = self._templates.key(pod)
+            key = self._signatures.key(pod)
             if record is None:
                 deque(self._prepare(key, pod), 0)
                 record = PodRecord(
-                    pod, self._templates.take(key, pod), self._selections.profile(pod)
+                    pod, self._signatures.take(key, pod), self._selections.profile(pod)
                 )
                 self._pods[pod.uid] = record
-            elif key != record.template.key or self._other_profile(record.pod, pod):
+            elif key != record.signature.key or self._other_profile(record.pod, pod):
                 deque(self._prepare(key, pod), 0)
                 self._count(record, "")
-                template, profile = record.template, record.profile
-                record.template = self._templates.take(key, pod)
+                signature, profile = record.signature, record.profile
+                record.signature = self._signatures.take(key, pod)
                 record.profile = self._selections.profile(pod)
-                changed = template is not record.template or (
+                changed = signature is not record.signature or (
                     profile is not record.profile
                     and any(map(self._selections.may_belong, (profile, record.profile)))
                 )
-                self._templates.drop(template)
+                self._signatures.drop(signature)
                 self._selections.drop_profile(profile)
                 if changed:
                     self._refused_nodes.object_changed()
@@ -167,7 +167,7 @@ class ClusterCache:
         spec = pod.spec
         if pod.ended or (spec.affinity is None and not spec.topology_spread_constraints):
             return
-        slices = self._prepare(self._templates.key(pod), pod)
+        slices = self._prepare(self._signatures.key(pod), pod)
         while True:
             with self._lock:
                 if next(slices, self) is self:
@@ -294,11 +294,11 @@ class ClusterCache:
         or the next yes says something else (K99). Without, as for a reservation, the filters that need
         free room are left out (K116).
         """
-        # A pod that may go to few nodes makes the core ask about thousands. What the template has kept is
+        # A pod that may go to few nodes makes the core ask about thousands. What the signature has kept is
         # read without the lock: it is one look-up, and true of the moment.
         record, there = self._pods.get(uid), self._nodes.get(node)
         if record is not None and there is not None and not record.pod.spec.node_name:
-            kept = record.template.refusals.get(there.index)
+            kept = record.signature.refusals.get(there.index)
             if kept is not None:
                 return kept
         with self._lock:
@@ -330,7 +330,7 @@ class ClusterCache:
             try:
                 retry = self._refused.nodes(uid, self._clock())
                 last = _RESOURCE_CLAIMS if record.pod.spec.resource_claims else ""
-                self._selections.settle(record.template.selections)
+                self._selections.settle(record.signature.selections)
                 return self._refused_nodes.of(record, names, retry, _RETRY, last)
             finally:
                 self._count(record, record.place)
@@ -394,12 +394,12 @@ class ClusterCache:
         self, record: PodRecord, there: NodeRecord, allocate: bool, every: bool = False
     ) -> Sequence[str]:
         """The first reason against the node, or with ``every`` all of them in the order of the filters."""
-        pod, node, template = record.pod, there.node, record.template
+        pod, node, signature = record.pod, there.node, record.signature
         found: list[str] = []
         named = pod.spec.node_name
         elsewhere = named != "" and named != node.name
-        if elsewhere or template.refuses(there.index, node) is not None:
-            found += template.reasons(node, _NODE_NAME if elsewhere else None)
+        if elsewhere or signature.refuses(there.index, node) is not None:
+            found += signature.reasons(node, _NODE_NAME if elsewhere else None)
             if not every:
                 return found
         if pod.uid in self._refused.pairs and self._refused.refuses(
@@ -408,7 +408,7 @@ class ClusterCache:
             found.append(_RETRY)
             if not every:
                 return found
-        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+        if signature.ports and (reason := ports_refuse(signature, node.name, self._ports)):
             found.append(reason)
             if not every:
                 return found
@@ -416,7 +416,7 @@ class ClusterCache:
             found += self._volumes.reasons(record.volumes, node)
             if found and not every:
                 return found
-        if template.selections or record.profile.against:
+        if signature.selections or record.profile.against:
             found += self._of_domains(record, there, every)
             if found and not every:
                 return found
@@ -426,8 +426,8 @@ class ClusterCache:
 
     def _changed(self, record: PodRecord, there: NodeRecord) -> Sequence[str]:
         """The first reason that other pods give (K100)."""
-        node, template = there.node, record.template
-        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+        node, signature = there.node, record.signature
+        if signature.ports and (reason := ports_refuse(signature, node.name, self._ports)):
             return (reason,)
         if record.volumes is not None:
             if reason := self._volumes.of_other_pods(record.volumes, node):
@@ -436,18 +436,18 @@ class ClusterCache:
 
     def _of_domains(self, record: PodRecord, there: NodeRecord, every: bool) -> Sequence[str]:
         """The reasons that pods in the node's domains give, or only the first."""
-        node, template, profile = there.node, record.template, record.profile
-        self._selections.settle(template.selections)
+        node, signature, profile = there.node, record.signature, record.profile
+        self._selections.settle(signature.selections)
         found: list[str] = []
-        if template.spread and (reason := spread_refuses(template, profile, node)):
+        if signature.spread and (reason := spread_refuses(signature, profile, node)):
             found.append(reason)
             if not every:
                 return found
-        if template.affinity and (reason := affinity_refuses(template, profile, node)):
+        if signature.affinity and (reason := affinity_refuses(signature, profile, node)):
             found.append(reason)
             if not every:
                 return found
-        if template.anti_affinity and (reason := anti_affinity_refuses(template, node)):
+        if signature.anti_affinity and (reason := anti_affinity_refuses(signature, node)):
             found.append(reason)
             if not every:
                 return found
@@ -465,17 +465,17 @@ class ClusterCache:
         if before == name:
             return
         record.counted = name
-        template = record.template
+        signature = record.signature
         selections = self._selections
-        if template.ports or template.anti_affinity or selections.may_belong(record.profile):
+        if signature.ports or signature.anti_affinity or selections.may_belong(record.profile):
             self._refused_nodes.counts_changed()
         for place, number in ((before, -1), (name, 1)):
             if not place:
                 continue
             selections.count(record.profile, place, number)
-            if template.ports:
-                self._ports.add(place, template.ports, number)
-            for anti in template.anti_affinity:
+            if signature.ports:
+                self._ports.add(place, signature.ports, number)
+            for anti in signature.anti_affinity:
                 selections.count_holder(anti.holders, place, number)
         if record.volumes is not None:
             self._refused_nodes.volumes_changed()
@@ -485,12 +485,12 @@ class ClusterCache:
                 self._volumes.place(record.volumes, name)
 
     def _prepare(self, key: bytes, pod: Pod) -> Iterator[None]:
-        """Before a new template is made, in slices: pods with labels that no term looked at get other profiles,
+        """Before a new signature is made, in slices: pods with labels that no term looked at get other profiles,
         and its terms their counts."""
-        if self._templates.known(key):
+        if self._signatures.known(key):
             return
         selections = self._selections
-        matchers = self._templates.matchers(pod)
+        matchers = self._signatures.matchers(pod)
         keys = set[tuple[str, str]]().union(*map(selections.new_keys, matchers))
         selections.look_at(keys)
         labels: dict[str, set[str]] = {}
@@ -569,7 +569,7 @@ class ClusterCache:
         record.tentative = ""
         self._choose(record, None)
         self._count(record, "")
-        self._templates.drop(record.template)
+        self._signatures.drop(record.signature)
         self._selections.drop_profile(record.profile)
         self._refused.forget(uid)
         del self._pods[uid]

@@ -25,7 +25,7 @@ class Domains:
     def __init__(self, key: str) -> None:
         self.key = key
         self.counts: dict[str, int] = {}
-        #: how many templates use it
+        #: how many signatures use it
         self.users = 0
         #: the same counts by the number of the value, once they are asked for, and whose numbers these are
         self._amounts: Numbers | None = None

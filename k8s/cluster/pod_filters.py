@@ -3,9 +3,9 @@ to K128, K136)."""
 
 from __future__ import annotations
 
+from quadriga.k8s.cluster.pod_signatures import OwnAffinity, PodSignature, SpreadCount
 from quadriga.k8s.cluster.ports import HostPort, HostPorts
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.templates import OwnAffinity, SpreadCount, Template
 from quadriga.k8s.objects import Node
 
 __all__ = ["AFFINITY", "ANTI_AFFINITY", "OTHERS", "affinity_refuses", "anti_affinity_refuses"]
@@ -33,18 +33,18 @@ def no_label(name: str, key: str) -> str:
     return f"{name}: the node has no label {key}"
 
 
-def ports_refuse(template: Template, node: str, ports: HostPorts) -> str | None:
+def ports_refuse(signature: PodSignature, node: str, ports: HostPorts) -> str | None:
     """Whether a host port of the pod is in use on the node (K123)."""
-    if not template.ports:
+    if not signature.ports:
         return None
-    conflict = ports.conflict(node, template.ports)
+    conflict = ports.conflict(node, signature.ports)
     return None if conflict is None else port_in_use(conflict)
 
 
-def spread_refuses(template: Template, profile: Profile, node: Node) -> str | None:
+def spread_refuses(signature: PodSignature, profile: Profile, node: Node) -> str | None:
     """Whether the pod would make a constraint's domains differ by too much (K125)."""
     labels = node.metadata.labels
-    for count in template.spread:
+    for count in signature.spread:
         value = labels.get(count.spread.key)
         if value is None:
             return no_label("PodTopologySpread", count.spread.key)
@@ -63,9 +63,9 @@ def room_in_domain(count: SpreadCount, profile: Profile) -> int:
     return spread.max_skew + minimum - own
 
 
-def affinity_refuses(template: Template, profile: Profile, node: Node) -> str | None:
+def affinity_refuses(signature: PodSignature, profile: Profile, node: Node) -> str | None:
     """Whether the pods that it wants to be with are elsewhere (K126)."""
-    own = template.affinity
+    own = signature.affinity
     if own is None:
         return None
     labels = node.metadata.labels
@@ -84,10 +84,10 @@ def first_of_its_kind(own: OwnAffinity, profile: Profile) -> bool:
     return own.selection.has(profile) and not any(each.counts for each in own.domains)
 
 
-def anti_affinity_refuses(template: Template, node: Node) -> str | None:
+def anti_affinity_refuses(signature: PodSignature, node: Node) -> str | None:
     """Whether pods that it wants to be away from are there (K127)."""
     labels = node.metadata.labels
-    for anti in template.anti_affinity:
+    for anti in signature.anti_affinity:
         if labels.get(anti.domains.key) in anti.domains.counts:
             return ANTI_AFFINITY
     return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quadriga.k8s.cluster.pod_signatures import PodSignature
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.templates import Template
 from quadriga.k8s.cluster.volumes import PodVolumes
 from quadriga.k8s.objects import Node, Pod
 
@@ -15,7 +15,7 @@ __all__ = ["NodeRecord", "PodRecord"]
 @dataclass(slots=True, eq=False)
 class NodeRecord:
     node: Node
-    #: its place in the answers of each template
+    #: its place in the answers of each signature
     index: int
 
 
@@ -24,7 +24,7 @@ class PodRecord:
     """A pod that has not ended."""
 
     pod: Pod
-    template: Template
+    signature: PodSignature
     profile: Profile
     #: ``None`` without claims and disks
     volumes: PodVolumes | None = None

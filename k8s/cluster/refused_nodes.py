@@ -2,8 +2,8 @@
 
 The core asks about its best node first. If that one is refused, it wants to know all nodes that are: most
 nodes may be, by a selector or because the pods that a pod wants to be with are elsewhere. The filters of
-the template are kept as numbers of reasons; those that look at other pods compare arrays, by the number of
-the node's value of a topology key. What they say holds for all pods of a template and a profile, until a
+the signature are kept as numbers of reasons; those that look at other pods compare arrays, by the number of
+the node's value of a topology key. What they say holds for all pods of a signature and a profile, until a
 counter that they look at changes.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quadriga.k8s.cluster import pod_filters
+from quadriga.k8s.cluster.pod_signatures import PodSignature
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.templates import Template
 from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node
 from quadriga.si.known_refusals import KnownRefusals, Revision
@@ -33,7 +33,7 @@ _VALUES = 256
 _ANSWERS = 1_024
 
 _Nodes = npt.NDArray[np.bool_]
-_Ask = tuple[Template, Profile, bool, bool]
+_Ask = tuple[PodSignature, Profile, bool, bool]
 
 
 class RefusedNodes:
@@ -107,7 +107,7 @@ class RefusedNodes:
             self._kept.clear()
         if retry:
             return self._in_order(record, retry, reason, last)
-        ask = (record.template, record.profile, record.volumes is None, last != "")
+        ask = (record.signature, record.profile, record.volumes is None, last != "")
         found = self._kept.get(ask)
         if found is None or found.outdated:
             if len(self._kept) >= _ANSWERS:
@@ -116,9 +116,9 @@ class RefusedNodes:
         return found
 
     def _rests_on(self, record: PodRecord) -> tuple[Revision, ...]:
-        template = record.template
+        signature = record.signature
         rests_on = [self._objects]
-        if template.ports or template.selections or record.profile.against:
+        if signature.ports or signature.selections or record.profile.against:
             rests_on.append(self._counts)
         if record.volumes is not None:
             rests_on.append(self._volumes)
@@ -127,21 +127,21 @@ class RefusedNodes:
     def _in_order(
         self, record: PodRecord, retry: Iterable[str], reason: str, last: str
     ) -> KnownRefusals:
-        template, profile = record.template, record.profile
-        answers = _Answers(*template.numbered(self._nodes.values(), self._size))
+        signature, profile = record.signature, record.profile
+        answers = _Answers(*signature.numbered(self._nodes.values(), self._size))
         for name in retry:
             answers.refuse_one(self._nodes[name].index, reason)
-        for port in template.ports:
+        for port in signature.ports:
             text = pod_filters.port_in_use(port)
             for name in self._ports.nodes_with(port):
                 if name in self._nodes:
                     answers.refuse_one(self._nodes[name].index, text)
         if record.volumes is None:
-            if template.spread:
-                self._spread(template, profile, answers)
-            if template.affinity:
-                self._affinity(template, profile, answers)
-            for anti in template.anti_affinity:
+            if signature.spread:
+                self._spread(signature, profile, answers)
+            if signature.affinity:
+                self._affinity(signature, profile, answers)
+            for anti in signature.anti_affinity:
                 if anti.domains.counts:
                     values = self._values(anti.domains.key)
                     counts = anti.domains.amounts(values)[values.of(self._size)]
@@ -161,8 +161,8 @@ class RefusedNodes:
         revisions = None if retry else self._rests_on(record)
         return KnownRefusals(answers.numbers[self._indexes], answers.reasons, revisions)
 
-    def _spread(self, template: Template, profile: Profile, answers: _Answers) -> None:
-        for count in template.spread:
+    def _spread(self, signature: PodSignature, profile: Profile, answers: _Answers) -> None:
+        for count in signature.spread:
             spread, domains = count.spread, count.domains
             values = self._values(spread.key)
             numbers = values.of(self._size)
@@ -170,8 +170,8 @@ class RefusedNodes:
             most = pod_filters.room_in_domain(count, profile)
             answers.refuse(domains.amounts(values)[numbers] > most, count.refusal)
 
-    def _affinity(self, template: Template, profile: Profile, answers: _Answers) -> None:
-        own = template.affinity
+    def _affinity(self, signature: PodSignature, profile: Profile, answers: _Answers) -> None:
+        own = signature.affinity
         assert own is not None
         apart = np.zeros(self._size, np.bool_)
         for domains in own.domains:

@@ -74,7 +74,7 @@ class Selection(CountedPods):
         #: anti-affinity of other pods against these, by topology key; and what of it pods on nodes have or had
         self.held: dict[str, Holders] = {}
         self.holding: dict[str, Holders] = {}
-        #: how many templates use it
+        #: how many signatures use it
         self.users = 0
 
     def has(self, profile: Profile) -> bool:
@@ -364,7 +364,7 @@ class Selections:
             del selection.domains[key]
 
     def hold(self, term: AffinityTerm) -> Holders:
-        """Those that have this term of anti-affinity, for one template more."""
+        """Those that have this term of anti-affinity, for one signature more."""
         holders = self._holders.get(term)
         if holders is None:
             holders = self._holders[term] = Holders(term)
@@ -373,7 +373,7 @@ class Selections:
         return holders
 
     def release(self, holders: Holders) -> None:
-        """A template less."""
+        """A signature less."""
         holders.users -= 1
         if not holders.users:
             term = holders.term

@@ -1,4 +1,4 @@
-"""The filters whose answer depends on the pod's template and the node object only (K119 to K122,
+"""The filters whose answer depends on the pod's signature and the node object only (K119 to K122,
 K210)."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The terms of pods that look at other pods, as values that compare equal when they say the same: pod
-(anti-)affinity and topology spread, from which every pod's template gets its own."""
+(anti-)affinity and topology spread, from which every pod's signature gets its own."""
 
 from __future__ import annotations
 

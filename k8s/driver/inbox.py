@@ -52,8 +52,8 @@ class Inbox:
         self._most = most
         self._loop = asyncio.get_running_loop()
         self._rung = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self._has_capacity = asyncio.Event()
+        self._has_capacity.set()
         #: whether the loop has been told, or need not be
         self._called = False
         self._timer: asyncio.TimerHandle | None = None
@@ -116,8 +116,8 @@ class Inbox:
             self.waited += sum(max(0, now - arrived.popleft()) for _ in taken)
         if waiting:
             self._rung.set()
-        if not self._room.is_set() and len(waiting) <= self._most:
-            self._room.set()
+        if not self._has_capacity.is_set() and len(waiting) <= self._most:
+            self._has_capacity.set()
         return taken
 
     def delay(self) -> int:
@@ -127,8 +127,8 @@ class Inbox:
         except IndexError:
             return 0
 
-    async def room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         """Return when no more than the bound wait (K15)."""
         if len(self._waiting) > self._most:
-            self._room.clear()
-            await self._room.wait()
+            self._has_capacity.clear()
+            await self._has_capacity.wait()

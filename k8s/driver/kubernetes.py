@@ -29,9 +29,9 @@ from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.auditing import EVERY, Auditor
 from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path, only_ours
-from quadriga.k8s.driver.core_books import Books
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.driver.explaining import Core, Explainer
 from quadriga.k8s.driver.health import Health, health_of
 from quadriga.k8s.driver.inbox import Inbox, described
@@ -74,7 +74,7 @@ from quadriga.k8s.transport.reflector import Reflector, Watching
 from quadriga.k8s.writers.condition_writer import ConditionWriter, Explain, GroupConditionWriter
 from quadriga.k8s.writers.event_writer import EventWriter
 from quadriga.k8s.writers.lease import Guarded, Lease, LeaseTimes
-from quadriga.k8s.writers.stamps import whole_time
+from quadriga.k8s.writers.timestamps import whole_time
 from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 
@@ -381,7 +381,7 @@ class KubernetesShim:
             settings,
             self._cache,
             suffix=_suffix,
-            obstacle=volumes.obstacle,
+            blocked_reason=volumes.blocked_reason,
             build=self.options.build,
             namespace=self.options.namespace,
         )
@@ -390,7 +390,7 @@ class KubernetesShim:
         service = self._scheduler
         (pods,) = (each for each in self._reflectors if each.key == _KINDS[-1][0])
         return Auditor(
-            Books(service, self.settings.cluster_id)
+            CoreState(service, self.settings.cluster_id)
             if isinstance(service, SchedulerService)
             else None,
             self._cache,
@@ -427,7 +427,7 @@ class KubernetesShim:
                 announce_pod if kind is Pod else self._announce,
                 self._timing,
                 synced=self._one_synced,
-                room=inbox.room,
+                wait_for_capacity=inbox.wait_for_capacity,
                 watching=self.options.watching,
                 within=within.get(kind),
             )

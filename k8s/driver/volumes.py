@@ -136,7 +136,7 @@ class Volumes:
             self._changed()
         self._claims.announce(change, found)
 
-    def obstacle(self, pod: Pod) -> str:
+    def blocked_reason(self, pod: Pod) -> str:
         """Why the pod must not be asked for yet (K88). Empty: it may."""
         if not has_claims(pod):
             return ""

@@ -42,7 +42,7 @@ __all__ = [
     "ReleaseForeign",
     "ReleasePod",
     "RemoveApplication",
-    "Reconsider",
+    "Reconcile",
     "ReportForeign",
     "ReportPod",
     "ReportPodsOfNode",
@@ -233,7 +233,7 @@ class ReleaseForeign(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Reconsider(Effect):
+class Reconcile(Effect):
     """Ask for the pod if its application allows it, or report it if it has a node by now."""
 
 

@@ -29,7 +29,7 @@ from quadriga.k8s.lifecycles.effects import (
     ConfirmRelease,
     DeletePod,
     GiveBack,
-    Reconsider,
+    Reconcile,
     RefuseNode,
     ReleaseAsk,
     ReleaseForeign,
@@ -151,9 +151,9 @@ class TaskFacts(Protocol):
 # -- guards ------------------------------------------------------------------------------------
 
 
-def obstructed(task: TaskFacts, info: Info) -> bool:
+def blocked(task: TaskFacts, info: Info) -> bool:
     """K88: a check of the pod has failed."""
-    return bool(info.get("obstacle"))
+    return bool(info.get("blocked_reason"))
 
 
 def refused(task: TaskFacts, info: Info) -> bool:
@@ -213,7 +213,7 @@ _DELETE_TIMED_OUT = (
 _TAKE_BACK = (ReleaseAsk(), DeletePod())
 _RELEASE_ASK = (ReleaseAsk(),)
 _UNASSUME = (CancelBind(), AbandonAssumption())
-_RECONSIDER = (Reconsider(),)
+_RECONCILE = (Reconcile(),)
 _STOPPED = (ConfirmRelease(STOPPED_BY_RM),)
 _QUEUED = (SendAsk(), Say("Scheduling", "Scheduling", "the pod waits in its queue for a node"))
 _COUNT_AS_FOREIGN = (
@@ -246,11 +246,11 @@ def send_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _SEND_ASK
 
 
-def say_obstacle(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    obstacle = fired.info["obstacle"]
+def say_blocked_reason(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    blocked_reason = fired.info["blocked_reason"]
     if fired.info.get("unread"):  # it passes by itself, so that nothing is wrong
-        return (Say("Scheduling", "Scheduling", obstacle),)
-    return (Say("FailedScheduling", "Scheduling", obstacle, warning=True),)
+        return (Say("Scheduling", "Scheduling", blocked_reason),)
+    return (Say("FailedScheduling", "Scheduling", blocked_reason, warning=True),)
 
 
 def report(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -357,8 +357,8 @@ def report_as_own(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _REPORT_AS_OWN
 
 
-def reconsider(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _RECONSIDER
+def reconcile(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _RECONCILE
 
 
 def resize(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -402,8 +402,8 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
     rows=(
         #   trigger                  from                            to          guard, emit
         row(GATE,                 NEW,                            GATED,      emit=say_gated),
-        row(UNGATE,               GATED,                          NEW,        emit=reconsider),
-        row(ASK,                  NEW,                            STAYS,      when=obstructed,  emit=say_obstacle),
+        row(UNGATE,               GATED,                          NEW,        emit=reconcile),
+        row(ASK,                  NEW,                            STAYS,      when=blocked,  emit=say_blocked_reason),
         row(ASK,                  NEW,                            ASKED,      emit=ask),
         row(ASK,                  ASKED,                          STAYS,      emit=send_ask),
         row(RECOVER, (NEW, GATED, FAILED), FAILED, when=app_has_ended, emit=count_as_foreign),
@@ -445,7 +445,7 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
         row(REJECTED,             RECOVERING,                     FAILED,     emit=report_foreign),
         ignored(REJECTED,         (NEW, GATED, BINDING, BOUND, RELEASING, FAILED),
                                   why="it belongs to an ask that is over"),
-        row(AGAIN,                FAILED,                         NEW,        when=may_try_again, emit=reconsider),
+        row(AGAIN,                FAILED,                         NEW,        when=may_try_again, emit=reconcile),
         ignored(AGAIN,            FAILED,
                                   why="it has a node, or its application is not live"),
         row(NODE_LOST,            BINDING,                        STAYS,      emit=unassume),

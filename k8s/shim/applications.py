@@ -27,7 +27,7 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
-from quadriga.k8s.shim.tasks import allocated, consider, record_about, report
+from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
 
 __all__ = [
     "create_application",
@@ -314,7 +314,7 @@ def look_again(kernel: Kernel, app: Application) -> None:
     kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
     if app.held_because != before:
         for task in app.tasks.values():
-            consider(kernel, task)
+            reconcile(kernel, task)
 
 
 def end_task(kernel: Kernel, task: Task) -> None:
@@ -378,7 +378,7 @@ def _start_anew(kernel: Kernel, old: Application) -> None:
         _enter(kernel, app, task)
     submit_if_ready(kernel, app)
     for task in later.values():
-        consider(kernel, task)
+        reconcile(kernel, task)
 
 
 def leave_behind(kernel: Kernel, app: Application) -> None:
@@ -453,7 +453,7 @@ def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
         elif effect.again and task.state in task_fsm.SOUGHT:
             kernel.fire_task(task, task_fsm.ASK)
         else:
-            consider(kernel, task)
+            reconcile(kernel, task)
 
 
 @executes(ReleasePod)

@@ -17,7 +17,7 @@ from quadriga.k8s.shim.pod_groups import is_whole, say_waiting
 from quadriga.k8s.shim.tasks import (
     SKIPPED,
     allocated,
-    consider,
+    reconcile,
     record_about,
     report,
     report_or_count,
@@ -203,7 +203,7 @@ def _after_accept(kernel: Kernel, app: Application) -> None:
         if task.state in task_fsm.UNCONFIRMED:
             report(kernel, task)
         else:
-            consider(kernel, task)
+            reconcile(kernel, task)
 
 
 def _reject(kernel: Kernel, app: Application, reason: str) -> None:
@@ -214,7 +214,7 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)
     if app.state in application_fsm.HOLDS:
         for task in list(app.tasks.values()):
-            consider(kernel, task)
+            reconcile(kernel, task)
     for task in list(app.tasks.values()):
         if task.state in task_fsm.UNCONFIRMED:
             kernel.fire_task(task, task_fsm.REJECTED, reason=reason)

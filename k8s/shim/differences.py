@@ -51,7 +51,7 @@ class Report(NamedTuple):
 
     at: int
     number: int
-    #: whether the core's books were compared too: they are at hand in this process only
+    #: whether the core's state was compared too: it is at hand in this process only
     with_core: bool
     compared: dict[str, int]
     standing: tuple[Difference, ...]

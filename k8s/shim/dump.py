@@ -50,7 +50,7 @@ def _application(app: Application) -> dict[str, Any]:
             name: {"minMember": each.spec.min_member, "bound": each.bound}
             for name, each in app.groups.items()
         },
-        "creating": len(app.creations),
+        "creating": len(app.pending_placeholders),
         "chosen": len(app.chosen),
         "tasks": [_task(task) for task in app.tasks.values()],
         "later": [_task(task) for task in app.later.values()],

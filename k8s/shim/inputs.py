@@ -129,7 +129,7 @@ class CoreAllocation(NamedTuple):
 
 
 class CoreNode(NamedTuple):
-    """A node in the core's books. Amounts are without zeros."""
+    """A node in the core's state. Amounts are without zeros."""
 
     is_open: bool
     capacity: Mapping[str, int]
@@ -138,7 +138,7 @@ class CoreNode(NamedTuple):
 
 
 class AuditBegins(_Input, frozen=True):
-    """What follows up to `AuditEnds` is compared with what is known here (K176). Without the core's books
+    """What follows up to `AuditEnds` is compared with what is known here (K176). Without the core's state
     if that is in another process."""
 
     with_core: bool = True
@@ -152,7 +152,7 @@ class WatchShows(_Input, frozen=True):
 
 
 class CoreShows(_Input, frozen=True):
-    """A part of the core's books, read on its own thread: what was asked for, and what is there. Of an
+    """A part of the core's state, read on its own thread: what was asked for, and what is there. Of an
     application its asks, by UID."""
 
     nodes_asked: Sequence[str] = ()

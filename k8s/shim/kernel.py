@@ -1,6 +1,6 @@
 """The state of the shim, and how it changes: fire a trigger, then execute its effects.
 
-Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_creation`` or
+Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_placeholder`` or
 ``fire_shim``. Each effect is executed at once by the function that ``executes`` its type. The kernel has no
 clock: ``now`` is the time that the caller gave.
 
@@ -32,10 +32,10 @@ from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import Input
 from quadriga.k8s.shim.model import (
     Application,
-    Creation,
     Foreign,
     GroupEntry,
     NodeEntry,
+    PendingPlaceholder,
     Task,
 )
 from quadriga.k8s.shim.room import Room
@@ -149,7 +149,7 @@ class Kernel:
         cache: ClusterCache,
         *,
         suffix: Callable[[], str],
-        obstacle: Callable[[Pod], str],
+        blocked_reason: Callable[[Pod], str],
         build: Mapping[str, str],
         namespace: str,
     ) -> None:
@@ -158,7 +158,7 @@ class Kernel:
         #: makes the random end of a placeholder's name (K69)
         self.suffix = suffix
         #: why a pod must not be asked for yet, or an empty text (K88)
-        self.obstacle = obstacle
+        self.blocked_reason = blocked_reason
         self.build = build
         #: of the scheduler and its ConfigMaps
         self.namespace = namespace
@@ -188,7 +188,7 @@ class Kernel:
         #: pods that wait for their PodGroup, and what was said of them
         self.left_out: dict[str, str] = {}
         #: placeholders that are being created, by the name of their pod
-        self.creations: dict[str, Creation] = {}
+        self.pending_placeholders: dict[str, PendingPlaceholder] = {}
         #: gangs that lack placeholders and may have more of them created, in turn
         self.gathering: dict[Application, None] = {}
         #: placeholders that are to be deleted, and only if they have no node
@@ -274,10 +274,10 @@ class Kernel:
         info["serving"] = self.serving
         self._fire(NODE, entry, trigger, info)
 
-    def fire_creation(
-        self, creation: Creation, trigger: placeholder_fsm.Trigger, **info: Any
+    def fire_placeholder(
+        self, pending: PendingPlaceholder, trigger: placeholder_fsm.Trigger, **info: Any
     ) -> None:
-        self._fire(PLACEHOLDER, creation, trigger, info)
+        self._fire(PLACEHOLDER, pending, trigger, info)
 
     def fire_shim(self, trigger: shim_fsm.Trigger, **info: Any) -> None:
         self._fire(SHIM, self, trigger, info)

@@ -21,7 +21,7 @@ from quadriga.si import Allocation
 
 __all__ = [
     "Application",
-    "Creation",
+    "PendingPlaceholder",
     "Foreign",
     "Group",
     "GroupEntry",
@@ -52,6 +52,7 @@ class Task:
     __slots__ = (
         "amounts",
         "app",
+        "blocked_reason",
         "condition",
         "failures",
         "group",
@@ -60,7 +61,6 @@ class Task:
         "is_placeholder",
         "key",
         "node",
-        "obstacle",
         "pod",
         "release_type",
         "state",
@@ -90,7 +90,7 @@ class Task:
         #: what was said of the waiting pod last: reason and message (K155)
         self.condition: tuple[str, str] | None = None
         #: the failed check that was told last (K88)
-        self.obstacle = ""
+        self.blocked_reason = ""
         #: what the core was told that it needs; None: nothing yet
         self.amounts: Amounts | None = None
 
@@ -128,7 +128,7 @@ class Group:
         self.lost: list[int] = []
 
 
-class Creation:
+class PendingPlaceholder:
     """A placeholder from the decision to create it until its pod is seen."""
 
     __slots__ = ("app", "delay", "group", "key", "name", "state")
@@ -178,7 +178,6 @@ class Application:
         "chosen",
         "core_pods",
         "core_waits",
-        "creations",
         "delay",
         "groups",
         "held_because",
@@ -189,6 +188,7 @@ class Application:
         "metadata",
         "number",
         "originator",
+        "pending_placeholders",
         "placeholders",
         "pod_group",
         "probe",
@@ -226,7 +226,7 @@ class Application:
         #: groups that lack bound placeholders
         self.unfilled = sum(1 for each in metadata.groups if each.min_member > 0)
         #: placeholders that are being created, by their keys
-        self.creations: dict[str, Creation] = {}
+        self.pending_placeholders: dict[str, PendingPlaceholder] = {}
         #: how often in a row a placeholder was refused, and the creation that tries again (K202)
         self.refused, self.probe = 0, ""
         #: the pod that created the application (K71)

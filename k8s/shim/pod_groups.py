@@ -116,7 +116,7 @@ def priority_of(task: Task) -> int:
 def _may_be_placed(kernel: Kernel, task: Task) -> bool:
     pod = task.pod
     waits = task.state in task_fsm.WAITS and not pod.spec.scheduling_gates
-    return waits and not pod.metadata.deletion_timestamp and not kernel.obstacle(pod)
+    return waits and not pod.metadata.deletion_timestamp and not kernel.blocked_reason(pod)
 
 
 def _ready(kernel: Kernel, entry: GroupEntry, app: Application) -> list[Task]:

@@ -11,7 +11,7 @@ from quadriga.k8s.shim.applications import end_task, join, look_again, start, su
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Foreign, Task, ref_of
-from quadriga.k8s.shim.tasks import SKIPPED, consider, is_known, record_about
+from quadriga.k8s.shim.tasks import SKIPPED, is_known, reconcile, record_about
 
 __all__ = ["add", "pod_changed", "report_foreign"]
 
@@ -67,11 +67,11 @@ def add(kernel: Kernel, pod: Pod) -> None:
     elif app.state in application_fsm.JOINABLE:
         if app.state in application_fsm.UNSUBMITTED and kernel.serving:
             submit_if_ready(kernel, app)
-        consider(kernel, task)
+        reconcile(kernel, task)
         if pod.spec.node_name:
             _start_gang(kernel, task)
     elif pod.spec.node_name:  # it came too late for its application, and takes room (K96)
-        consider(kernel, task)
+        reconcile(kernel, task)
 
 
 def _waits_for_group(kernel: Kernel, pod: Pod) -> bool:
@@ -127,11 +127,11 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     elif pod.metadata.deletion_timestamp:
         kernel.fire_task(task, task_fsm.WITHDRAW)
         return
-    elif task.obstacle or old.spec.scheduling_gates != pod.spec.scheduling_gates:
+    elif task.blocked_reason or old.spec.scheduling_gates != pod.spec.scheduling_gates:
         # The driver announces a pod again when one of its claims has changed (K88).
         if kernel.serving:
             submit_if_ready(kernel, app)
-        consider(kernel, task)
+        reconcile(kernel, task)
     if task.state in task_fsm.SIZED and resources.may_differ(old, pod):
         amounts = resources.of_pod(pod)
         if amounts != task.amounts:

@@ -23,7 +23,7 @@ from quadriga.k8s.shim.gangs import create_missing
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
-from quadriga.k8s.shim.tasks import consider, report_or_count
+from quadriga.k8s.shim.tasks import reconcile, report_or_count
 
 __all__ = ["advance", "missing"]
 
@@ -209,7 +209,7 @@ def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
         if app.state in application_fsm.ASKS_PLACEHOLDERS:
             create_missing(kernel, app, CreateMissing())
     for task in sorted(kernel.tasks.values(), key=lambda each: order_of(each.pod)):
-        consider(kernel, task)
+        reconcile(kernel, task)
     for app in list(kernel.applications.values()):
         settle(kernel, app)
     for group in kernel.pod_groups.values():

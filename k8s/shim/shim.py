@@ -59,7 +59,7 @@ from quadriga.si import (
 __all__ = ["Shim"]
 
 
-def _no_obstacle(pod: Pod) -> str:
+def _not_blocked(pod: Pod) -> str:
     return ""
 
 
@@ -68,7 +68,7 @@ class Shim:
     shim keeps up to date.
 
     ``suffix`` makes the random end of a placeholder's name: `placeholders.SUFFIX_LENGTH` characters of
-    `placeholders.SUFFIX_ALPHABET`. ``obstacle`` says why a pod must not be asked for yet, for example a missing
+    `placeholders.SUFFIX_ALPHABET`. ``blocked_reason`` says why a pod must not be asked for yet, for example a missing
     claim (K88); an empty text means nothing. ``build`` describes the program, for display. ``namespace`` is that
     of the scheduler.
 
@@ -83,7 +83,7 @@ class Shim:
         cache: ClusterCache,
         *,
         suffix: Callable[[], str],
-        obstacle: Callable[[Pod], str] = _no_obstacle,
+        blocked_reason: Callable[[Pod], str] = _not_blocked,
         build: Mapping[str, str] = MappingProxyType({}),
         namespace: str = "default",
     ) -> None:
@@ -91,7 +91,7 @@ class Shim:
             settings,
             cache,
             suffix=suffix,
-            obstacle=obstacle,
+            blocked_reason=blocked_reason,
             build=build,
             namespace=namespace,
         )

@@ -18,7 +18,7 @@ from quadriga.k8s.lifecycles.effects import (
     ConfirmRelease,
     DeletePod,
     GiveBack,
-    Reconsider,
+    Reconcile,
     RefuseNode,
     ReleaseAsk,
     ReleaseForeign,
@@ -56,7 +56,7 @@ __all__ = [
     "ask_of",
     "SKIPPED",
     "allocated",
-    "consider",
+    "reconcile",
     "enters_core",
     "is_known",
     "record_about",
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 
-def consider(kernel: Kernel, task: Task) -> None:
+def reconcile(kernel: Kernel, task: Task) -> None:
     """Fire at a task that waits what its pod and its application allow now."""
     if task.state not in task_fsm.LOOKED_AT or not kernel.serving:
         return
@@ -126,15 +126,15 @@ def say_why(kernel: Kernel, task: Task, reason: str, message: str) -> bool:
 
 
 def _ask(kernel: Kernel, task: Task) -> None:
-    """An obstacle is told once, until it is another one (K88)."""
+    """A blocking reason is told once, until it is another one (K88)."""
     pod = task.pod
-    obstacle = "" if task.group in task.app.groups else pod_groups.not_supported(pod)
-    obstacle = obstacle or kernel.obstacle(pod)
-    if obstacle and obstacle == task.obstacle:
+    blocked_reason = "" if task.group in task.app.groups else pod_groups.not_supported(pod)
+    blocked_reason = blocked_reason or kernel.blocked_reason(pod)
+    if blocked_reason and blocked_reason == task.blocked_reason:
         return
-    task.obstacle = obstacle
-    unread = obstacle == CLAIMS_UNREAD
-    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle, unread=unread)
+    task.blocked_reason = blocked_reason
+    unread = blocked_reason == CLAIMS_UNREAD
+    kernel.fire_task(task, task_fsm.ASK, blocked_reason=blocked_reason, unread=unread)
 
 
 def is_known(kernel: Kernel, node: str) -> bool:
@@ -330,9 +330,9 @@ def _announce(kernel: Kernel, task: Task, effect: AnnouncePlaceholder) -> None:
         )
 
 
-@executes(Reconsider)
-def _reconsider(kernel: Kernel, task: Task, effect: Reconsider) -> None:
-    consider(kernel, task)
+@executes(Reconcile)
+def _reconcile(kernel: Kernel, task: Task, effect: Reconcile) -> None:
+    reconcile(kernel, task)
 
 
 @executes(Say)

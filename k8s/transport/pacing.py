@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["Alarm", "Clock", "Pace", "backoff_ns"]
+__all__ = ["Wakeup", "Clock", "RateLimiter", "backoff_ns"]
 
 #: the time in ns. Only differences matter, and it never goes back.
 Clock = Callable[[], int]
@@ -16,7 +16,7 @@ _FIRST_PAUSE: Final = SECOND
 _LONGEST_PAUSE: Final = 30 * SECOND
 
 
-class Pace:
+class RateLimiter:
     """At most ``per_second`` on average, and ``burst`` at once."""
 
     def __init__(self, per_second: int, burst: int) -> None:
@@ -34,14 +34,14 @@ class Pace:
         self._even_at = max(now, self._even_at) + self._interval
 
 
-class Alarm:
+class Wakeup:
     """One task sleeps until a time, or until something happens. All on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._rung = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the task; if it does not sleep, its next sleep ends at once."""
         self._rung.set()
 

@@ -76,7 +76,7 @@ class Reflector(Generic[T]):
     """``path`` names the collection. ``announce(change, object)`` hears of each change; ``synced()`` is
     called once, after the first full list.
 
-    ``room()`` returns when changes may be read: the caller holds the watch back by it (K15). ``within``
+    ``wait_for_capacity()`` returns when changes may be read: the caller holds the watch back by it (K15). ``within``
     gets each object first, and returns what of it is within the bounds.
     """
 
@@ -89,7 +89,7 @@ class Reflector(Generic[T]):
         timing: Timing,
         *,
         synced: Callable[[], None] = lambda: None,
-        room: Callable[[], Awaitable[None]] | None = None,
+        wait_for_capacity: Callable[[], Awaitable[None]] | None = None,
         watching: type[Watching] | Watching = Watching,
         within: Callable[[T], T] | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class Reflector(Generic[T]):
         self._announce = announce
         self._timing = timing
         self._on_synced: Callable[[], None] | None = synced
-        self._room = room
+        self._wait_for_capacity = wait_for_capacity
         self._watching = watching
         self._decoders: Decoders[T] = Decoders(kind, within)
         self._known: dict[str, T] = {}
@@ -266,8 +266,8 @@ class Reflector(Generic[T]):
                             return self._refused(error)
                 if end:
                     rest.append(end)
-                if self._room is not None:
-                    await self._room()
+                if self._wait_for_capacity is not None:
+                    await self._wait_for_capacity()
         if self._timing.now() - began < int(numbers.shortest * SECOND):
             return self._failed("the watch ended at once")
         return lifecycle.ENDED

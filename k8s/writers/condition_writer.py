@@ -25,10 +25,10 @@ from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 from quadriga.k8s.transport.discovery import pod_groups_path
-from quadriga.k8s.transport.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.transport.pacing import SECOND, Clock, RateLimiter, Wakeup, backoff_ns
 from quadriga.k8s.transport.refusals import Refusal, refusal_of
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.stamps import shortened, whole_time
+from quadriga.k8s.writers.timestamps import shortened, whole_time
 
 __all__ = ["ConditionWriter", "Explain", "GroupConditionWriter"]
 
@@ -95,8 +95,8 @@ class ConditionWriter:
         self._wall = wall
         self._explain = explain
         self._record = record
-        self._alarm = Alarm(clock)
-        self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
+        self._wakeup = Wakeup(clock)
+        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
         self._pods: dict[str, _Waiting] = {}
         #: due, order, uid; only those count whose pod has the same place
         self._changes: list[tuple[int, int, str]] = []
@@ -183,13 +183,13 @@ class ConditionWriter:
         entry.place = (due, self._order)
         heappush(self._changes, (due, self._order, entry.pod.uid))
         if self._changes[0][1] == self._order:
-            self._alarm.ring()
+            self._wakeup.wake()
 
     def _look_later(self, entry: _Waiting, now: int) -> None:
         if self._explain is not None:
             self._looks[entry.pod.uid] = now + _REFRESH
             self._looks.move_to_end(entry.pod.uid)
-            self._alarm.ring()
+            self._wakeup.wake()
 
     async def _next(self) -> tuple[_Waiting, str]:
         """The next pod to write, and the message."""
@@ -204,14 +204,14 @@ class ConditionWriter:
                 change.explained, change.renewed = None, False
                 if not self._is_needed(change, text):
                     continue
-                self._pace.take(self._clock())
+                self._limiter.take(self._clock())
                 return change, text
             look = self._look_from()
             if look is not None and look <= now:
                 await self._look()
                 continue
             times = [each for each in (when, look) if each is not None]
-            await self._alarm.sleep_until(min(times, default=None))
+            await self._wakeup.sleep_until(min(times, default=None))
 
     def _is_needed(self, entry: _Waiting, text: str) -> bool:
         """Whether the pod still waits, and the cluster says something else of it."""
@@ -232,7 +232,7 @@ class ConditionWriter:
         """When the first change may be written."""
         if not self._changes:
             return None
-        return max(self._changes[0][0], self._pace.ready_at(), self._paused_until)
+        return max(self._changes[0][0], self._limiter.ready_at(), self._paused_until)
 
     def _look_from(self) -> int | None:
         """When the next explanation may be asked for."""

@@ -21,10 +21,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from quadriga.k8s.shim.actions import Record
-from quadriga.k8s.transport.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.transport.pacing import SECOND, Clock, RateLimiter, Wakeup, backoff_ns
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.stamps import micro_time, shortened
+from quadriga.k8s.writers.timestamps import micro_time, shortened
 
 __all__ = ["EventWriter"]
 
@@ -109,10 +109,10 @@ class EventWriter:
         self._instance = shortened(instance, _WORD)
         self._clock = clock
         self._wall = wall
-        self._alarm = Alarm(clock)
+        self._wakeup = Wakeup(clock)
         self._busy = busy
-        self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
-        self._busy_pace = Pace(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
+        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
+        self._busy_limiter = RateLimiter(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
         #: of the last ten minutes, the last seen at the end
         self._known: OrderedDict[_Key, _Event] = OrderedDict()
         self._warnings: _Heap = []
@@ -179,7 +179,7 @@ class EventWriter:
         event.waiting = True
         heappush(heap, (due, self._arrivals, event))
         if heap[0][2] is event:
-            self._alarm.ring()
+            self._wakeup.wake()
 
     def _heap(self, record: Record) -> _Heap:
         return self._warnings if record.type == _WARNING else self._others
@@ -198,24 +198,24 @@ class EventWriter:
         """Warnings come first."""
         while True:
             now = self._clock()
-            first = max(self._pace.ready_at(), self._paused_until)
+            first = max(self._limiter.ready_at(), self._paused_until)
             times = []
             if self._warnings:
                 times.append(max(self._warnings[0][0], first))
                 if times[0] <= now:
-                    self._pace.take(now)
+                    self._limiter.take(now)
                     return heappop(self._warnings)[2]
             if self._others:
                 busy = self._busy()
                 times.append(max(self._others[0][0], first))
                 if busy:
-                    times[-1] = max(times[-1], self._busy_pace.ready_at())
+                    times[-1] = max(times[-1], self._busy_limiter.ready_at())
                 if times[-1] <= now:
-                    self._pace.take(now)
+                    self._limiter.take(now)
                     if busy:
-                        self._busy_pace.take(now)
+                        self._busy_limiter.take(now)
                     return heappop(self._others)[2]
-            await self._alarm.sleep_until(min(times, default=None))
+            await self._wakeup.sleep_until(min(times, default=None))
 
     # -- writing ---------------------------------------------------------------------------------
 

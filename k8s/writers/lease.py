@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from quadriga.k8s.transport.pacing import SECOND, Clock
 from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
-from quadriga.k8s.writers.stamps import micro_time
+from quadriga.k8s.writers.timestamps import micro_time
 
 __all__ = ["Guarded", "Lease", "LeaseTimes", "elapsed_ns"]
 

@@ -34,12 +34,12 @@ from quadriga.k8s.transport.retries import (
     is_again,
     patch_waits,
 )
-from quadriga.k8s.writers.bodies import (
-    annotations_body,
-    binding_body,
-    delete_body,
-    disruption_body,
-    failed_body,
+from quadriga.k8s.writers.payloads import (
+    annotations_payload,
+    binding_payload,
+    delete_payload,
+    disruption_payload,
+    failed_payload,
     pod_path,
     pods_path,
 )
@@ -175,10 +175,10 @@ class PodWrites:
         elif isinstance(write, Delete):
             await self._delete(write)
         elif isinstance(write, Annotate):
-            body = annotations_body(write.pod.uid, write.annotations)
+            body = annotations_payload(write.pod.uid, write.annotations)
             await self._patch(write.pod, "", body, MERGE_PATCH, patch_waits())
         else:
-            body = failed_body(write.pod.uid, write.reason, write.message)
+            body = failed_payload(write.pod.uid, write.reason, write.message)
             await self._patch(write.pod, "/status", body, STRATEGIC_MERGE_PATCH, patch_waits())
 
     def _tell(self, ended: Ended) -> None:
@@ -221,7 +221,7 @@ class PodWrites:
             waits = self._before_bind(pod)
             if waits is not None:
                 await waits
-        path, body = f"{pod_path(pod)}/binding", binding_body(pod, node)
+        path, body = f"{pod_path(pod)}/binding", binding_payload(pod, node)
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:
@@ -328,9 +328,9 @@ class PodWrites:
     async def _delete(self, delete: Delete) -> None:
         pod = delete.pod
         if delete.preempted:
-            body = disruption_body(pod.uid, self._scheduler, self._stamp())
+            body = disruption_payload(pod.uid, self._scheduler, self._stamp())
             await self._patch(pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(_DISRUPTION_WAITS))
-        path, body = pod_path(pod), delete_body(pod.uid, delete.grace)
+        path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
         for wait in delete_waits():
             status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)
             # 409: a pod of that name with another UID

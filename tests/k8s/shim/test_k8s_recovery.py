@@ -84,7 +84,7 @@ def test_t9_k149_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after
         assert all(len(world.bound[uid]) == 1 for uid in pods), where
         world.run(60)
         assert world.placeholders == [], where
-        assert world.books() == {}, where
+        assert world.core_state() == {}, where
         assert world.shim.dump()["applications"] == [], where
 
 
@@ -150,10 +150,10 @@ def test_k143_a_running_pod_of_a_rejected_application_counts_as_foreign() -> Non
     world.refuse_applications = True
     world.restart()
     world.run(2)
-    assert world.books() == {pod.uid: "n1"}
+    assert world.core_state() == {pod.uid: "n1"}
     assert "TaskRejected/Recovery" in world.reasons(pod.uid)
     world.run(60)
-    assert world.books() == {}
+    assert world.core_state() == {}
     assert world.phases() == {"Succeeded": 1}
 
 

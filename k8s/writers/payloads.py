@@ -12,11 +12,11 @@ import msgspec
 from quadriga.k8s.shim.actions import PodRef
 
 __all__ = [
-    "annotations_body",
-    "binding_body",
-    "delete_body",
-    "disruption_body",
-    "failed_body",
+    "annotations_payload",
+    "binding_payload",
+    "delete_payload",
+    "disruption_payload",
+    "failed_payload",
     "pod_path",
     "pods_path",
 ]
@@ -42,13 +42,13 @@ def pod_path(pod: PodRef) -> str:
     return f"/api/v1/namespaces/{_quoted(pod.namespace)}/pods/{_quoted(pod.name)}"
 
 
-def binding_body(pod: PodRef, node: str) -> bytes:
+def binding_payload(pod: PodRef, node: str) -> bytes:
     """K104: with the UID, so that another pod of that name is not bound."""
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     return _BINDING % (_encode(metadata), _encode(node))
 
 
-def delete_body(uid: str, grace: int | None) -> bytes:
+def delete_payload(uid: str, grace: int | None) -> bytes:
     """K112. ``grace`` in seconds, ``None`` for the pod's own."""
     options: dict[str, Any] = {
         "apiVersion": "v1",
@@ -60,18 +60,18 @@ def delete_body(uid: str, grace: int | None) -> bytes:
     return _encode(options)
 
 
-def annotations_body(uid: str, annotations: Mapping[str, str]) -> bytes:
+def annotations_payload(uid: str, annotations: Mapping[str, str]) -> bytes:
     """A merge patch; the UID in it makes the server refuse another pod of that name."""
     return _encode({"metadata": {"uid": uid, "annotations": dict(annotations)}})
 
 
-def failed_body(uid: str, reason: str, message: str) -> bytes:
+def failed_payload(uid: str, reason: str, message: str) -> bytes:
     """K34, a patch of the status."""
     status = {"phase": "Failed", "reason": reason, "message": message}
     return _encode({"metadata": {"uid": uid}, "status": status})
 
 
-def disruption_body(uid: str, scheduler: str, now: str) -> bytes:
+def disruption_payload(uid: str, scheduler: str, now: str) -> bytes:
     """K113, a strategic merge patch of the status. ``now`` is RFC 3339."""
     condition = {
         "type": "DisruptionTarget",

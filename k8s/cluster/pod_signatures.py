@@ -1,4 +1,4 @@
-"""Templates: what of a pod decides where it may go, shared by all pods that say the same (K134)."""
+"""Pod signatures: what of a pod decides where it may go, shared by all pods that say the same (K134)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, sprea
 from quadriga.k8s.cluster.topology import Numbers
 from quadriga.k8s.objects import Node, Pod, Toleration
 
-__all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "Template", "Templates"]
+__all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "PodSignature", "PodSignatures"]
 
-#: templates that no pod has any more are kept for the next pod, at most so many
+#: signatures that no pod has any more are kept for the next pod, at most so many
 _UNUSED = 256
 
 #: what the byte of a node says
@@ -75,7 +75,7 @@ class SpreadCount:
 
 
 @dataclass(slots=True, eq=False)
-class Template:
+class PodSignature:
     """What of a pod decides where it may go, and the counters that this needs."""
 
     key: bytes
@@ -170,14 +170,14 @@ class Template:
         return None if matches else NODE_AFFINITY
 
 
-class Templates:
-    """All templates, by what they say."""
+class PodSignatures:
+    """All signatures, by what they say."""
 
     def __init__(self, selections: Selections) -> None:
         self._selections = selections
         self._encoder = msgspec.msgpack.Encoder(order="deterministic")
-        self._templates: dict[bytes, Template] = {}
-        self._unused: OrderedDict[bytes, Template] = OrderedDict()
+        self._signatures: dict[bytes, PodSignature] = {}
+        self._unused: OrderedDict[bytes, PodSignature] = OrderedDict()
         #: how many nodes declare features
         self._declaring = 0
 
@@ -192,10 +192,10 @@ class Templates:
         return self._encoder.encode((*of_nodes, affinity, constraints, meta.namespace, own))
 
     def known(self, key: bytes) -> bool:
-        return key in self._templates
+        return key in self._signatures
 
     def matchers(self, pod: Pod) -> list[tuple[PodMatcher, ...]]:
-        """Of the selections that a template of this pod uses."""
+        """Of the selections that a signature of this pod uses."""
         affinity, namespace = pod.spec.affinity, pod.metadata.namespace
         found: list[tuple[PodMatcher, ...]] = [(spread.matcher,) for spread in spreads(pod)]
         if affinity is not None:
@@ -205,25 +205,25 @@ class Templates:
             found += [(term.matcher,) for term in against]
         return found
 
-    def take(self, key: bytes, pod: Pod) -> Template:
-        """The template of this key, for one pod more."""
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = self._make(key, pod)
-        elif not template.pods:
+    def take(self, key: bytes, pod: Pod) -> PodSignature:
+        """The signature of this key, for one pod more."""
+        signature = self._signatures.get(key)
+        if signature is None:
+            signature = self._signatures[key] = self._make(key, pod)
+        elif not signature.pods:
             del self._unused[key]
-        template.pods += 1
-        return template
+        signature.pods += 1
+        return signature
 
-    def drop(self, template: Template) -> None:
-        """A pod has the template no more."""
-        template.pods -= 1
-        if template.pods:
+    def drop(self, signature: PodSignature) -> None:
+        """A pod has the signature no more."""
+        signature.pods -= 1
+        if signature.pods:
             return
-        self._unused[template.key] = template
+        self._unused[signature.key] = signature
         if len(self._unused) > _UNUSED:
             _, oldest = self._unused.popitem(last=False)
-            del self._templates[oldest.key]
+            del self._signatures[oldest.key]
             self._release(oldest)
 
     def node_changed(self, index: int, old: Node | None, new: Node | None) -> None:
@@ -233,25 +233,25 @@ class Templates:
             if node is not None and node.status.declared_features:
                 self._declaring += number
         declared = self._declaring > 0
-        for template in self._templates.values():
-            template.forget(index)
-            if template.features and declared != before:
-                template.ask_features(declared)
+        for signature in self._signatures.values():
+            signature.forget(index)
+            if signature.features and declared != before:
+                signature.ask_features(declared)
 
-    def _make(self, key: bytes, pod: Pod) -> Template:
+    def _make(self, key: bytes, pod: Pod) -> PodSignature:
         spec, namespace = pod.spec, pod.metadata.namespace
-        template = Template(key, NodeAffinity.of(spec), spec.tolerations, host_ports(spec))
-        template.features = needed_features(spec)
-        template.ask_features(self._declaring > 0)
+        signature = PodSignature(key, NodeAffinity.of(spec), spec.tolerations, host_ports(spec))
+        signature.features = needed_features(spec)
+        signature.ask_features(self._declaring > 0)
         affinity = spec.affinity
         if affinity is not None:
             own = affinity_terms(affinity.pod_affinity, namespace)
             if own:
                 selection = self._selections.use(tuple(term.matcher for term in own))
-                template.affinity = OwnAffinity(
+                signature.affinity = OwnAffinity(
                     selection, tuple(self._domains(selection, term.key) for term in own)
                 )
-            template.anti_affinity = tuple(
+            signature.anti_affinity = tuple(
                 AntiAffinity(
                     selection := self._selections.use((term.matcher,)),
                     self._domains(selection, term.key),
@@ -261,30 +261,30 @@ class Templates:
             )
         constraints = spreads(pod)
         keys = tuple(spread.key for spread in constraints)
-        template.spread = tuple(
-            self._spread(template, spread, keys, number)
+        signature.spread = tuple(
+            self._spread(signature, spread, keys, number)
             for number, spread in enumerate(constraints)
         )
-        users = (template.affinity, *template.anti_affinity, *template.spread)
-        template.selections = tuple(each.selection for each in users if each is not None)
-        return template
+        users = (signature.affinity, *signature.anti_affinity, *signature.spread)
+        signature.selections = tuple(each.selection for each in users if each is not None)
+        return signature
 
     def _domains(self, selection: Selection, key: str) -> Domains:
         return self._selections.domains(selection, (key,), lambda: Domains(key))
 
     def _spread(
-        self, template: Template, spread: Spread, keys: tuple[str, ...], number: int
+        self, signature: PodSignature, spread: Spread, keys: tuple[str, ...], number: int
     ) -> SpreadCount:
         selection = self._selections.use((spread.matcher,))
-        name = (spread.key, template.key, number)
+        name = (spread.key, signature.key, number)
         domains = self._selections.domains(
             selection,
             name,
             lambda: SpreadDomains(
                 spread.key,
                 keys,
-                template.node_affinity if spread.honor_affinity else None,
-                template.tolerations if spread.honor_taints else None,
+                signature.node_affinity if spread.honor_affinity else None,
+                signature.tolerations if spread.honor_taints else None,
             ),
         )
         refusal = (
@@ -293,16 +293,16 @@ class Templates:
         )
         return SpreadCount(spread, selection, domains, name, refusal)
 
-    def _release(self, template: Template) -> None:
+    def _release(self, signature: PodSignature) -> None:
         selections = self._selections
-        if template.affinity is not None:
-            for domains in template.affinity.domains:
-                selections.leave_domains(template.affinity.selection, (domains.key,))
-            selections.leave(template.affinity.selection)
-        for anti in template.anti_affinity:
+        if signature.affinity is not None:
+            for domains in signature.affinity.domains:
+                selections.leave_domains(signature.affinity.selection, (domains.key,))
+            selections.leave(signature.affinity.selection)
+        for anti in signature.anti_affinity:
             selections.release(anti.holders)
             selections.leave_domains(anti.selection, (anti.domains.key,))
             selections.leave(anti.selection)
-        for count in template.spread:
+        for count in signature.spread:
             selections.leave_domains(count.selection, count.name)
             selections.leave(count.selection)

@@ -1,4 +1,4 @@
-"""The books of a core in this process, read part by part on its own thread (K176)."""
+"""The state of a core in this process, read part by part on its own thread (K176)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.k8s.conversion.keys import PARTITION
 from quadriga.k8s.shim.inputs import CoreAllocation, CoreNode
 
-__all__ = ["Books", "Names", "applications_in", "names_in", "nodes_in"]
+__all__ = ["CoreState", "Names", "applications_in", "names_in", "nodes_in"]
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class Names(NamedTuple):
     applications: tuple[str, ...] = ()
 
 
-class Books:
+class CoreState:
     """Each call is one piece of work for the core, between two rounds of its own. Raises
     ``RuntimeError`` when the core has ended."""
 
