@@ -1,4 +1,4 @@
-"""Messages of the core, in the order that each of them prescribes (K38, K39)."""
+"""Handle messages of the core, each in the order that it prescribes (K38, K39)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from quadriga.si import (
 
 __all__ = ["allocations_answered", "applications_answered", "dropped", "events_sent", "state_told"]
 
-#: what each new state of the core means, in both of its dialects (K8)
+#: what each new state in the core means here, in both of its dialects (K8)
 _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
     "Resuming": application_fsm.RESUME,
     "Completed": application_fsm.COMPLETE,
@@ -47,7 +47,7 @@ _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
     "Killed": application_fsm.FAILED_,
     "Failed": application_fsm.FAILED_,
 }
-#: types of releases that only confirm what the shim has told
+#: types of releases that only confirm what the shim has requested
 _CONFIRMATIONS: Final = frozenset(
     {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 )
@@ -64,6 +64,7 @@ _CONDITIONS: Final = {
 def allocations_answered(
     kernel: Kernel, response: AllocationResponse, refusals: Mapping[str, str]
 ) -> None:
+    """Handle new, rejected and released allocations and asks."""
     for allocation in response.new:
         refusal = refusals.get(allocation.allocationKey, "") if refusals else ""
         if not _is_kept(kernel, allocation, refusal):
@@ -82,7 +83,8 @@ def allocations_answered(
 
 
 def _is_kept(kernel: Kernel, allocation: Allocation, refusal: str) -> bool:
-    """Whether it waits for the allocations of the other members: none is bound before all may be (K204)."""
+    """Return whether the allocation is kept until the other members have theirs: none is bound before all can
+    be (K204)."""
     task = kernel.tasks.get(allocation.allocationKey)
     if task is None or task.app.state not in application_fsm.ASKS_CHOSEN:
         return False
@@ -121,7 +123,7 @@ def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocati
         return
     app = kernel.applications.get(rejected.applicationID)
     if app is not None and app.core_pods and app.state in application_fsm.IN_CORE:
-        app.core_pods -= 1  # its pod has ended before the answer came
+        app.core_pods -= 1  # the pod has terminated before the answer came
         settle(kernel, app)
 
 
@@ -135,7 +137,7 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
         return
     app = kernel.applications.get(release.applicationID)
     if task is None:
-        # the pod is gone: the release is done (K39)
+        # the pod is gone, so the release is complete (K39)
         if app is not None:
             kernel.outbox.release(messages.release(key, release.applicationID, kind, uuid))
         return
@@ -148,8 +150,8 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
 
 
 def dropped(kernel: Kernel, task: Task) -> None:
-    """The core does not count the pod any more, and the shim has not asked for that: its node was removed
-    before the allocation was known here (K97). If it has a node it is reported again."""
+    """Handle a pod that the core no longer counts although the shim did not request that: its node was removed
+    before the allocation was known here (K97). If the pod has a node, report it again."""
     kernel.fire_task(task, task_fsm.NODE_LOST)
     task.uuid = ""
     if task.state in task_fsm.UNCONFIRMED and kernel.serving:
@@ -160,6 +162,7 @@ def dropped(kernel: Kernel, task: Task) -> None:
 
 
 def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None:
+    """Handle accepted, rejected and updated applications."""
     for accepted in response.accepted:
         app = _answered(kernel, accepted.applicationID)
         if app is not None:
@@ -175,7 +178,7 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
         trigger = _UPDATES.get(updated.state)
         app = kernel.applications.get(updated.applicationID)
         if trigger is None or app is None or updated.applicationID in kernel.unanswered:
-            continue  # while an answer is due, this is of the application before (K60)
+            continue  # while an answer is due, the update is about the previous application (K60)
         app.core_waits = app.core_waits and trigger != application_fsm.RESUME
         kernel.fire_application(app, trigger, reason=without_codes(updated.message))
         if app.state in application_fsm.DONE:
@@ -184,7 +187,7 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
 
 
 def _answered(kernel: Kernel, app_id: str) -> Application | None:
-    """The application that the answer is about, if it still waits for it."""
+    """Return the application that the answer is about, if it still waits for one."""
     waiting = kernel.unanswered.get(app_id)
     if not waiting:
         return None
@@ -196,7 +199,7 @@ def _answered(kernel: Kernel, app_id: str) -> Application | None:
 
 
 def _after_accept(kernel: Kernel, app: Application) -> None:
-    """The real pods were asked for or reported; the placeholders that are there follow."""
+    """Ask for the placeholders that exist; the real pods were asked for or reported already."""
     if not kernel.serving or app.state in application_fsm.GONE:
         return
     for task in list(app.placeholders.values()):
@@ -207,7 +210,7 @@ def _after_accept(kernel: Kernel, app: Application) -> None:
 
 
 def _reject(kernel: Kernel, app: Application, reason: str) -> None:
-    """Pods that run already keep running, as foreign ones (K143)."""
+    """Reject the application. Pods that already run keep running and are counted as foreign (K143)."""
     kernel.rejected_applications.note(app.metadata, reason, kernel.now)
     hold(kernel, app)
     say_waiting(kernel, app.pod_group, f"The application was rejected: {reason}.")
@@ -225,7 +228,7 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
 
 
 def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -> None:
-    """The condition of a waiting pod, if its reason or its message has changed (K155)."""
+    """Update the condition of a waiting pod if its reason or message has changed (K155)."""
     task = kernel.tasks.get(message.allocationKey)
     reason = _CONDITIONS.get(message.state)
     if task is None or reason is None or task.state not in task_fsm.SOUGHT:
@@ -236,14 +239,15 @@ def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -
 
 
 def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
-    """Records about asks become events of their pods (K153); the others stay in the core (K154)."""
+    """Record the core's events about asks as events of their pods (K153); the other records stay in the core
+    (K154)."""
     for event in events:
         if event.type != EventRecord.REQUEST:
             continue
         task = kernel.tasks.get(event.objectID) or kernel.tasks.get(event.referenceID)
         if task is not None and event.eventChangeDetail == EventRecord.QUEUE_MAX:  # K209
             record_about(kernel, task.pod, "ResizedBeyondQuota", "Resizing", event.message)
-        elif task is not None:  # a core that was started again finds the same
+        elif task is not None:  # a restarted core finds the same again
             record_about(
                 kernel,
                 task.pod,

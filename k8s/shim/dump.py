@@ -12,7 +12,7 @@ __all__ = ["of"]
 
 
 def of(kernel: Kernel) -> dict[str, Any]:
-    """JSON objects, in a total order."""
+    """Return the state as JSON objects in a total order."""
     return {
         "state": kernel.state,
         "waitingInputs": len(kernel.deferred),

@@ -1,4 +1,4 @@
-"""Placeholders: created, counted, given up (K61 to K81)."""
+"""Placeholders: how they are created, counted and given up (K61 to K81)."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ __all__ = [
     "time_is_up",
 ]
 
-#: placeholders of a gang, and of all gangs, that are being created at a time: other pods do not wait for
-#: more writes than these, and no more than these are in memory twice
+#: at most this many placeholders per gang, and over all gangs, are being created at a time: other pods wait for
+#: no more writes than these, and no more manifests are in memory twice
 _SLICE: Final = 64
 _MOST_CREATED: Final = 512
-#: ns after which a refused placeholder is tried again: the first time, and at most (K202)
+#: pause (ns) before a refused placeholder is retried: the first one, and the longest (K202)
 _FIRST_PAUSE: Final = 5 * SECOND
 _LONGEST_PAUSE: Final = 60 * SECOND
-#: placeholders that are deleted in one turn of the loop, and gangs that are looked at again
+#: at most this many placeholders are deleted, and gangs checked again, in one turn of the loop
 _DISCARDS: Final = 64
 _LOOKED_AT: Final = 16
 
@@ -65,7 +65,7 @@ _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
 
 @executes(CreateMissing)
 def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> None:
-    """In the order of the definition (K72)."""
+    """Create the placeholders that the gang lacks, in the order of its definition (K72)."""
     if not kernel.serving:
         return
     if lacks := shortage(kernel, app):
@@ -86,14 +86,15 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
 
 
 def _gather(kernel: Kernel, app: Application) -> None:
-    """All that is missing may be created, slice by slice."""
+    """Allow all missing placeholders to be created, slice by slice."""
     for group in app.groups.values():
         group.owed = max(0, app.missing(group))
     kernel.gathering[app] = None
 
 
 def _fill(kernel: Kernel) -> None:
-    """Create what gangs lack, a slice of each in turn. The next slice follows as pending placeholders end (Q16)."""
+    """Create missing placeholders, a slice of each gang in turn. The next slice follows as pending placeholders
+    end (Q16)."""
     waiting = kernel.gathering
     while waiting and len(kernel.pending_placeholders) < _MOST_CREATED:
         app = next(iter(waiting))
@@ -115,7 +116,7 @@ def _fill(kernel: Kernel) -> None:
 def create_again(
     kernel: Kernel, entity: Application | PendingPlaceholder, effect: CreateAgain
 ) -> None:
-    """At most so many times in a minute; after that each waits for its turn (K80)."""
+    """Replace a lost placeholder. After a limited number per minute, each replacement is delayed (K80)."""
     app = entity.app if isinstance(entity, PendingPlaceholder) else entity
     group = app.groups.get(effect.group)
     if group is None or app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
@@ -168,17 +169,18 @@ def _create_pod(kernel: Kernel, pending: PendingPlaceholder, effect: CreatePod) 
 
 
 def _go_on(kernel: Kernel, pending: PendingPlaceholder) -> None:
-    """Create the others too, if this one was to show whether placeholders are allowed again."""
+    """Create the remaining placeholders if this one was the probe that shows whether they are allowed again."""
     app = pending.app
     if pending.key != app.probe or pending.state not in placeholder_fsm.ALLOWED:
         return
     app.refused, app.probe = 0, ""
     _gather(kernel, app)
-    if pending.state in placeholder_fsm.OVER:  # its pod is seen, and counted next
+    if pending.state in placeholder_fsm.OVER:  # its pod was seen and is counted next
         app.groups[pending.group].owed -= 1
 
 
 def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
+    """Handle the outcome of a ``Create``."""
     pending = kernel.pending_placeholders.get(ended.name)
     if pending is None or not PLACEHOLDER.allows(pending.state, _OUTCOMES[ended.outcome]):
         return
@@ -205,7 +207,7 @@ def _drop(kernel: Kernel, pending: PendingPlaceholder) -> None:
 def time_is_up(
     kernel: Kernel, pending: PendingPlaceholder, trigger: placeholder_fsm.Trigger
 ) -> None:
-    """It is the turn of a pending placeholder, or its pod was not seen."""
+    """Fire a timer of a pending placeholder: its delay is over, or its pod was not seen."""
     if pending.state not in placeholder_fsm.WAITS:
         _drop(kernel, pending)
     kernel.fire_placeholder(pending, trigger, group=pending.group)
@@ -228,7 +230,8 @@ def _no_placeholders(kernel: Kernel, pending: PendingPlaceholder, effect: NoPlac
 
 @executes(TryPlaceholderAgain)
 def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) -> None:
-    """Those that were sent with the refused one may be refused as well, and count as one."""
+    """Retry with one placeholder. Those that were sent together with the refused one may be refused too and
+    count as one."""
     app.held_because = ""
     tell_members(kernel, app, "one could not be created, see the events")
     for group in app.groups.values():
@@ -265,22 +268,22 @@ def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceho
 
 
 def _discard(kernel: Kernel, tasks: list[Task], unplaced: bool) -> None:
-    """Delete placeholders: the first ones at once, the others in later turns, so that other pods do not wait
-    for them. ``unplaced``: only those that have no node by then."""
+    """Delete placeholders: the first slice now, the rest in later turns, so that other pods do not wait for
+    them. With ``unplaced`` delete only those without a node at that time."""
     for task in tasks[:_DISCARDS]:
         kernel.fire_task(task, task_fsm.DISCARD)
     kernel.discards.extend((task, unplaced) for task in tasks[_DISCARDS:])
 
 
 def next_turn(kernel: Kernel) -> int | None:
-    """When `take_turn` has something to do (ns), if it has."""
+    """Return when `take_turn` has work to do (ns), or ``None``."""
     if not kernel.serving:
         return None
     return kernel.now if kernel.discards or kernel.looked_at else kernel.look_due
 
 
 def take_turn(kernel: Kernel) -> None:
-    """A slice of what large gangs leave to be done (Q16)."""
+    """Do a slice of the work that large gangs have left (Q16)."""
     if not kernel.serving:
         return
     discards = kernel.discards
@@ -309,7 +312,7 @@ def _look_again(kernel: Kernel, app: Application) -> None:
 
 
 def _look_at_group(kernel: Kernel, app: Application) -> None:
-    """The members of the gang of a PodGroup may be others (K204)."""
+    """Check the gang of a PodGroup again, because its members may have changed (K204)."""
     if app.state in application_fsm.UNSUBMITTED:
         submit_if_ready(kernel, app)
     elif app.state in application_fsm.HOLDS:
@@ -319,7 +322,7 @@ def _look_at_group(kernel: Kernel, app: Application) -> None:
 
 
 def seen(kernel: Kernel, name: str) -> None:
-    """The pod of a pending placeholder is there."""
+    """Note that the pod of a pending placeholder was seen."""
     pending = kernel.pending_placeholders.get(name)
     if pending is not None and PLACEHOLDER.allows(pending.state, placeholder_fsm.SEEN_):
         kernel.fire_placeholder(pending, placeholder_fsm.SEEN_)
@@ -329,7 +332,7 @@ def seen(kernel: Kernel, name: str) -> None:
 
 
 def is_excess(app: Application, task: Task) -> bool:
-    """A placeholder that its gang does not need (K74)."""
+    """Return whether the task is a placeholder that its gang does not need (K74)."""
     if app.state in application_fsm.DROPS_PLACEHOLDERS or not app.is_gang:
         return True
     group = app.groups.get(task.group)
