@@ -1,4 +1,5 @@
-"""Pod signatures: what of a pod decides where it may go, shared by all pods that say the same (K134)."""
+"""Pod signatures: the parts of pods that decide where they may go, shared by all pods with the same constraints
+(K134)."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ from quadriga.k8s.objects import Node, Pod, Toleration
 
 __all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "PodSignature", "PodSignatures"]
 
-#: signatures that no pod has any more are kept for the next pod, at most so many
+#: at most this many signatures without pods are kept for later pods
 _UNUSED = 256
 
-#: what the byte of a node says
+#: values of a node's byte in the answers
 _UNKNOWN, _YES, _NO = range(3)
 
 
@@ -46,7 +47,7 @@ class NodeRecord(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnAffinity:
-    """The required pod affinity: one selection, since a pod counts only if all terms match it."""
+    """The required pod affinity. It has one selection, because a pod counts only if all terms match it."""
 
     selection: Selection
     domains: tuple[Domains, ...]
@@ -54,7 +55,7 @@ class OwnAffinity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AntiAffinity:
-    """A required term of pod anti-affinity: the pods it is against, and those that have it."""
+    """A required term of pod anti-affinity: the pods that must be avoided, and the pods that have the term."""
 
     selection: Selection
     domains: Domains
@@ -68,39 +69,40 @@ class SpreadCount:
     spread: Spread
     selection: Selection
     domains: SpreadDomains
-    #: of the domains within the selection
+    #: name of its domains within the selection
     name: tuple[object, ...]
-    #: what a node is told whose domain has too many pods
+    #: reason against a node whose domain has too many pods
     refusal: str
 
 
 @dataclass(slots=True, eq=False)
 class PodSignature:
-    """What of a pod decides where it may go, and the counters that this needs."""
+    """The constraints of a pod, and the counters that they need."""
 
     key: bytes
     node_affinity: NodeAffinity
     tolerations: tuple[Toleration, ...]
     ports: tuple[HostPort, ...]
-    #: what the pod needs of a kubelet, and the same while any node declares what it can do
+    #: features that the pod needs of a kubelet; and the same as long as any node declares features, else none
     features: tuple[str, ...] = ()
     asked_features: tuple[str, ...] = ()
     affinity: OwnAffinity | None = None
     anti_affinity: tuple[AntiAffinity, ...] = ()
     spread: tuple[SpreadCount, ...] = ()
-    #: those of these three
+    #: the selections of these three
     selections: tuple[Selection, ...] = ()
-    #: pods that have it
+    #: number of pods with this signature
     pods: int = 0
-    #: by the node's index: what the static filters say (K135)
+    #: answers of the static filters by the node's index (K135)
     answers: bytearray = field(default_factory=bytearray)
-    #: the first reason of those that refuse, by the same index
+    #: the first reason of each node that refuses, by the same index
     refusals: dict[int, str] = field(default_factory=dict)
     #: the same as numbers of reasons, until a node changes
     kept: tuple[Numbers, tuple[str, ...]] | None = None
 
     def refuses(self, index: int, node: Node) -> str | None:
-        """What the static filters say about a node. The name in the pod's spec is not part of this."""
+        """Return the first reason of the static filters against the node. The node name in the pod's spec is
+        not checked here."""
         answers = self.answers
         if index >= len(answers):
             answers.extend(bytes(index + 64 - len(answers)))
@@ -117,8 +119,8 @@ class PodSignature:
         return reason
 
     def numbered(self, nodes: Iterable[NodeRecord], size: int) -> tuple[Numbers, tuple[str, ...]]:
-        """What the static filters say about all nodes: by index the number of the reason, from 1, and 0
-        for a yes. ``size`` is more than each index."""
+        """Return the answers of the static filters for all nodes: by index the number of the reason, from 1, or
+        0 if the node is feasible. ``size`` is larger than any index."""
         if self.kept is None:
             for each in nodes:
                 self.refuses(each.index, each.node)
@@ -132,7 +134,8 @@ class PodSignature:
         return self.kept
 
     def reasons(self, node: Node, other: str | None) -> list[str]:
-        """All that the static filters say, with what the node's name gives in its place."""
+        """Return all reasons of the static filters in their order, with ``other`` at the place of the filter
+        NodeName."""
         return [
             reason
             for reason in (
@@ -143,22 +146,24 @@ class PodSignature:
         ]
 
     def forget(self, index: int) -> None:
-        """The node of this index has changed."""
+        """Forget the answer for the node of this index, because the node has changed."""
         self.kept = None
         if index < len(self.answers):
             self.answers[index] = _UNKNOWN
             self.refusals.pop(index, None)
 
     def ask_features(self, declared: bool) -> None:
-        """Some node declares features now, or none does any more (K210)."""
+        """Note whether any node declares features (K210)."""
         self.asked_features = self.features if declared else ()
         self.kept = None
         self.answers, self.refusals = bytearray(), {}
 
     def cordoned(self, node: Node) -> str | None:
+        """Return the reason if the node is cordoned."""
         return NODE_UNSCHEDULABLE if cordoned(node, self.tolerations) else None
 
     def taint(self, node: Node) -> str | None:
+        """Return the reason if the pod does not tolerate a taint of the node."""
         taint = untolerated(self.tolerations, node.spec.taints)
         if taint is None:
             return None
@@ -166,23 +171,24 @@ class PodSignature:
         return f"TaintToleration: the pod does not tolerate the taint {taint.key}{value}:{taint.effect}"
 
     def unmatched(self, node: Node) -> str | None:
+        """Return the reason if the node does not match the pod's node affinity."""
         matches = self.node_affinity.matches(node.name, node.metadata.labels)
         return None if matches else NODE_AFFINITY
 
 
 class PodSignatures:
-    """All signatures, by what they say."""
+    """All signatures in use, and some unused ones."""
 
     def __init__(self, selections: Selections) -> None:
         self._selections = selections
         self._encoder = msgspec.msgpack.Encoder(order="deterministic")
         self._signatures: dict[bytes, PodSignature] = {}
         self._unused: OrderedDict[bytes, PodSignature] = OrderedDict()
-        #: how many nodes declare features
+        #: number of nodes that declare features
         self._declaring = 0
 
     def key(self, pod: Pod) -> bytes:
-        """Equal for pods that say the same."""
+        """Return the key of the pod's signature, equal for pods with the same constraints."""
         spec, meta = pod.spec, pod.metadata
         of_nodes = (spec.node_selector, spec.tolerations, host_ports(spec), needed_features(spec))
         affinity, constraints = spec.affinity, spec.topology_spread_constraints
@@ -192,10 +198,11 @@ class PodSignatures:
         return self._encoder.encode((*of_nodes, affinity, constraints, meta.namespace, own))
 
     def known(self, key: bytes) -> bool:
+        """Return whether there is a signature for the key."""
         return key in self._signatures
 
     def matchers(self, pod: Pod) -> list[tuple[PodMatcher, ...]]:
-        """Of the selections that a signature of this pod uses."""
+        """Return the matchers of the selections that the signature of this pod uses."""
         affinity, namespace = pod.spec.affinity, pod.metadata.namespace
         found: list[tuple[PodMatcher, ...]] = [(spread.matcher,) for spread in spreads(pod)]
         if affinity is not None:
@@ -206,7 +213,7 @@ class PodSignatures:
         return found
 
     def take(self, key: bytes, pod: Pod) -> PodSignature:
-        """The signature of this key, for one pod more."""
+        """Return the signature for the key, used by one more pod."""
         signature = self._signatures.get(key)
         if signature is None:
             signature = self._signatures[key] = self._make(key, pod)
@@ -216,7 +223,7 @@ class PodSignatures:
         return signature
 
     def drop(self, signature: PodSignature) -> None:
-        """A pod has the signature no more."""
+        """Note that a pod does not use the signature any more."""
         signature.pods -= 1
         if signature.pods:
             return
@@ -227,7 +234,7 @@ class PodSignatures:
             self._release(oldest)
 
     def node_changed(self, index: int, old: Node | None, new: Node | None) -> None:
-        """The node of this index has changed."""
+        """Forget the answers for the node of this index, because the node has changed."""
         before = self._declaring > 0
         for node, number in ((old, -1), (new, 1)):
             if node is not None and node.status.declared_features:

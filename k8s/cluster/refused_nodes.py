@@ -1,10 +1,10 @@
-"""What the filters say about all nodes at once (K137).
+"""Answers of the filters for all nodes at once (K137).
 
-The core asks about its best node first. If that one is refused, it wants to know all nodes that are: most
-nodes may be, by a selector or because the pods that a pod wants to be with are elsewhere. The filters of
-the signature are kept as numbers of reasons; those that look at other pods compare arrays, by the number of
-the node's value of a topology key. What they say holds for all pods of a signature and a profile, until a
-counter that they look at changes.
+The core asks about its best node first. If that one is refused, it wants to know all refused nodes: most may
+be, by a node selector, or because the pods that pod affinity requires are elsewhere. The answers of static
+filters are kept as numbers of reasons; filters that look at other pods compare arrays, indexed by the number of
+the node's value of a topology key. The answers hold for all pods of a signature and a profile until a counter
+that they depend on changes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from quadriga.si.known_refusals import KnownRefusals, Revision
 
 __all__ = ["RefusedNodes"]
 
-#: with more topology keys than this all are forgotten, and so is a key whose values are so many more than
-#: twice the nodes
+#: with more topology keys than this all are forgotten, and so is a key with this many more values than twice
+#: the nodes
 _KEYS = 64
 _VALUES = 256
-#: answers that are kept
+#: at most this many answers are kept
 _ANSWERS = 1_024
 
 _Nodes = npt.NDArray[np.bool_]
@@ -43,14 +43,14 @@ class RefusedNodes:
         self._nodes = nodes
         self._ports = ports
         self._topology: dict[str, TopologyValues] = {}
-        #: more than each node's index
+        #: larger than any node's index
         self._size = 1
-        #: the order of the nodes that the core has, and the index of each; that of the last, which has no
-        #: node, for an unknown one
+        #: the nodes in the order of the core, and the index of each; an unknown one has the last index, which
+        #: has no node
         self._order: tuple[str, ...] | None = None
         self._indexes: npt.NDArray[np.intp] = np.zeros(0, np.intp)
         self._kept: dict[_Ask, KnownRefusals] = {}
-        #: what answers rest on: nodes and pods themselves, where pods are, and objects of volumes
+        #: what answers depend on: nodes and pods themselves, where pods are, and storage objects
         self._objects = Revision()
         self._counts = Revision()
         self._volumes = Revision()
@@ -58,7 +58,7 @@ class RefusedNodes:
     # ---- changes
 
     def node_changed(self, index: int, node: Node | None, *, known: bool) -> None:
-        """The node of this index changed, is new (not ``known``), or is gone (``None``)."""
+        """Note that the node of this index has changed, is new (not ``known``), or is gone (``None``)."""
         self.object_changed()
         for values in self._topology.values():
             values.set(index, node)
@@ -67,20 +67,20 @@ class RefusedNodes:
             self._size = max(self._size, index + 2)
 
     def object_changed(self) -> None:
-        """A node or a pod says something else that filters look at."""
+        """Note that a node or pod has changed in a way that filters look at."""
         self._kept.clear()
         self._objects.outdated = True
         self._objects = Revision()
 
     def counts_changed(self) -> None:
-        """A counter changed that a filter looks at."""
+        """Note that a counter that filters look at has changed."""
         if self._kept:
             self._kept.clear()
         self._counts.outdated = True
         self._counts = Revision()
 
     def volumes_changed(self) -> None:
-        """An object of volumes changed, or a pod took or left volumes."""
+        """Note that a storage object has changed, or that a pod has taken or released volumes."""
         self._volumes.outdated = True
         self._volumes = Revision()
 
@@ -94,11 +94,12 @@ class RefusedNodes:
         reason: str,
         last: str,
     ) -> KnownRefusals:
-        """The refused nodes for a pod without a node, which counts nowhere now, in the order of ``names``.
+        """Return the nodes that refuse a pod without a node, which counts nowhere now, in the order of
+        ``names``.
 
-        ``retry`` are nodes that refuse this pod, for this ``reason``. ``last`` refuses on every node that
-        nothing else does; "" for none. For a pod with volumes only the filters before those of volumes
-        are asked.
+        ``retry`` are nodes that refuse this pod for ``reason``. ``last`` is the reason against every node that
+        nothing else refuses; "" for none. For a pod with volumes only the filters before those of volumes are
+        evaluated.
         """
         if names is not self._order:
             indexes = [each.index if (each := self._nodes.get(n)) else -1 for n in names]
@@ -157,7 +158,7 @@ class RefusedNodes:
             if last:
                 answers.refuse(np.ones(self._size, np.bool_), last)
         answers.numbers[-1] = 0
-        # What is to be tried again ends by time.
+        # A refusal after a failed bind ends by time.
         revisions = None if retry else self._rests_on(record)
         return KnownRefusals(answers.numbers[self._indexes], answers.reasons, revisions)
 
@@ -194,23 +195,24 @@ class RefusedNodes:
 
 
 class _Answers:
-    """For each index of a node the number of the first reason against it, from 1."""
+    """For each node's index the number of the first reason against it, from 1."""
 
     __slots__ = ("left", "numbers", "reasons")
 
     def __init__(self, numbers: Numbers, reasons: tuple[str, ...]) -> None:
         self.numbers = numbers.copy()
-        #: the nodes that nothing refuses so far; the last index has none
+        #: the nodes that are not refused so far; the last index has no node
         self.left: _Nodes = numbers == 0
         self.left[-1] = False
         self.reasons = list(reasons)
 
     def refuse(self, nodes: _Nodes, reason: str) -> None:
-        """These nodes refuse; the reason counts where none was found before."""
+        """Refuse these nodes with the reason, except where an earlier reason was found."""
         self.left &= ~(refused := nodes & self.left)
         self.numbers[refused] = self._number(reason)
 
     def refuse_one(self, index: int, reason: str) -> None:
+        """Refuse the node of one index with the reason, unless an earlier one was found."""
         if self.left[index]:
             self.left[index] = False
             self.numbers[index] = self._number(reason)
