@@ -1,10 +1,10 @@
-"""How many requests go to the API server: a second, and at a time (K13).
+"""Limits on requests to the API server: per second, and concurrent (K13).
 
-One object for all requests of the process. Those of one lane wait in the order in which they came. Thousands
-of binds may wait, and the lease must be renewed all the same: urgent requests come first, and events and
-other small things have every eighth turn while writes to pods wait. Writes to placeholders come after all of
-them, with every eighth turn while others wait, and are at most half of the requests at a time (Q16). When the server
-says ``Retry-After``, nothing is sent until that time has passed.
+There is one object for all requests of the process. Requests of one lane wait in the order of their arrival.
+Thousands of binds may wait, and the lease must be renewed all the same: urgent requests go first, and events
+and other small requests have every eighth turn while writes to pods wait. Writes to placeholders come after all
+of them, with every eighth turn while others wait, and are at most half of the concurrent requests (Q16). After
+a ``Retry-After`` nothing is sent until that time has passed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ __all__ = ["Lane", "Limits"]
 
 SECOND: Final = 1_000_000_000
 
-#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: those
+#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.
 Lane = Literal["urgent", "pods", "other", "placeholders"]
 
-#: of so many turns one is the other requests', while writes to pods wait
+#: every this many turns one is for the other requests while writes to pods wait
 _SHARE: Final = 8
 
 
 class Limits:
-    """A token bucket of ``qps`` a second and ``burst`` at once, and ``inflight`` requests at a time.
+    """A token bucket of ``qps`` per second with a burst of ``burst``, and at most ``inflight`` concurrent
+    requests.
 
     ``clock`` returns ns. ``later(seconds, call)`` calls later; by default it is the event loop's.
     """
@@ -59,7 +60,7 @@ class Limits:
             "other": self._other,
             "placeholders": self._behind,
         }
-        #: requests of the lane ``placeholders`` that may still be sent before one of them is answered
+        #: how many more requests of the lane ``placeholders`` may be sent before one of them is answered
         self._free_behind = max(1, inflight // 2)
         #: turns of others since the last one of placeholders
         self._since_behind = 0
@@ -69,7 +70,7 @@ class Limits:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for their turn."""
+        """The number of requests that wait for their turn."""
         return sum(map(len, self._lanes.values()))
 
     @property
@@ -78,7 +79,7 @@ class Limits:
         return len(self._pods) > 0
 
     async def enter(self, lane: Lane = "other") -> None:
-        """Wait for a turn. Each one is ended by `leave`."""
+        """Wait for a turn. End each one by `leave`."""
         is_behind = lane == "placeholders"
         if not (self._pods or self._other or self._urgent or (is_behind and self._behind)):
             if (not is_behind or self._free_behind > 0) and self._take():
@@ -95,14 +96,14 @@ class Limits:
             raise
 
     def leave(self, lane: Lane = "other") -> None:
-        """A request of this lane has its answer."""
+        """Note that a request of this lane is answered."""
         self._free += 1
         self._free_behind += lane == "placeholders"
         if self._pods or self._other or self._urgent or self._behind:
             self._go_on()
 
     def pause(self, seconds: float) -> None:
-        """The server wants no request for this time."""
+        """Send no request for this time, because the server says so."""
         self._paused_until = max(self._paused_until, self._clock() + int(seconds * SECOND))
 
     def _take(self) -> bool:
@@ -114,12 +115,12 @@ class Limits:
         return True
 
     def _wait(self, now: int) -> int:
-        """ns until the next request may be sent."""
+        """Return the ns until the next request may be sent."""
         token_at = self._full_at + self._per_token - self._depth
         return max(token_at, self._paused_until) - now
 
     def _go_on(self) -> None:
-        """Let those go whose turn it is."""
+        """Start the requests whose turn it is."""
         while (lane := self._next_lane()) is not None:
             if self._free <= 0:
                 return
@@ -137,7 +138,7 @@ class Limits:
             lane.popleft().set_result(None)
 
     def _next_lane(self) -> deque[asyncio.Future[None]] | None:
-        """The lane whose first request is next. Requests that were given up are dropped."""
+        """Return the lane whose first request is next. Cancelled requests are dropped."""
         for lane in self._lanes.values():
             while lane and lane[0].done():
                 lane.popleft()

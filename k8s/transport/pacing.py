@@ -1,4 +1,4 @@
-"""When the next write may go: a budget per second, and an alarm for the task that waits."""
+"""Pacing of writes: a rate limit, a wakeup for the task that waits, and the pause after failures."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _LONGEST_PAUSE: Final = 30 * SECOND
 
 
 class RateLimiter:
-    """At most ``per_second`` on average, and ``burst`` at once."""
+    """A token bucket: at most ``per_second`` on average, and ``burst`` at once."""
 
     def __init__(self, per_second: int, burst: int) -> None:
         self._interval = SECOND // per_second
         self._slack = (burst - 1) * self._interval
-        #: when all that was taken is paid for
+        #: when all tokens that were taken are paid for
         self._even_at = 0
 
     def ready_at(self) -> int:
-        """The time (ns) from which the next one may go."""
+        """Return the time (ns) from which the next write may go."""
         return self._even_at - self._slack
 
     def take(self, now: int) -> None:
-        """One goes now."""
+        """Take a token for a write now."""
         self._even_at = max(now, self._even_at) + self._interval
 
 
 class Wakeup:
-    """One task sleeps until a time, or until something happens. All on one event loop."""
+    """Lets one task sleep until a time or until it is woken, all on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,5 +57,5 @@ class Wakeup:
 
 
 def backoff_ns(failures: int) -> int:
-    """The pause after so many failures in a row: 1 s, doubled up to 30 s."""
+    """Return the pause after this many failures in a row: 1 s, doubled up to 30 s."""
     return min(_LONGEST_PAUSE, _FIRST_PAUSE << min(failures - 1, 10))
