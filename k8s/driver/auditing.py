@@ -1,7 +1,7 @@
 """Audits once a minute: what the watch has and what the core counts goes through the shim's queue (K176).
 
-The parts are small, so that neither the loop nor the core's thread is held up. What the core has said before
-a part was read is in the queue before it.
+The parts are small, so that neither the loop nor the core's thread is held up. What the core has said before a
+part was read is in the queue before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("quadriga.kubernetes")
 
 #: seconds from the end of an audit to the next one
 EVERY: Final = 60.0
-#: pods, nodes and applications in a part
+#: number of pods, nodes and applications in a part
 _PODS: Final = 500
 _NODES: Final = 50
 _APPLICATIONS: Final = 20
@@ -36,9 +36,9 @@ class _Cache(Protocol):
 
 
 class Auditor:
-    """``pods()`` are those that the watch has, by UID; ``serves()`` says whether the shim is to be compared at
-    all. ``core_state`` is ``None`` for a core in another process, which shows none: then only the watch is
-    compared with the caches."""
+    """Runs audits. ``pods()`` returns the pods of the watch by UID; ``serves()`` whether the shim can be
+    compared at all. ``core_state`` is ``None`` for a core in another process, which does not show its state:
+    then only the watch is compared with the caches."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Auditor:
                 await self.audit()
 
     async def audit(self) -> None:
-        """One audit. It has no end if the core has ended."""
+        """Run one audit. It never completes if the core has ended."""
         self._put(AuditBegins(with_core=self._core_state is not None))
         await self._show_watch()
         if self._core_state is not None:

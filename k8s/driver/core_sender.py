@@ -1,7 +1,7 @@
-"""Sends the shim's messages to the core, in their order, from a thread of its own.
+"""Sender of the shim's messages to the core, in their order, from a thread of its own.
 
-A call of the core may wait, in this process until the core has applied the request, over gRPC until there
-is room. The shim's loop must not wait, so it hands its messages over.
+A call of the core may wait: in this process until the core has applied the request, over gRPC until there is
+capacity. The shim's loop must not wait, so it hands its messages over.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["CoreSender"]
 
 _log = logging.getLogger("quadriga.kubernetes.core")
 
-#: seconds between two tries to reach a core that does not answer
+#: seconds between two attempts to reach a core that does not answer
 _PAUSE: Final = 1.0
 
 
 class CoreSender:
-    """``hear`` takes what comes of it, from the sender's thread. With ``unify`` asks have the form of SI 1.6
-    (K8)."""
+    """Sends messages. ``hear`` takes the outcomes, on the sender's thread. With ``unify`` asks have the form of
+    SI 1.6 (K8)."""
 
     def __init__(
         self,
@@ -61,10 +61,11 @@ class CoreSender:
 
     @property
     def waiting(self) -> int:
-        """Messages that are not handed over yet."""
+        """The number of messages that are not handed over yet."""
         return self._queue.qsize()
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def send(self, request: Any) -> None:
@@ -72,7 +73,7 @@ class CoreSender:
         self._queue.put(request)
 
     def stop(self) -> None:
-        """End the thread. What waits is not sent."""
+        """End the thread. Queued messages are not sent."""
         self._stopping.set()
         self._queue.put(None)
         if self._thread.ident is not None:
@@ -85,7 +86,7 @@ class CoreSender:
                 request = self._hand_over(request)
 
     def _hand_over(self, request: Any) -> RegisterResourceManagerRequest | None:
-        """Returns the message that comes next, if it has been taken from the queue."""
+        """Hand the message to the core. Return the next message if it has been taken from the queue."""
         name = type(request).__name__
         while True:
             try:
@@ -110,12 +111,13 @@ class CoreSender:
         self._hear(CoreAnswered(response))
 
     def _update_unified(self, request: AllocationRequest) -> None:
-        """A part that was handed over before an error changes nothing when it comes again."""
+        """Send the request in the form of SI 1.6. A part that was handed over before an error changes nothing
+        when it is sent again."""
         for part in unified(request):
             self._scheduler.update_allocation(part)
 
     def _forget(self) -> RegisterResourceManagerRequest | None:
-        """K151: what waits was meant for a core that knew us, up to a registration."""
+        """Drop the queued messages up to a registration: they were meant for a core that knew us (K151)."""
         while not self._queue.empty():
             request = self._queue.get()
             if isinstance(request, RegisterResourceManagerRequest):
@@ -125,9 +127,9 @@ class CoreSender:
 
 
 def _must_register(error: Exception) -> bool:
-    """Whether a remote core does not know this resource manager any more."""
+    """Return whether a remote core does not know this resource manager any more."""
     try:
         from quadriga.si.client.errors import RegisterAgain
-    except ImportError:  # without gRPC there is no remote core
+    except ImportError:  # there is no remote core without gRPC
         return False
     return isinstance(error, RegisterAgain)

@@ -1,7 +1,7 @@
-"""The one queue of what the shim hears, in the order in which it came (K3, K15).
+"""The queue of all inputs of the shim, in the order of their arrival (K3, K15).
 
-Any thread puts, the shim's loop takes. The queue has no bound, its sources have: a watch is not read while
-too much waits.
+Any thread puts inputs, the shim's loop takes them. The queue is unbounded, but its sources are bounded: a watch
+is not read while too many inputs wait.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from quadriga.k8s.shim.inputs import BindEnded, Changed, CoreAnswered, CreateEnd
 
 __all__ = ["Inbox", "described"]
 
-#: more that wait stop the watches
+#: with more waiting inputs than this the watches are not read
 _MOST: Final = 100_000
 
 
 def described(heard: object) -> str:
-    """What the loop is at, for the watchdog: the object, as far as it has a name."""
+    """Return what the loop handles, for the watchdog: the input with the name of its object."""
     if isinstance(heard, Changed):
         meta, kind = heard.object.metadata, heard.object.__class__.__name__.lower()
         where = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -36,16 +36,16 @@ def described(heard: object) -> str:
 
 
 class Inbox:
-    """Made on the shim's loop. ``clock`` gives ns and never goes back.
+    """The queue of inputs. Create it on the shim's loop. ``clock`` gives ns and never goes back.
 
-    How long inputs wait is measured: `delay` says it of those that wait now, ``taken`` and ``waited`` are
-    the number of all that were taken and the sum of their times (ns).
+    It measures how long inputs wait: `delay` is that of the first waiting one; ``taken`` and ``waited`` are the
+    number of all inputs that were taken and the sum of their times (ns).
     """
 
     def __init__(self, most: int = _MOST, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._waiting: deque[Input] = deque()
         self._clock = clock
-        #: when each of them came
+        #: when each of them arrived
         self._arrived: deque[int] = deque()
         self.taken = 0
         self.waited = 0
@@ -54,7 +54,7 @@ class Inbox:
         self._rung = asyncio.Event()
         self._has_capacity = asyncio.Event()
         self._has_capacity.set()
-        #: whether the loop has been told, or need not be
+        #: the loop has been told, or need not be
         self._called = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -62,13 +62,13 @@ class Inbox:
         return len(self._waiting)
 
     def put(self, heard: Input) -> None:
-        """From the loop's own thread."""
+        """Put an input, from the loop's own thread."""
         self._arrived.append(self._clock())
         self._waiting.append(heard)
         self._rung.set()
 
     def put_from_thread(self, heard: Input) -> None:
-        """From any thread. After the loop has ended nobody hears it."""
+        """Put an input, from any thread. After the loop has ended it has no effect."""
         self._arrived.append(self._clock())
         self._waiting.append(heard)
         if not self._called:
@@ -79,7 +79,7 @@ class Inbox:
                 return  # the loop is closed
 
     def _ring(self) -> None:
-        # Before the queue is read: what is put later rings again.
+        # Reset before the queue is read, so that a later input rings again.
         self._called = False
         self._rung.set()
 
@@ -88,14 +88,14 @@ class Inbox:
         self._rung.set()
 
     async def wait(self, seconds: float) -> None:
-        """Return when something waits, or after this time at the latest."""
+        """Return when an input waits, or after this time at the latest."""
         if not self._waiting:
             self._ring_by(self._loop.time() + seconds)
             await self._rung.wait()
         self._rung.clear()
 
     def _ring_by(self, when: float) -> None:
-        """A timer that rings earlier stays: it is not made anew for each wait."""
+        """Ring at this time. A timer that rings earlier is kept, so that not every wait needs a new one."""
         timer = self._timer
         if timer is None or timer.when() > when:
             if timer is not None:
@@ -107,7 +107,7 @@ class Inbox:
         self._rung.set()
 
     def take(self, most: int) -> list[Input]:
-        """The first ones, at most so many."""
+        """Take the first inputs, at most ``most``."""
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
         if taken:
@@ -121,14 +121,14 @@ class Inbox:
         return taken
 
     def delay(self) -> int:
-        """For how long (ns) the first one waits. From any thread."""
+        """Return how long (ns) the first input has waited. Thread-safe."""
         try:
             return max(0, self._clock() - self._arrived[0])
         except IndexError:
             return 0
 
     async def wait_for_capacity(self) -> None:
-        """Return when no more than the bound wait (K15)."""
+        """Wait until the number of waiting inputs is within the bound (K15)."""
         if len(self._waiting) > self._most:
             self._has_capacity.clear()
             await self._has_capacity.wait()
