@@ -73,6 +73,7 @@ def may_open(node: NodeFacts, info: Info) -> bool:
 
 
 def is_cordoned(node: NodeFacts, info: Info) -> bool:
+    """The node is cordoned."""
     return node.is_cordoned
 
 

@@ -45,6 +45,7 @@ class ReflectorFacts(Protocol):
 
 
 def has_version(reflector: ReflectorFacts, info: Info) -> bool:
+    """There is a resource version to watch from."""
     return reflector.has_version
 
 

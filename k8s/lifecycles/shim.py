@@ -91,6 +91,7 @@ class ShimFacts(Protocol):
 
 
 def has_synced(shim: ShimFacts, info: Info) -> bool:
+    """Every reflector has delivered its first list."""
     return shim.has_synced
 
 

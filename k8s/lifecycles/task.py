@@ -166,18 +166,22 @@ def same_allocation(task: TaskFacts, info: Info) -> bool:
 
 
 def is_placeholder(task: TaskFacts, info: Info) -> bool:
+    """The task is a placeholder."""
     return task.is_placeholder
 
 
 def may_try_again(task: TaskFacts, info: Info) -> bool:
+    """The pod has no node, and its application asks for such pods."""
     return task.may_try_again
 
 
 def has_allocation(task: TaskFacts, info: Info) -> bool:
+    """The core has given the pod an allocation."""
     return bool(task.uuid)
 
 
 def is_foreign(task: TaskFacts, info: Info) -> bool:
+    """The core counts the pod as foreign (K143)."""
     return task.is_foreign
 
 

@@ -208,7 +208,7 @@ class Application:
         self.key = metadata.id
         self.state: application_fsm.State = APPLICATION.initial
         self.metadata = metadata
-        #: number of earlier applications: tells apart two with the same id
+        #: number of earlier applications: distinguishes two with the same id
         self.number = number
         #: its live pods by UID, in the order of their arrival
         self.tasks: dict[str, Task] = {}

@@ -1,4 +1,4 @@
-"""Changes of nodes, and what the effects of a node do (K94 to K97)."""
+"""Changes of nodes, and how the effects of a node are executed (K94 to K97)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["leave_all", "node_changed", "nodes_answered", "tell_open"]
 
 
 def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
-    """A node was added, changed or deleted."""
+    """Handle a node that was added, changed or deleted."""
     name = node.metadata.name
     entry = kernel.nodes.get(name)
     if change == "DELETED":
@@ -67,7 +67,7 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
 
 
 def _remove(kernel: Kernel, entry: NodeEntry) -> None:
-    """K97: what is assumed there waits again; what is bound there is an orphan."""
+    """Remove the node. Pods assumed there wait again; pods bound there are orphans (K97)."""
     kernel.cache.remove_node(entry.key)
     kernel.room.remove(entry.key)
     leave_all(kernel, entry)
@@ -78,7 +78,7 @@ def _remove(kernel: Kernel, entry: NodeEntry) -> None:
 
 
 def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
-    """The core counts nothing there any more."""
+    """Note that the core counts nothing on the node any more."""
     for uid in list(kernel.on_node.get(entry.key, ())):
         foreign = kernel.foreign.get(uid)
         if foreign is not None:
@@ -90,7 +90,7 @@ def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
 
 
 def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
-    """The core has accepted or rejected nodes."""
+    """Handle nodes that the core has accepted or rejected."""
     for accepted in response.accepted:
         kernel.unanswered_nodes.discard(accepted.nodeID)
         entry = kernel.nodes.get(accepted.nodeID)
@@ -135,7 +135,7 @@ def _close(kernel: Kernel, entry: NodeEntry, effect: CloseNode) -> None:
 
 
 def tell_open(kernel: Kernel, entry: NodeEntry) -> None:
-    """Say again whether the node takes new pods."""
+    """Tell the core again whether the node accepts new pods."""
     told = messages.node_opened if entry.state in node_fsm.OPENED else messages.node_drained
     kernel.outbox.node(told(entry.key))
 
@@ -147,7 +147,7 @@ def _drop(kernel: Kernel, entry: NodeEntry, effect: DropNode) -> None:
 
 @executes(ReportPodsOfNode)
 def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> None:
-    """In the order of creation. A recovery reports the pods of all nodes together."""
+    """Report the pods of the node in the order of creation. A recovery reports the pods of all nodes together."""
     if not kernel.serving:
         return
     found = [
