@@ -44,13 +44,13 @@ def only_ours(config_map: ConfigMap) -> ConfigMap:
 
 
 class ConfigMaps:
-    """The two ConfigMaps. ``hear`` is called with the texts of both whenever they have changed."""
+    """The two ConfigMaps. ``deliver`` is called with the texts of both whenever they have changed."""
 
-    def __init__(self, namespace: str, hear: Callable[[ConfigurationChanged], None]) -> None:
+    def __init__(self, namespace: str, deliver: Callable[[ConfigurationChanged], None]) -> None:
         self._path = config_maps_path(namespace)
-        self._hear = hear
+        self._deliver = deliver
         self._maps: dict[str, ConfigMap] = {}
-        self._told: conversion.Merged | None = None
+        self._announced: conversion.Merged | None = None
 
     async def read(self, client: Client, timing: Timing) -> conversion.Reading:
         """Read both, retrying until the server answers. Raises `PermissionError`."""
@@ -59,7 +59,7 @@ class ConfigMaps:
                 await timing.sleep(_PAUSE)
             if found.metadata.name:
                 self._maps[name] = found
-        self._told = self._merged()
+        self._announced = self._merged()
         return conversion.from_maps(*map(self._maps.get, _NAMES))
 
     async def _get(self, client: Client, name: str) -> ConfigMap | None:
@@ -89,9 +89,9 @@ class ConfigMaps:
         else:
             self._maps[name] = config_map
         merged = self._merged()
-        if merged != self._told:
-            self._told = merged
-            self._hear(ConfigurationChanged(merged.values, merged.errors))
+        if merged != self._announced:
+            self._announced = merged
+            self._deliver(ConfigurationChanged(merged.values, merged.errors))
 
     def _merged(self) -> conversion.Merged:
         return conversion.merge(*map(self._maps.get, _NAMES))

@@ -26,16 +26,16 @@ __all__ = ["CoreCallback"]
 
 
 class CoreCallback:
-    """A `ResourceManagerCallback`. ``hear`` takes a message from any thread."""
+    """A `ResourceManagerCallback`. ``deliver`` takes a message from any thread."""
 
     def __init__(
         self,
         cache: ClusterCache,
-        hear: Callable[[CoreAnswered], None],
+        deliver: Callable[[CoreAnswered], None],
         dump: Callable[[], str],
     ) -> None:
         self._cache = cache
-        self._hear = hear
+        self._deliver = deliver
         self._dump = dump
 
     def update_allocation(self, response: AllocationResponse) -> None:
@@ -47,15 +47,15 @@ class CoreCallback:
             refusal = cache.assume(uid, allocation.nodeID)
             if refusal is not None:
                 refusals[uid] = refusal
-        self._hear(CoreAnswered(response, refusals))
+        self._deliver(CoreAnswered(response, refusals))
 
     def update_application(self, response: ApplicationResponse) -> None:
         """Queue the message."""
-        self._hear(CoreAnswered(response))
+        self._deliver(CoreAnswered(response))
 
     def update_node(self, response: NodeResponse) -> None:
         """Queue the message."""
-        self._hear(CoreAnswered(response))
+        self._deliver(CoreAnswered(response))
 
     def predicates(self, args: PredicatesArgs) -> str | None:
         """Return the first reason against the node. Without one, an allocation counts there for a moment (K99)."""
@@ -80,13 +80,13 @@ class CoreCallback:
 
     def send_event(self, events: Sequence[EventRecord]) -> None:
         """Queue the events."""
-        self._hear(CoreAnswered(events))
+        self._deliver(CoreAnswered(events))
 
     def update_container_scheduling_state(
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
         """Queue the message."""
-        self._hear(CoreAnswered(request))
+        self._deliver(CoreAnswered(request))
 
     def get_state_dump(self) -> str:
         """Return the shim's part of a state dump (K17)."""

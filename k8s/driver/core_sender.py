@@ -34,20 +34,20 @@ _PAUSE: Final = 1.0
 
 
 class CoreSender:
-    """Sends messages. ``hear`` takes the outcomes, on the sender's thread. With ``unify`` asks have the form of
+    """Sends messages. ``deliver`` takes the outcomes, on the sender's thread. With ``unify`` asks have the form of
     SI 1.6 (K8)."""
 
     def __init__(
         self,
         scheduler: SchedulerAPI,
         callback: ResourceManagerCallback,
-        hear: Callable[[Input], None],
+        deliver: Callable[[Input], None],
         *,
         unify: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._callback = callback
-        self._hear = hear
+        self._deliver = deliver
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="quadriga-to-core", daemon=True)
@@ -95,20 +95,20 @@ class CoreSender:
             except ConnectionError as error:
                 _log.warning("%s could not be sent: %s", name, error)
             except (RequestError, PermissionError) as error:
-                self._hear(CoreRefused(name, str(error)))
+                self._deliver(CoreRefused(name, str(error)))
                 return None
             except Exception as error:
                 if _must_register(error):
                     return self._forget()
                 _log.exception("%s was not sent", name)
-                self._hear(CoreRefused(name, repr(error)))
+                self._deliver(CoreRefused(name, repr(error)))
                 return None
             if self._stopping.wait(_PAUSE):
                 return None
 
     def _register(self, request: RegisterResourceManagerRequest) -> None:
         response = self._scheduler.register_resource_manager(request, self._callback)
-        self._hear(CoreAnswered(response))
+        self._deliver(CoreAnswered(response))
 
     def _update_unified(self, request: AllocationRequest) -> None:
         """Send the request in the form of SI 1.6. A part that was handed over before an error changes nothing
@@ -122,7 +122,7 @@ class CoreSender:
             request = self._queue.get()
             if isinstance(request, RegisterResourceManagerRequest):
                 return request
-        self._hear(CoreForgot())
+        self._deliver(CoreForgot())
         return None
 
 

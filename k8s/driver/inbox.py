@@ -20,19 +20,19 @@ __all__ = ["Inbox", "described"]
 _MOST: Final = 100_000
 
 
-def described(heard: object) -> str:
+def described(input: object) -> str:
     """Return what the loop handles, for the watchdog: the input with the name of its object."""
-    if isinstance(heard, Changed):
-        meta, kind = heard.object.metadata, heard.object.__class__.__name__.lower()
+    if isinstance(input, Changed):
+        meta, kind = input.object.metadata, input.object.__class__.__name__.lower()
         where = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        return f"{kind} {where} ({heard.change})"
-    if isinstance(heard, CoreAnswered):
-        return f"{heard.message.__class__.__name__} of the core"
-    if isinstance(heard, BindEnded):
-        return f"the end of the bind of pod {heard.uid}"
-    if isinstance(heard, CreateEnded):
-        return f"placeholder {heard.name} of application {heard.application_id}"
-    return heard if isinstance(heard, str) else heard.__class__.__name__
+        return f"{kind} {where} ({input.change})"
+    if isinstance(input, CoreAnswered):
+        return f"{input.message.__class__.__name__} of the core"
+    if isinstance(input, BindEnded):
+        return f"the end of the bind of pod {input.uid}"
+    if isinstance(input, CreateEnded):
+        return f"placeholder {input.name} of application {input.application_id}"
+    return input if isinstance(input, str) else input.__class__.__name__
 
 
 class Inbox:
@@ -61,16 +61,16 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, heard: Input) -> None:
+    def put(self, input: Input) -> None:
         """Put an input, from the loop's own thread."""
         self._arrived.append(self._clock())
-        self._waiting.append(heard)
+        self._waiting.append(input)
         self._rung.set()
 
-    def put_from_thread(self, heard: Input) -> None:
+    def put_from_thread(self, input: Input) -> None:
         """Put an input, from any thread. After the loop has ended it has no effect."""
         self._arrived.append(self._clock())
-        self._waiting.append(heard)
+        self._waiting.append(input)
         if not self._called:
             self._called = True
             try:

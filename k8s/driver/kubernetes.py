@@ -213,11 +213,11 @@ class KubernetesShim:
 
     def core_forgot(self) -> None:
         """Note that a remote core was restarted (K151). Thread-safe."""
-        self._hear(CoreForgot())
+        self._put_from_thread(CoreForgot())
 
     def core_refused(self, request: str, reason: str) -> None:
         """Note that a remote core has refused a whole request. Thread-safe."""
-        self._hear(CoreRefused(request, reason))
+        self._put_from_thread(CoreRefused(request, reason))
 
     def health(self) -> Health:
         """Return the health (K16). Thread-safe."""
@@ -360,7 +360,7 @@ class KubernetesShim:
             async with asyncio.TaskGroup() as tasks:
                 for each in self._reflectors:
                     tasks.create_task(each.run())
-                tasks.create_task(self._tell_synced(volumes))
+                tasks.create_task(self._announce_synced(volumes))
                 tasks.create_task(volumes.run())
                 tasks.create_task(conditions.run())
                 tasks.create_task(groups.run())
@@ -496,7 +496,7 @@ class KubernetesShim:
             self._end_listing()
             self._all_synced.set()
 
-    async def _tell_synced(self, volumes: Volumes) -> None:
+    async def _announce_synced(self, volumes: Volumes) -> None:
         """Tell the shim that everything is synced that its pods need at the start."""
         await self._all_synced.wait()
         if volumes.awaited:
@@ -537,8 +537,8 @@ class KubernetesShim:
             await inbox.wait(wait)
             self._turned_at = now()
             wall = clock()
-            heard = inbox.take(_BATCH)
-            for each in heard:
+            inputs = inbox.take(_BATCH)
+            for each in inputs:
                 watchdog.at(each)
                 if isinstance(each, Changed) and isinstance(each.object, Pod):
                     for _ in self._cache.preparing(each.object):
@@ -552,7 +552,7 @@ class KubernetesShim:
             messages = shim.flush()
             carry_out(messages)
             deadline = shim.next_deadline()
-            changed = bool(heard or actions or messages) or deadline is None or deadline > wall
+            changed = bool(inputs or actions or messages) or deadline is None or deadline > wall
             pause = standstill.pause(changed=changed)
             watchdog.idle()
             # However many inputs wait, writes and watches have their turns.
@@ -591,13 +591,13 @@ class KubernetesShim:
     def _may_write(self) -> bool:
         return self._lease is None or self._lease.held
 
-    def _put(self, heard: Input) -> None:
+    def _put(self, input: Input) -> None:
         assert self._inbox is not None
-        self._inbox.put(heard)
+        self._inbox.put(input)
 
-    def _hear(self, heard: Input) -> None:
+    def _put_from_thread(self, input: Input) -> None:
         if self._inbox is not None:
-            self._inbox.put_from_thread(heard)
+            self._inbox.put_from_thread(input)
 
     def _condition_of(self, uid: str) -> PodCondition | None:
         pod = self._cache.pod(uid)
@@ -630,7 +630,7 @@ class KubernetesShim:
                     "path": each.key,
                     "state": each.state,
                     "resourceVersion": each.version,
-                    "ageSeconds": (now - each.heard_at) // SECOND,
+                    "ageSeconds": (now - each.last_contact) // SECOND,
                     "objects": each.known,
                     "problem": each.problem,
                 }

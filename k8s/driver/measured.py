@@ -85,7 +85,7 @@ def measured_of(
             [
                 (
                     {"resource": _plural(each.key)},
-                    (time.monotonic_ns() - each.heard_at) / _SECOND if each.heard_at else 0,
+                    (time.monotonic_ns() - each.last_contact) / _SECOND if each.last_contact else 0,
                 )
                 for each in reflectors
             ],

@@ -135,7 +135,7 @@ GONE: Final[frozenset[State]] = frozenset({REMOVED})
 #: what the core's reason of a failure contains after a placeholder timeout, in any dialect (K34)
 TIMED_OUT: Final = "ResourceReservationTimeout"
 #: start of the reason of an application that the core rejected
-TURNED_DOWN: Final = "ApplicationRejected"
+REJECTED_PREFIX: Final = "ApplicationRejected"
 
 _GANG: Final = "GangScheduling"
 
@@ -359,7 +359,7 @@ def fail_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def reject_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (DeletePlaceholders(), FailPods(f"{TURNED_DOWN}: {fired.info['reason']}"))
+    return (DeletePlaceholders(), FailPods(f"{REJECTED_PREFIX}: {fired.info['reason']}"))
 
 
 def fail_at_start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:

@@ -51,7 +51,7 @@ KNOWN: Final[frozenset[State]] = frozenset({CLOSED, OPEN})
 #: States of a node that accepts new pods.
 OPENED: Final[frozenset[State]] = frozenset({OPEN})
 #: States of a node that is offered again when it changes.
-TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
+OFFERED_AGAIN: Final[frozenset[State]] = frozenset({REJECTED})
 #: States of a node whose answer from the core is due.
 UNANSWERED: Final[frozenset[State]] = frozenset({CREATING})
 

@@ -138,7 +138,7 @@ class Record(_Action, frozen=True):
     action: str
     note: str
     #: an earlier process may have written the event: do not write it again if it exists
-    maybe_told: bool = False
+    may_exist: bool = False
 
 
 class LogWarning(_Action, frozen=True):

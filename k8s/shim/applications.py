@@ -65,7 +65,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
     if app.pod_group is not None:
         app.pod_group.app = app
     for problem in metadata.problems:
-        _tell(kernel, pod, problem)
+        _record_problem(kernel, pod, problem)
     if namespace is not None:
         for problem in metadata.namespace_problems:
             kernel.actions.append(
@@ -95,7 +95,7 @@ def _read(kernel: Kernel, pod: Pod) -> ApplicationMetadata:
     return replace(metadata, id=gang_id, gang=TaskGroups(), definition_hash="", tags=tags)
 
 
-def _tell(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
+def _record_problem(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
     if problem is not None:
         record_about(kernel, pod, problem.reason, problem.action, problem.note)
 
@@ -121,7 +121,7 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
     if is_placeholder:
         _take_sample(kernel, app, task)
     else:
-        _tell_differences(kernel, app, task)
+        _record_differences(kernel, app, task)
     if app.later and not app.real:
         settle(kernel, app)
     return task
@@ -178,26 +178,28 @@ def _leave(app: Application, task: Task) -> None:
     app.leaving -= bool(task.pod.metadata.deletion_timestamp)
 
 
-def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
+def _record_differences(kernel: Kernel, app: Application, task: Task) -> None:
     """Record an event for each setting of the pod that differs from its application and has no effect (K56,
     K58, K65, K70)."""
     pod = task.pod
     if pod.spec.node_name:
         return
     if refusal := app.metadata.gang.refusal:
-        _tell_refusal(kernel, app, pod, refusal)
+        _report_refusal(kernel, app, pod, refusal)
         return
-    _tell(kernel, pod, identity.ambiguity(pod))
+    _record_problem(kernel, pod, identity.ambiguity(pod))
     if pod is not app.originator:
-        _tell(kernel, pod, metadata_of.deviation(pod, app.metadata))
-        _tell(kernel, pod, metadata_of.sharing(pod, app.metadata))
+        _record_problem(kernel, pod, metadata_of.deviation(pod, app.metadata))
+        _record_problem(kernel, pod, metadata_of.sharing(pod, app.metadata))
     if task.group:
         group = app.groups.get(task.group)
         if group is None:
-            _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
+            _record_problem(
+                kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang)
+            )
         else:
             _compare(kernel, group, task)
-            _tell(kernel, pod, overruled(pod))
+            _record_problem(kernel, pod, overruled(pod))
 
 
 def _compare(kernel: Kernel, group: Group, task: Task) -> None:
@@ -205,7 +207,9 @@ def _compare(kernel: Kernel, group: Group, task: Task) -> None:
     if group.sample is None:
         group.early.append(task)
     else:
-        _tell(kernel, task.pod, task_groups.differences(task.pod, group.spec, group.sample))
+        _record_problem(
+            kernel, task.pod, task_groups.differences(task.pod, group.spec, group.sample)
+        )
 
 
 def _take_sample(kernel: Kernel, app: Application, placeholder: Task) -> None:
@@ -219,9 +223,9 @@ def _take_sample(kernel: Kernel, app: Application, placeholder: Task) -> None:
             _compare(kernel, group, task)
 
 
-def _tell_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
+def _report_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
     """Report the refusal as an event of the pod and in the log, because an operator looks at both (Q16)."""
-    _tell(kernel, pod, task_groups.refusal_of(app.metadata.gang))
+    _record_problem(kernel, pod, task_groups.refusal_of(app.metadata.gang))
     where = f"pod {pod.metadata.namespace}/{pod.metadata.name} of application {app.key}"
     kernel.actions.append(actions.LogWarning(f"{where} is not scheduled: {refusal}"))
 
@@ -488,7 +492,7 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     phase_reason = next(
         (
             kind
-            for kind in (application_fsm.TIMED_OUT, application_fsm.TURNED_DOWN)
+            for kind in (application_fsm.TIMED_OUT, application_fsm.REJECTED_PREFIX)
             if kind in effect.reason
         ),
         "",
@@ -496,8 +500,8 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     message = reason
     if phase_reason == application_fsm.TIMED_OUT:
         message = "the gang was not scheduled in time because resources were lacking"
-    elif phase_reason == application_fsm.TURNED_DOWN:
-        message = reason.removeprefix(application_fsm.TURNED_DOWN).removeprefix(": ")
+    elif phase_reason == application_fsm.REJECTED_PREFIX:
+        message = reason.removeprefix(application_fsm.REJECTED_PREFIX).removeprefix(": ")
     for task in app.tasks.values():
         if task.is_placeholder or task.node or task.state not in task_fsm.UNPLACED:
             continue

@@ -32,7 +32,7 @@ from quadriga.k8s.shim.model import NodeEntry, Task
 __all__ = ["begin", "core_shows", "dump", "end", "watch_shows"]
 
 #: at most this many differences are reported one by one
-_TOLD: Final = 20
+_REPORTED: Final = 20
 #: at most this many differences appear in a state dump
 _DUMPED: Final = 100
 
@@ -50,16 +50,16 @@ def end(kernel: Kernel, input: AuditEnds) -> None:
     audit = kernel.audit
     if not audit.runs:
         return
-    told = 0
+    reported = 0
     for difference, subject, is_new in list(audit.end(kernel.now)):
         if is_new:
-            told += 1
-            if told <= _TOLD:
-                _tell(kernel, difference)
+            reported += 1
+            if reported <= _REPORTED:
+                _report(kernel, difference)
         mend(kernel, difference, subject)
-    if told > _TOLD:
+    if reported > _REPORTED:
         kernel.actions.append(
-            actions.LogWarning(f"audit: {told - _TOLD} more differences are not named")
+            actions.LogWarning(f"audit: {reported - _REPORTED} more differences are not named")
         )
 
 
@@ -240,7 +240,7 @@ def _compare_application(
 # -- texts -------------------------------------------------------------------------------------
 
 
-def _tell(kernel: Kernel, difference: Difference) -> None:
+def _report(kernel: Kernel, difference: Difference) -> None:
     """Log the difference and record a Kubernetes event on the object."""
     kind, where, what, cluster, core = difference
     note = f"audit: {kind} {what}"

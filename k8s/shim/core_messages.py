@@ -21,8 +21,8 @@ from quadriga.k8s.shim.tasks import (
     record_about,
     report,
     report_or_count,
+    report_to_members,
     say_why,
-    tell_members,
 )
 from quadriga.si import (
     Allocation,
@@ -36,7 +36,13 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 
-__all__ = ["allocations_answered", "applications_answered", "dropped", "events_sent", "state_told"]
+__all__ = [
+    "allocations_answered",
+    "applications_answered",
+    "dropped",
+    "events_sent",
+    "scheduling_state_updated",
+]
 
 #: what each new state in the core means here, in both of its dialects (K8)
 _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
@@ -117,7 +123,7 @@ def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocati
         return
     foreign = kernel.foreign.get(key)
     if foreign is not None:
-        foreign.told = False
+        foreign.reported = False
         text = f"the core does not count pod {key} of another scheduler: {rejected.reason}"
         kernel.actions.append(actions.LogWarning(text))
         return
@@ -227,7 +233,9 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
 # -- what is told ------------------------------------------------------------------------------
 
 
-def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -> None:
+def scheduling_state_updated(
+    kernel: Kernel, message: UpdateContainerSchedulingStateRequest
+) -> None:
     """Update the condition of a waiting pod if its reason or message has changed (K155)."""
     task = kernel.tasks.get(message.allocationKey)
     reason = _CONDITIONS.get(message.state)
@@ -235,7 +243,7 @@ def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -
         return
     text = without_codes(message.reason)
     if say_why(kernel, task, reason, text) and task.is_placeholder:
-        tell_members(kernel, task.app, text or "no node was found")
+        report_to_members(kernel, task.app, text or "no node was found")
 
 
 def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
@@ -255,5 +263,5 @@ def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
                 "Informational",
                 event.message,
                 warning=False,
-                maybe_told=True,
+                may_exist=True,
             )

@@ -28,13 +28,13 @@ def of(kernel: Kernel) -> dict[str, Any]:
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
         "podGroups": {
-            entry.named: "missing" if entry.group is None else entry.refusal or entry.told
+            entry.named: "missing" if entry.group is None else entry.refusal or entry.reported
             for _, entry in sorted(kernel.pod_groups.items())
         },
         "cluster": kernel.cache.dump(),
         "audit": audit.dump(kernel),
         "foreignPods": [
-            {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.told}
+            {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.reported}
             for uid, each in sorted(kernel.foreign.items())
         ],
     }

@@ -33,7 +33,7 @@ from quadriga.k8s.shim.inputs import CreateEnded
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Group, PendingPlaceholder, Task
 from quadriga.k8s.shim.pod_groups import is_whole
-from quadriga.k8s.shim.tasks import record_about, tell_members
+from quadriga.k8s.shim.tasks import record_about, report_to_members
 
 __all__ = [
     "create_ended",
@@ -70,7 +70,7 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
         return
     if lacks := shortage(kernel, app):
         wait_for_nodes(kernel, app, lacks)
-        tell_members(kernel, app, lacks)
+        report_to_members(kernel, app, lacks)
         return
     kernel.too_large.pop(app, None)
     if app.originator is not None and not app.placeholders and not app.pending_placeholders:
@@ -233,7 +233,7 @@ def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) ->
     """Retry with one placeholder. Those that were sent together with the refused one may be refused too and
     count as one."""
     app.held_because = ""
-    tell_members(kernel, app, "one could not be created, see the events")
+    report_to_members(kernel, app, "one could not be created, see the events")
     for group in app.groups.values():
         group.owed = 0
     if app.probe in app.pending_placeholders:

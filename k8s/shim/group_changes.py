@@ -36,7 +36,7 @@ def changed(kernel: Kernel, change: Change, group: PodGroup) -> None:
     if before is None or before.metadata.uid != meta.uid:
         entry.app, entry.scheduled = None, conversion.is_scheduled(group)
         # the message that an earlier process has written to its condition
-        entry.told = next((each.message for each in group.status.conditions), "")
+        entry.reported = next((each.message for each in group.status.conditions), "")
         ours = (pod for pod in entry.pods.values() if identity.is_ours(pod, kernel.settings))
         entry.placed = sum(bool(pod.spec.node_name) for pod in ours)
     _set(kernel, entry, group)

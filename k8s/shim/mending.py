@@ -18,7 +18,7 @@ from quadriga.k8s.shim import differences
 from quadriga.k8s.shim.core_messages import dropped
 from quadriga.k8s.shim.differences import Difference
 from quadriga.k8s.shim.kernel import Kernel
-from quadriga.k8s.shim.nodes import leave_all, tell_open
+from quadriga.k8s.shim.nodes import leave_all, send_open_state
 from quadriga.k8s.shim.pods import pod_changed, report_foreign
 from quadriga.k8s.shim.tasks import ask_of, is_known, report_as_foreign
 
@@ -68,7 +68,7 @@ def _capacity(kernel: Kernel, found: Difference, subject: Any) -> None:
 def _schedulable(kernel: Kernel, found: Difference, subject: Any) -> None:
     entry = kernel.nodes.get(found.where)
     if entry is not None and entry.state in node_fsm.KNOWN:
-        tell_open(kernel, entry)
+        send_open_state(kernel, entry)
 
 
 def _allocation(kernel: Kernel, found: Difference, subject: Any) -> None:

@@ -148,7 +148,7 @@ class PendingPlaceholder:
 class GroupEntry:
     """A PodGroup and the pods that name it. Either may exist first."""
 
-    __slots__ = ("app", "group", "key", "placed", "pods", "refusal", "scheduled", "told")
+    __slots__ = ("app", "group", "key", "placed", "pods", "refusal", "reported", "scheduled")
 
     def __init__(self, key: tuple[str, str]) -> None:
         #: namespace and name
@@ -164,7 +164,7 @@ class GroupEntry:
         self.app: Application | None = None
         #: whether the condition says Scheduled, and the message of the condition that says it is not
         self.scheduled = False
-        self.told = ""
+        self.reported = ""
 
     @property
     def named(self) -> str:
@@ -354,14 +354,14 @@ class Application:
 class NodeEntry:
     """A node as it was last seen."""
 
-    __slots__ = ("key", "node", "state", "told")
+    __slots__ = ("key", "node", "sent", "state")
 
     def __init__(self, node: Node) -> None:
         self.key = node.metadata.name
         self.state: node_fsm.State = NODE.initial
         self.node = node
         #: what the core was told of it: allocatable resources and attributes
-        self.told: object = None
+        self.sent: object = None
 
     @property
     def is_cordoned(self) -> bool:
@@ -374,10 +374,10 @@ class NodeEntry:
 class Foreign:
     """A pod whose resources count but which this scheduler does not schedule (K96)."""
 
-    __slots__ = ("amounts", "pod", "told")
+    __slots__ = ("amounts", "pod", "reported")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.amounts: Amounts = {}
         #: whether the core knows it
-        self.told = False
+        self.reported = False

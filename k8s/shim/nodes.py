@@ -23,7 +23,7 @@ from quadriga.k8s.shim.pods import report_foreign
 from quadriga.k8s.shim.tasks import report_or_count
 from quadriga.si import NodeInfo, NodeResponse
 
-__all__ = ["leave_all", "node_changed", "nodes_answered", "tell_open"]
+__all__ = ["leave_all", "node_changed", "nodes_answered", "send_open_state"]
 
 
 def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
@@ -36,7 +36,7 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
             _remove(kernel, entry)
         return
     if node.refusal or f"Node {name}" in kernel.refusals:
-        refused.tell_node_or_namespace(kernel, node, "the node takes no new pods")
+        refused.report_node_or_namespace(kernel, node, "the node takes no new pods")
     if kernel.cache.set_node(node):
         kernel.wake_core()
     if entry is None:
@@ -53,14 +53,14 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
     ):
         kernel.room.set(node)
         kernel.room_changed()
-    if entry.state in node_fsm.TURNED_AWAY:
+    if entry.state in node_fsm.OFFERED_AGAIN:
         kernel.fire_node(entry, node_fsm.CHANGED)
         return
     if (
         old.status.allocatable != node.status.allocatable
         or old.status.conditions != node.status.conditions
         or old.metadata.labels != node.metadata.labels
-    ) and messages.node_updated(node, kernel.settings) != entry.told:
+    ) and messages.node_updated(node, kernel.settings) != entry.sent:
         kernel.fire_node(entry, node_fsm.CHANGED)
     if old.spec.unschedulable != node.spec.unschedulable:
         kernel.fire_node(entry, node_fsm.CLOSE if entry.is_cordoned else node_fsm.OPEN_)
@@ -82,7 +82,7 @@ def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
     for uid in list(kernel.on_node.get(entry.key, ())):
         foreign = kernel.foreign.get(uid)
         if foreign is not None:
-            foreign.told = False  # the core forgets it with the node
+            foreign.reported = False  # the core forgets it with the node
             continue
         task = kernel.tasks[uid]
         kernel.fire_task(task, task_fsm.NODE_LOST)
@@ -106,22 +106,22 @@ def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
 # -- effects -----------------------------------------------------------------------------------
 
 
-def _told(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
+def _next_info(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
     info = messages.node_updated(entry.node, kernel.settings)
-    entry.told = info
+    entry.sent = info
     return info
 
 
 @executes(CreateNode)
 def _create(kernel: Kernel, entry: NodeEntry, effect: CreateNode) -> None:
-    _told(kernel, entry)
+    _next_info(kernel, entry)
     kernel.unanswered_nodes.add(entry.key)
     kernel.outbox.node(messages.node_created(entry.node, kernel.settings))
 
 
 @executes(UpdateNode)
 def _update(kernel: Kernel, entry: NodeEntry, effect: UpdateNode) -> None:
-    kernel.outbox.node(_told(kernel, entry))
+    kernel.outbox.node(_next_info(kernel, entry))
 
 
 @executes(OpenNode)
@@ -134,10 +134,10 @@ def _close(kernel: Kernel, entry: NodeEntry, effect: CloseNode) -> None:
     kernel.outbox.node(messages.node_drained(entry.key))
 
 
-def tell_open(kernel: Kernel, entry: NodeEntry) -> None:
+def send_open_state(kernel: Kernel, entry: NodeEntry) -> None:
     """Tell the core again whether the node accepts new pods."""
-    told = messages.node_opened if entry.state in node_fsm.OPENED else messages.node_drained
-    kernel.outbox.node(told(entry.key))
+    message = messages.node_opened if entry.state in node_fsm.OPENED else messages.node_drained
+    kernel.outbox.node(message(entry.key))
 
 
 @executes(DropNode)

@@ -208,9 +208,9 @@ def say_scheduled(kernel: Kernel, entry: GroupEntry) -> None:
 
 def say_waiting(kernel: Kernel, entry: GroupEntry | None, message: str) -> None:
     """Set the condition that says why the PodGroup is not scheduled."""
-    if entry is None or entry.group is None or entry.scheduled or entry.told == message:
+    if entry is None or entry.group is None or entry.scheduled or entry.reported == message:
         return
-    entry.told = message
+    entry.reported = message
     _say(kernel, entry, "Unschedulable", message)
 
 

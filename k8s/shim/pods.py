@@ -175,7 +175,7 @@ def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
     foreign = kernel.foreign.pop(uid, None)
     if foreign is not None:
         kernel.leave_node(uid, foreign.pod.spec.node_name)
-        if foreign.told:
+        if foreign.reported:
             kernel.outbox.release(messages.release(uid))
 
 
@@ -196,7 +196,7 @@ def report_foreign(kernel: Kernel, foreign: Foreign) -> None:
     """Report a foreign pod once its node is known; until then it is an orphan (K91)."""
     if is_known(kernel, foreign.pod.spec.node_name):
         kernel.outbox.report(messages.foreign_allocation(foreign.pod))
-        foreign.told = True
+        foreign.reported = True
 
 
 def _change_foreign(kernel: Kernel, uid: str, pod: Pod) -> None:

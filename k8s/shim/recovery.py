@@ -73,7 +73,7 @@ def _register(kernel: Kernel) -> None:
     for entry in kernel.nodes.values():
         kernel.fire_node(entry, node_fsm.FORGOTTEN)
     for foreign in kernel.foreign.values():
-        foreign.told = False
+        foreign.reported = False
     for task in list(kernel.tasks.values()):
         kernel.fire_task(task, task_fsm.FORGOTTEN)
         task.uuid = ""

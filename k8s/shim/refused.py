@@ -16,7 +16,7 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import ref_of
 from quadriga.k8s.shim.tasks import SKIPPED
 
-__all__ = ["forget", "hold", "is_left_out", "tell_node_or_namespace", "what_counts"]
+__all__ = ["forget", "hold", "is_left_out", "report_node_or_namespace", "what_counts"]
 
 _REASON = "BeyondBounds"
 
@@ -33,9 +33,9 @@ def what_counts(kernel: Kernel, pod: Pod) -> Pod:
     known = task.pod if task is not None else foreign.pod if foreign is not None else None
     if known is None or known.refusal:
         if pod.spec.node_name:
-            tell(kernel, pod, "the pod has a node and counts without them")
+            report(kernel, pod, "the pod has a node and counts without them")
         return pod
-    tell(kernel, pod, "the change is not taken")
+    report(kernel, pod, "the change is not taken")
     old, new = known.metadata, pod.metadata
     metadata = replace(
         new, labels=old.labels, annotations=old.annotations, owner_references=old.owner_references
@@ -49,11 +49,11 @@ def what_counts(kernel: Kernel, pod: Pod) -> Pod:
 def hold(kernel: Kernel, pod: Pod) -> None:
     """Let a pod with our scheduler name and without a node wait until it is within the bounds."""
     note = f"the pod is not scheduled: it has {pod.refusal}"
-    if tell(kernel, pod, "the pod is not scheduled"):
+    if report(kernel, pod, "the pod is not scheduled"):
         kernel.actions.append(actions.SetCondition(ref_of(pod), SKIPPED, note))
 
 
-def tell(kernel: Kernel, pod: Pod, consequence: str) -> bool:
+def report(kernel: Kernel, pod: Pod, consequence: str) -> bool:
     """Report a pod, once for each text; return whether it was reported now."""
     meta = pod.metadata
     note = f"{consequence}: it has {pod.refusal}"
@@ -71,7 +71,7 @@ def forget(kernel: Kernel, uid: str) -> None:
         kernel.actions.append(actions.DropCondition(uid))
 
 
-def tell_node_or_namespace(kernel: Kernel, found: Node | Namespace, consequence: str) -> None:
+def report_node_or_namespace(kernel: Kernel, found: Node | Namespace, consequence: str) -> None:
     """Report a node or a namespace, once for each text. ``consequence`` follows its name."""
     kind = found.__class__.__name__
     key, note = f"{kind} {found.metadata.name}", f"{consequence}: it has {found.refusal}"

@@ -259,7 +259,7 @@ def _namespace_changed(kernel: Kernel, change: Change, namespace: Namespace) -> 
         kernel.namespaces.pop(namespace.metadata.name, None)
         kernel.cache.remove_namespace(namespace.metadata.name)
     else:
-        refused.tell_node_or_namespace(kernel, namespace, "what is too large is ignored")
+        refused.report_node_or_namespace(kernel, namespace, "what is too large is ignored")
         old = kernel.namespaces.get(namespace.metadata.name)
         kernel.namespaces[namespace.metadata.name] = namespace
         kernel.cache.set_namespace(namespace)
@@ -352,7 +352,7 @@ def _core_answered(kernel: Kernel, input: CoreAnswered) -> None:
     elif isinstance(message, NodeResponse):
         nodes_answered(kernel, message)
     elif isinstance(message, UpdateContainerSchedulingStateRequest):
-        core_messages.state_told(kernel, message)
+        core_messages.scheduling_state_updated(kernel, message)
         return
     elif isinstance(message, Sequence):
         core_messages.events_sent(kernel, message)

@@ -64,7 +64,7 @@ __all__ = [
     "report_as_foreign",
     "report_or_count",
     "say_why",
-    "tell_members",
+    "report_to_members",
 ]
 
 
@@ -97,10 +97,10 @@ def reconcile(kernel: Kernel, task: Task) -> None:
     elif app.asks_for(task):
         _ask(kernel, task)
     elif app.held_because and app.state in application_fsm.SAYS_WHY:
-        _tell(kernel, task)
+        _report_held(kernel, task)
 
 
-def tell_members(kernel: Kernel, app: Application, reason: str) -> None:
+def report_to_members(kernel: Kernel, app: Application, reason: str) -> None:
     """Report to the real pods of a gang, which are not asked for, that its placeholders wait, once;
     explanations follow. The condition is not Unschedulable, because the nodes are needed for placeholders."""
     if app.held_because or app.state not in application_fsm.ASKS_PLACEHOLDERS:
@@ -108,10 +108,10 @@ def tell_members(kernel: Kernel, app: Application, reason: str) -> None:
     app.held_because = f"The gang waits for its placeholders: {reason}."
     for task in app.tasks.values():
         if not task.is_placeholder and task.state in task_fsm.WAITS:
-            _tell(kernel, task)
+            _report_held(kernel, task)
 
 
-def _tell(kernel: Kernel, task: Task) -> None:
+def _report_held(kernel: Kernel, task: Task) -> None:
     say_why(kernel, task, SKIPPED, task.app.held_because)
 
 
@@ -361,7 +361,7 @@ def record_about(
     action: str,
     note: str,
     warning: bool = True,
-    maybe_told: bool = False,
+    may_exist: bool = False,
 ) -> None:
     """Record a Kubernetes event about a pod."""
     meta = pod.metadata
@@ -375,6 +375,6 @@ def record_about(
             reason,
             action,
             note,
-            maybe_told or kernel.starting,
+            may_exist or kernel.starting,
         )
     )

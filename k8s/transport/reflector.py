@@ -112,7 +112,7 @@ class Reflector(Generic[T]):
         self._error_at = 0
         self._listed_at = -(1 << 62)
         #: when (ns) the server last sent something
-        self.heard_at = timing.now()
+        self.last_contact = timing.now()
         #: why it is not watching, for the state dump; "" if it is
         self.problem = ""
 
@@ -210,7 +210,7 @@ class Reflector(Generic[T]):
             if not rest:
                 break
         self.version = page.version
-        self._heard()
+        self._note_contact()
         self._listed_at = self._timing.now()
         self._announce_differences(found)
         if self._on_synced is not None:
@@ -253,17 +253,17 @@ class Reflector(Generic[T]):
                 if stream.status == GONE:
                     return self._expired()
                 return self._failed(f"the watch was refused with {refusal}")
-            self._heard()
+            self._note_contact()
             rest: list[bytes] = []
             async for chunk in stream.chunks():
-                self.heard_at = self._timing.now()
+                self.last_contact = self._timing.now()
                 *lines, end = chunk.split(b"\n")
                 if lines:
                     rest.append(lines[0])
                     lines[0] = b"".join(rest)
                     rest.clear()
                     for line in lines:
-                        error = self._hear(line) if line else None
+                        error = self._handle_line(line) if line else None
                         if error is not None:
                             return self._refused(error)
                 if end:
@@ -274,11 +274,11 @@ class Reflector(Generic[T]):
             return self._failed("the watch ended at once")
         return lifecycle.ENDED
 
-    def _heard(self) -> None:
-        self.heard_at = self._timing.now()
+    def _note_contact(self) -> None:
+        self.last_contact = self._timing.now()
         self.problem = ""
 
-    def _hear(self, line: bytes) -> WatchError | None:
+    def _handle_line(self, line: bytes) -> WatchError | None:
         event = self._decoders.event(line)
         if isinstance(event, WatchError):
             return event

@@ -237,7 +237,7 @@ class EventWriter:
             status = 0
         event.waiting = False
         is_there = status == 409 and method == "POST" and not event.name_taken
-        if status in (200, 201) or (is_there and (event.record.maybe_told or event.unanswered)):
+        if status in (200, 201) or (is_there and (event.record.may_exist or event.unanswered)):
             self._failures = event.tries = 0
             self.counts["written"] += not is_there
             event.name, event.written, event.written_at = name, count, self._clock()

@@ -101,7 +101,7 @@ class Lease:
         #: when (own clock, ns) the lease was seen to change
         self._changed_at = 0
         #: when (own clock, ns) it was last read or written
-        self._heard_at = 0
+        self._last_contact = 0
         #: when (own clock, ns) the last successful write began
         self._renewed_at: int | None = None
         self._problem = ""
@@ -115,7 +115,7 @@ class Lease:
     def rival(self) -> str:
         """The other process that holds the lease; "" for none, and if it was not read for longer than a leader
         may take to renew it."""
-        if self._clock() >= self._heard_at + int(self._times.renew_deadline * SECOND):
+        if self._clock() >= self._last_contact + int(self._times.renew_deadline * SECOND):
             return ""
         return "" if self.holder == self._identity else self.holder
 
@@ -236,7 +236,7 @@ class Lease:
             self._renewed_at = began
             return True
         if status == 409:
-            self._problem = "somebody else has written it in between"
+            self._problem = "another process has written it in between"
             return False
         raise _Refused("writing", status, body)
 
@@ -264,7 +264,7 @@ class Lease:
         if self._seen is None or seen.spec != self._seen.spec:
             self._changed_at = self._clock()
         self._seen = seen
-        self._heard_at = self._clock()
+        self._last_contact = self._clock()
         return seen
 
 

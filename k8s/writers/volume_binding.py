@@ -206,7 +206,7 @@ class VolumeBinding:
             path = f"/api/v1/persistentvolumes/{quote(name)}"
             if await self._patch(path, change, f"persistentvolume {name}") is not None:
                 return
-            with self._heard((meta.namespace, meta.name)) as event:
+            with self._changes_of((meta.namespace, meta.name)) as event:
                 while self._volume(name, claim).metadata.resource_version == version:
                     await event.wait()
                     event.clear()
@@ -246,7 +246,7 @@ class VolumeBinding:
             await self._sleep(wait)
 
     @contextmanager
-    def _heard(self, key: Key) -> Iterator[asyncio.Event]:
+    def _changes_of(self, key: Key) -> Iterator[asyncio.Event]:
         """Yield an event that is set at each change of the claim or of a volume."""
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
@@ -265,7 +265,7 @@ class VolumeBinding:
         given to the claim."""
         meta = before.metadata
         key = (meta.namespace, meta.name)
-        with self._heard(key) as event:
+        with self._changes_of(key) as event:
             while True:
                 event.clear()
                 claim = self._claim(*key)

@@ -170,9 +170,9 @@ class PodWrites:
         if isinstance(write, Bind):
             bound = await self._bind(write, line)
             line.why = ""
-            self._tell(bound)
+            self._finish(bound)
         elif isinstance(write, Create):
-            self._tell(await self._create(write))
+            self._finish(await self._create(write))
         elif isinstance(write, Delete):
             await self._delete(write)
         elif isinstance(write, Annotate):
@@ -182,16 +182,16 @@ class PodWrites:
             body = failed_payload(write.pod.uid, write.reason, write.message)
             await self._patch(write.pod, "/status", body, STRATEGIC_MERGE_PATCH, patch_waits())
 
-    def _tell(self, ended: Ended) -> None:
+    def _finish(self, ended: Ended) -> None:
         self.counts[f"{type(ended).__name__}.{ended.outcome}"] += 1
         self._ended(ended)
 
     def _fail(self, write: PodWrite, reason: str) -> None:
         if isinstance(write, Bind):
-            self._tell(BindEnded(write.pod.uid, "failed", reason=reason))
+            self._finish(BindEnded(write.pod.uid, "failed", reason=reason))
         elif isinstance(write, Create):
             name = str(write.manifest.get("metadata", {}).get("name", ""))
-            self._tell(CreateEnded(write.application_id, write.group, name, "refused", reason))
+            self._finish(CreateEnded(write.application_id, write.group, name, "refused", reason))
 
     async def _try(
         self,
