@@ -124,7 +124,7 @@ class Client:
             request = b"%bContent-Length: %d\r\n\r\n%b" % (request, len(body), body)
         else:
             request += b"\r\n"
-        await self._limits.enter(lane)
+        began = await self._limits.enter(lane)
         status = 0
         try:
             reply = await self._connections.exchange(method, request, timeout or self._timeout)
@@ -134,7 +134,7 @@ class Client:
         finally:
             if status == TOO_MANY:
                 self._limits.pause(_retry_after(reply.header(b"retry-after")))
-            self._limits.leave(lane)
+            self._limits.leave(lane, began)
             if self._observe is not None:
                 self._observe(method, path, status)
         return reply

@@ -2,9 +2,12 @@
 
 There is one object for all requests of the process. Requests of one lane wait in the order of their arrival.
 Thousands of binds may wait, and the lease must be renewed all the same: urgent requests go first, and events
-and other small requests have every eighth turn while writes to pods wait. Writes to placeholders come after all
-of them, with every eighth turn while others wait, and are at most half of the concurrent requests (Q16). After
-a ``Retry-After`` nothing is sent until that time has passed.
+and other small requests have every eighth turn while writes to pods wait. After a ``Retry-After`` nothing is
+sent until that time has passed.
+
+Writes to placeholders come after all of them, with every eighth turn while others wait (Q16). They are at most
+half of the concurrent requests, and fewer while they slow the others down: their number is halved when a write
+to a pod takes three times as long as the quickest recent one, and increased by one when it does not.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ Lane = Literal["urgent", "pods", "other", "placeholders"]
 
 #: every this many turns one is for the other requests while writes to pods wait
 _SHARE: Final = 8
+#: a write to a pod is slow if it takes this many times as long as the quickest recent one
+_SLOW: Final = 3
+#: the time of the quickest one grows by this part with each write, so that an old one is forgotten
+_FORGETS: Final = 64
 
 
 class Limits:
@@ -60,8 +67,11 @@ class Limits:
             "other": self._other,
             "placeholders": self._behind,
         }
-        #: how many more requests of the lane ``placeholders`` may be sent before one of them is answered
-        self._free_behind = max(1, inflight // 2)
+        #: numbers of requests of the lane ``placeholders``: under way, allowed now, and allowed at most
+        self._under_way = 0
+        self._allowed = self._half = max(1, inflight // 2)
+        #: how long (ns) the quickest recent write to a pod took
+        self._quickest = 0
         #: turns of others since the last one of placeholders
         self._since_behind = 0
         #: turns of writes to pods since the last one of the others
@@ -78,13 +88,13 @@ class Limits:
         """Whether writes to pods wait for their turn."""
         return len(self._pods) > 0
 
-    async def enter(self, lane: Lane = "other") -> None:
-        """Wait for a turn. End each one by `leave`."""
+    async def enter(self, lane: Lane = "other") -> int:
+        """Wait for a turn and return the time (ns) at which it came. End each one by `leave`."""
         is_behind = lane == "placeholders"
         if not (self._pods or self._other or self._urgent or (is_behind and self._behind)):
-            if (not is_behind or self._free_behind > 0) and self._take():
-                self._free_behind -= is_behind
-                return
+            if (not is_behind or self._under_way < self._allowed) and self._take():
+                self._under_way += is_behind
+                return self._clock()
         turn = asyncio.get_running_loop().create_future()
         self._lanes[lane].append(turn)
         self._go_on()
@@ -94,17 +104,27 @@ class Limits:
             if turn.done() and not turn.cancelled():
                 self.leave(lane)
             raise
+        return self._clock()
 
-    def leave(self, lane: Lane = "other") -> None:
-        """Note that a request of this lane is answered."""
+    def leave(self, lane: Lane = "other", began: int | None = None) -> None:
+        """Note that a request of this lane is answered; ``began`` is what `enter` returned."""
         self._free += 1
-        self._free_behind += lane == "placeholders"
+        self._under_way -= lane == "placeholders"
+        if lane == "pods" and began is not None:
+            self._learn(self._clock() - began)
         if self._pods or self._other or self._urgent or self._behind:
             self._go_on()
 
     def pause(self, seconds: float) -> None:
         """Send no request for this time, because the server says so."""
         self._paused_until = max(self._paused_until, self._clock() + int(seconds * SECOND))
+
+    def _learn(self, took: int) -> None:
+        """Allow fewer writes to placeholders if a write to a pod was slow (ns), and else one more."""
+        grown = self._quickest + self._quickest // _FORGETS + 1
+        self._quickest = min(took, grown) if self._quickest else took
+        slow = took > _SLOW * self._quickest
+        self._allowed = max(1, self._allowed // 2) if slow else min(self._half, self._allowed + 1)
 
     def _take(self) -> bool:
         return self._free > 0 and self._wait(self._clock()) <= 0 and self._taken()
@@ -130,7 +150,7 @@ class Limits:
                 return
             self._taken()
             if lane is self._behind:
-                self._free_behind -= 1
+                self._under_way += 1
                 self._since_behind = 0
             else:
                 self._since_behind += 1
@@ -144,7 +164,7 @@ class Limits:
                 lane.popleft()
         if self._urgent:
             return self._urgent
-        behind = self._behind if self._behind and self._free_behind > 0 else None
+        behind = self._behind if self._behind and self._under_way < self._allowed else None
         if behind is not None and self._since_behind >= _SHARE - 1:
             return behind
         if self._pods and not (self._other and self._in_a_row >= _SHARE - 1):

@@ -146,3 +146,37 @@ async def test_q16_writes_to_placeholders_come_later_and_are_not_forgotten(waiti
         assert first[:2] == ["pods", "pods"], "the other half was free"
         assert 80 <= first.count("pods") <= 95
     assert order.count("placeholders") == 50
+
+
+@virtual
+async def test_q16_placeholders_that_slow_the_others_down_get_fewer_turns() -> None:
+    """On a server whose answers take 1 ms for each request under way, as one that is busy."""
+    bucket, under_way, took = limits(inflight=32), 0, [0.0]
+
+    async def one(lane: Lane) -> None:
+        nonlocal under_way
+        began = await bucket.enter(lane)
+        under_way += 1
+        await asyncio.sleep(under_way / 1_000)
+        under_way -= 1
+        bucket.leave(lane, began)
+        if lane == "pods":
+            took.append((clock() - began) / 1e6)
+
+    async def pods(count: int) -> float:
+        """The median time of this many pods (ms), one each 20 ms."""
+        del took[:]
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(count):
+                tasks.create_task(one("pods"))
+                await asyncio.sleep(0.02)
+        return sorted(took)[count // 2]
+
+    assert await pods(20) == pytest.approx(1, abs=0.1)
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(3_000):
+            tasks.create_task(one("placeholders"))
+        assert await pods(10) < 17  # half of what may be under way, at first
+        assert await pods(50) < 5
+    assert await pods(50) == pytest.approx(1, abs=0.1)
+    assert bucket._allowed == 16, "nothing is slow any more"
