@@ -49,7 +49,7 @@ __all__ = [
     "fits_after",
     "place_stranded",
     "replace",
-    "retry_outgrown",
+    "retry_too_large",
 ]
 
 #: a gang member, and the placeholder that it replaces
@@ -261,7 +261,7 @@ def carry_out(kernel: Kernel, planned: list[Replacement]) -> None:
     kernel.journal.add_all(kernel.now, changes, kernel.cause)
 
 
-def retry_outgrown(partition: Partition) -> None:
+def retry_too_large(partition: Partition) -> None:
     """Retry members that were too large for a placeholder plus free room, if something has changed."""
     for group, version in list(partition.waiting.too_large_to_replace.items()):
         if version != partition.waiting.epoch:

@@ -130,7 +130,7 @@ def _retry_deferred(kernel: Kernel, partition: Partition, *, bounded: bool) -> N
     if waiting.stranded:
         replacement.place_stranded(kernel, partition)
     if waiting.too_large_to_replace:
-        replacement.retry_outgrown(partition)
+        replacement.retry_too_large(partition)
     if waiting.deferred_reservations:
         waiting.retries.update(waiting.deferred_reservations)
         waiting.deferred_reservations.clear()
