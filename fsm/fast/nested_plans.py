@@ -129,7 +129,7 @@ class Known:
         return known
 
     def trusts(self, part: Any, is_plain: Callable[[Any], bool]) -> bool:
-        """Return whether the part is plain and would report a change."""
+        """Return whether the part is plain; remember it if it would report a change."""
         if id(part) in self.trusted:
             return True
         if not is_plain(part):

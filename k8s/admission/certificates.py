@@ -74,7 +74,7 @@ class ServerCertificate:
 
     @property
     def chain_pem(self) -> bytes:
-        """The certificate and its chain as PEM."""
+        """The certificate as PEM. The chain has no other one."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property

@@ -35,7 +35,7 @@ class CoreState:
         self._rm_id = rm_id
 
     async def names(self) -> Names:
-        """Return the names of everything that can be read."""
+        """Return the names of all nodes and the ids of all applications that have not ended."""
         return await self._read(names_in)
 
     async def nodes(self, names: Sequence[str]) -> dict[str, CoreNode]:

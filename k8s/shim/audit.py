@@ -38,7 +38,7 @@ _DUMPED: Final = 100
 
 
 def begin(kernel: Kernel, input: AuditBegins) -> None:
-    """Start an audit."""
+    """Start an audit, or abandon it if the shim is not serving."""
     if kernel.serving:
         kernel.audit.begin(input.with_core)
     else:
