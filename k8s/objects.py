@@ -1,10 +1,10 @@
 """The objects of a cluster, with only the fields that are used, as msgspec structs.
 
-Field names are those of the Kubernetes API in snake case, and the JSON is the API's. Unknown fields are
-dropped while decoding, so 50,000 pods take about 250 MB rather than one GB. The structs are not tracked by
-the garbage collector (``gc=False``): nothing in them refers back.
+Field names are those of the Kubernetes API in snake case, and the JSON is the API's. Unknown fields are dropped
+while decoding, so 50,000 pods take about 250 MB rather than one GB. The structs are not tracked by the garbage
+collector (``gc=False``), because they have no cycles.
 
-An object is never changed: the next version of it replaces it.
+An object is never changed: its next version replaces it.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Metadata(_Struct):
 
 
 class Requirement(_Struct):
-    """Of a label selector (``In``, ``NotIn``, ``Exists``, ``DoesNotExist``) or of a node selector, which
-    has ``Gt`` and ``Lt`` as well."""
+    """A requirement of a label selector (``In``, ``NotIn``, ``Exists``, ``DoesNotExist``) or of a node
+    selector, which has ``Gt`` and ``Lt`` as well."""
 
     key: str = ""
     operator: str = ""
@@ -100,7 +100,7 @@ class PodAffinityTerm(_Struct):
 
 
 class PodAffinity(_Struct):
-    """Also of ``podAntiAffinity``. Preferred terms are not used."""
+    """Pod affinity or ``podAntiAffinity``. Preferred terms are not used."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
 
@@ -129,7 +129,7 @@ class SpreadConstraint(_Struct):
     node_taints_policy: str = ""
 
 
-#: quantities as the API writes them: text, and in old manifests numbers
+#: quantities as the API writes them: strings, and numbers in old manifests
 Quantities = dict[str, str | int | float]
 
 
@@ -167,8 +167,8 @@ class ClaimSource(_Struct):
 
 
 class Volume(_Struct):
-    """A volume of a pod: with a claim, ephemeral (its claim is named after pod and volume), or one of the
-    old inline disks."""
+    """A volume of a pod: with a claim, ephemeral (its claim is named after pod and volume), or an inline disk
+    of an in-tree plugin."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -193,8 +193,8 @@ class WorkloadReference(_Struct):
     pod_group: str = ""
 
 
-#: what an object says beyond a bound (``conversion.bounds``), and is dropped from it; "" for nearly all. It
-#: is no field of the API.
+#: the parts of an object beyond a bound (``conversion.bounds``), which are dropped from it; "" for nearly all.
+#: It is no field of the API.
 _REFUSAL: Final = "quadriga/refusal"
 
 
@@ -244,7 +244,7 @@ class PodStatus(_Struct):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resize: str = ""
-    #: of the pod as a whole
+    #: resources of the pod as a whole
     allocated_resources: Quantities = {}
     resources: ResourceRequirements | None = None
 
@@ -261,7 +261,7 @@ class Pod(_Struct):
 
     @property
     def ended(self) -> bool:
-        """Whether all of its containers have ended for good (K92)."""
+        """Whether the pod has terminated: its phase is final (K92)."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
@@ -288,7 +288,7 @@ class NodeCondition(_Struct):
 class NodeStatus(_Struct):
     allocatable: Quantities = {}
     conditions: tuple[NodeCondition, ...] = ()
-    #: what the kubelet can do that not every kubelet can (since 1.35)
+    #: features of the kubelet that not every kubelet has (since 1.35)
     declared_features: tuple[str, ...] = ()
 
 
@@ -320,7 +320,7 @@ class GangPolicy(_Struct):
 
 
 class SchedulingPolicy(_Struct):
-    """Of a PodGroup: one of both. Other policies may follow."""
+    """The policy of a PodGroup: one of both. Other policies may follow."""
 
     basic: dict[str, Any] | None = None
     gang: GangPolicy | None = None
@@ -333,7 +333,7 @@ class SchedulingConstraints(_Struct):
 class PodGroupSpec(_Struct):
     scheduling_policy: SchedulingPolicy = msgspec.field(default_factory=SchedulingPolicy)
     scheduling_constraints: SchedulingConstraints | None = None
-    #: a text in 1.36, an object since 1.37
+    #: a string in 1.36, an object since 1.37
     disruption_mode: Any = None
     priority: int | None = None
     resource_claims: tuple[NamedReference, ...] = ()
@@ -345,7 +345,7 @@ class PodGroupStatus(_Struct):
 
 
 class PodGroup(_Struct):
-    """A group of pods of the Workload API (since 1.36): all facts of the group stand in it."""
+    """A group of pods of the Workload API (since 1.36), with all facts of the group."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
@@ -355,5 +355,5 @@ class PodGroup(_Struct):
 class ConfigMap(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     data: dict[str, str] = {}
-    #: base64, decoded
+    #: decoded from base64
     binary_data: dict[str, bytes] = {}

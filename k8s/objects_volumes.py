@@ -1,5 +1,5 @@
-"""The objects of volumes, with only the fields that are used (K9). They are watched once a pod with a
-claim is seen. As ``objects``: never changed, replaced by their next version."""
+"""Storage objects, with only the fields that are used (K9). They are watched once a pod with a claim is seen.
+Like ``objects`` they are never changed but replaced by their next version."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ClaimResources(_Struct):
 
 
 class ClaimSpec(_Struct):
-    #: the volume that it is bound to, or is to be bound to
+    #: the volume that it is bound to, or will be bound to
     volume_name: str = ""
     #: ``None`` for the class of an old annotation, "" for no class
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
     resources: ClaimResources = msgspec.field(default_factory=ClaimResources)
-    #: of the labels of volumes that nobody has made for this claim
+    #: selects volumes that were not provisioned for this claim
     selector: LabelSelector | None = None
     volume_mode: str = ""
     volume_attributes_class_name: str = ""
@@ -57,7 +57,7 @@ class CSISource(_Struct):
 
 
 class ClaimReference(_Struct):
-    """The claim that a volume belongs to; without ``uid`` somebody has set the volume aside for it."""
+    """The claim that a volume belongs to; without ``uid`` the volume was reserved for it by hand."""
 
     namespace: str = ""
     name: str = ""

@@ -19,7 +19,7 @@ from bench._kubernetes.stored import node_name, pod_name, uid
 from quadriga.k8s.shim.actions import PodRef
 from quadriga.k8s.transport.connections import Connections
 from quadriga.k8s.transport.login import log_in
-from quadriga.k8s.writers.bodies import binding_body, pod_path
+from quadriga.k8s.writers.payloads import binding_payload, pod_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ async def work(task: Task) -> dict[str, float]:
         nonlocal refused
         for number in numbers:
             pod = PodRef(task.namespace, pod_name(number), uid(number))
-            body = binding_body(pod, node_name(number % task.nodes))
+            body = binding_payload(pod, node_name(number % task.nodes))
             path = f"{connections.prefix}{pod_path(pod)}/binding"
             request = f"POST {path}{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
             reply = await connections.exchange("POST", request, 30.0)

@@ -384,7 +384,7 @@ class Soak:
             "outbox": world.shim._kernel.outbox,
             "timers": world.shim._kernel.timers,
             "cache": cache,
-            "templates": cache._templates,
+            "signatures": cache._signatures,
             "selections": cache._selections,
             "ports": cache._ports,
             "refused": cache._refused,

@@ -268,7 +268,7 @@ class PartitionQuotaEvents:
         """Records of the group's asks. Asks are new at the end of the group: those before one that is up
         to date are so too. But the first ask may have been served in part, and its rest waits again."""
         app = group.app
-        if not group.demand or app.blocked == EVERY_BIT or app.shut_out:
+        if not group.demand or app.blocked == EVERY_BIT or app.not_admitted:
             return  # its asks are not tried now, whatever its quota is
         new = []
         for ask in reversed(group.asks.values()):

@@ -158,8 +158,10 @@ def _has_its_room(ask: Ask) -> bool:
     if ask.kind.placeholder:
         return False
     task_group = app.gang.task_groups.get(ask.kind.task_group)
-    outgrown = ask.group is not None and ask.group.outgrown
-    return app.holding or (task_group is not None and task_group.can_replace and not outgrown)
+    too_large_to_replace = ask.group is not None and ask.group.too_large_to_replace
+    return app.holding or (
+        task_group is not None and task_group.can_replace and not too_large_to_replace
+    )
 
 
 def _with_remedy(checks: list[Check], change: Change) -> list[Check]:

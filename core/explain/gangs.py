@@ -78,7 +78,7 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
         and app.gang.task_groups[ask.kind.task_group].can_replace
     ):
         group = app.gang.task_groups[ask.kind.task_group]
-        if ask.group is not None and ask.group.outgrown:
+        if ask.group is not None and ask.group.too_large_to_replace:
             yield Check(
                 "gang",
                 False,

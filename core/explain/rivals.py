@@ -228,7 +228,7 @@ def _is_served(app: Application, group: AskGroup) -> bool:
         return False
     task_group = gang.task_groups.get(group.kind.task_group)
     # else it takes the room of a placeholder
-    return task_group is None or not task_group.can_replace or group.outgrown
+    return task_group is None or not task_group.can_replace or group.too_large_to_replace
 
 
 def _obstacles(app: Application, shape: Shape, fits: bool) -> Iterator[frozenset[Key]]:

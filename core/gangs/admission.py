@@ -284,7 +284,7 @@ def _is_candidate(kernel: Kernel, app: Application) -> bool:
         own.state not in gang_fsm.KEEPS_NODES
         and own.lacks == NODES
         and not app.blocked
-        and not app.shut_out
+        and not app.not_admitted
         and own.waiting_since >= 0
         and _due(app) <= kernel.now
         and own.admission == "atomic"
@@ -412,7 +412,7 @@ def serve_reserving(kernel: Kernel, kept: Reservation) -> bool:
     retries = app.partition.waiting.retries
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
-    if app.blocked or app.shut_out:  # it may not start now, so it must not hold up others
+    if app.blocked or app.not_admitted:  # it may not start now, so it must not hold up others
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
         return False
     if app.gang.victims and gang_preemption.awaits_room(app):

@@ -88,7 +88,7 @@ def _confirm_together(
         accounting.replace(placeholder, real, lands=True)
         usage.ended(placeholder, now)
         group = app.gang.task_groups[placeholder.ask.kind.task_group]
-        group.stood_in[real.uuid] = placeholder.created
+        group.placeholder_created_at[real.uuid] = placeholder.created
         ask.planned = None
         real.created = now
         reals.append(real)

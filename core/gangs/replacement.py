@@ -49,7 +49,7 @@ __all__ = [
     "fits_after",
     "place_stranded",
     "replace",
-    "retry_outgrown",
+    "retry_too_large",
 ]
 
 #: a gang member, and the placeholder that it replaces
@@ -138,8 +138,8 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
             return False
     waits_in = ask.group
     assert waits_in is not None
-    waits_in.outgrown, waits_in.retries = True, False
-    partition.waiting.outgrown[waits_in] = partition.waiting.epoch
+    waits_in.too_large_to_replace, waits_in.retries = True, False
+    partition.waiting.too_large_to_replace[waits_in] = partition.waiting.epoch
     partition.waiting.refresh_group(waits_in)
     return False
 
@@ -261,11 +261,11 @@ def carry_out(kernel: Kernel, planned: list[Replacement]) -> None:
     kernel.journal.add_all(kernel.now, changes, kernel.cause)
 
 
-def retry_outgrown(partition: Partition) -> None:
+def retry_too_large(partition: Partition) -> None:
     """Retry members that were too large for a placeholder plus free room, if something has changed."""
-    for group, version in list(partition.waiting.outgrown.items()):
+    for group, version in list(partition.waiting.too_large_to_replace.items()):
         if version != partition.waiting.epoch:
-            del partition.waiting.outgrown[group]
+            del partition.waiting.too_large_to_replace[group]
             group.retries = True
             partition.waiting.refresh_group(group)
 
@@ -335,7 +335,9 @@ def confirm_replacement(
     first = not app.allocations
     accounting.replace(placeholder, real, lands=lands)
     usage.ended(placeholder, kernel.now)
-    app.gang.task_groups[placeholder.ask.kind.task_group].stood_in[real.uuid] = placeholder.created
+    app.gang.task_groups[placeholder.ask.kind.task_group].placeholder_created_at[real.uuid] = (
+        placeholder.created
+    )
     if not lands:
         app.partition.waiting.stranded[real] = app.partition.waiting.epoch
         observer.allocation_ended(placeholder, _REPLACED)

@@ -294,7 +294,7 @@ class Application(Level):
         )
 
     @property
-    def shut_out(self) -> bool:
+    def not_admitted(self) -> bool:
         """Whether it needs a slot under maxapplications or a limit and none is free."""
         return not self.passed_on
 

@@ -130,9 +130,9 @@ class Ask:
         "pending",
         "planned",
         "preempt_from",
-        "preemption_queue",
         "preempt_outcome",
         "preempted",
+        "preemption_queue",
         "quiet_until",
         "reservations",
         "reserve_from",
@@ -219,8 +219,8 @@ class AskGroup:
         "app",
         "asks",
         "demand",
+        "exhausted_this_round",
         "kind",
-        "outgrown",
         "preempting",
         "preemption_queue",
         "rank",
@@ -228,11 +228,11 @@ class AskGroup:
         "reserve_from",
         "reserve_timer",
         "reserved",
-        "rests",
         "retries",
         "shape",
         "skipped",
         "skipped_for",
+        "too_large_to_replace",
     )
 
     def __init__(self, app: Application, kind: AskKind, shape: Shape) -> None:
@@ -252,10 +252,10 @@ class AskGroup:
         self.reserve_from = 0
         #: number of nodes reserved for its asks, and whether other nodes were refused in this round
         self.reserved = 0
-        self.rests = False
+        self.exhausted_this_round = False
         #: its asks are too large to replace a placeholder even with the free room of its node, so they
         #: wait for a node (X37); and whether replacement is retried nevertheless
-        self.outgrown = False
+        self.too_large_to_replace = False
         self.retries = False
         #: some ask has waited long enough to preempt (5.9), and the queue of these asks
         self.preempting = False
@@ -351,7 +351,7 @@ class AskGroup:
         if self.kind.task_group:
             task_group = app.gang.task_groups.get(self.kind.task_group)
             if task_group is not None and task_group.can_replace:  # G27, X36
-                if self.outgrown:
+                if self.too_large_to_replace:
                     return self._node_bits() | (REPLACE if self.retries else 0)
                 return REPLACE if task_group.available else 0
         return self._node_bits()
@@ -361,7 +361,7 @@ class AskGroup:
         bits = shape.allocate
         if self.reservable:
             bits |= shape.reserve
-        if self.reserved and not shape.required_node and not self.rests:
+        if self.reserved and not shape.required_node and not self.exhausted_this_round:
             bits |= shape.elsewhere
         if self.preempting:
             bits |= shape.preempt

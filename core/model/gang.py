@@ -45,8 +45,8 @@ class TaskGroup:
         "min_resource",
         "name",
         "pending",
+        "placeholder_created_at",
         "replaced",
-        "stood_in",
         "timed_out",
     )
 
@@ -60,7 +60,7 @@ class TaskGroup:
         self.timed_out = 0
         #: by the UUID of a real allocation, the instant (ns) at which the placeholder that it replaced
         #: was allocated (2.14)
-        self.stood_in: dict[str, int] = {}
+        self.placeholder_created_at: dict[str, int] = {}
         self._replaceable: OrderedDict[Allocation, int] = OrderedDict()
         self._in_order = True
 

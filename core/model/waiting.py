@@ -134,7 +134,6 @@ class Waiting:
         "give_up_timer",
         "grown",
         "interrupted",
-        "outgrown",
         "reopened",
         "rest_on",
         "retries",
@@ -143,6 +142,7 @@ class Waiting:
         "short_of_quota",
         "stranded",
         "to_look_at",
+        "too_large_to_replace",
         "undecided",
     )
 
@@ -165,7 +165,7 @@ class Waiting:
         self.again = FOREVER
         #: groups of asks that are larger than any placeholder that they could replace (X37), with the
         #: epoch of the last attempt
-        self.outgrown: dict[AskGroup, int] = {}
+        self.too_large_to_replace: dict[AskGroup, int] = {}
         #: allocations of parked asks that lost their placeholder and fit on no open node (X39), with
         #: the epoch of the last attempt
         self.stranded: dict[Allocation, int] = {}

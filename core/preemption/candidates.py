@@ -142,7 +142,7 @@ def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
 
 def _replaced_placeholder(app: Application, allocation: Allocation) -> bool:
     group = app.gang.task_groups.get(allocation.ask.task_group)
-    return group is not None and allocation.uuid in group.stood_in
+    return group is not None and allocation.uuid in group.placeholder_created_at
 
 
 # -- for an ask that would be within its guarantee -------------------------------------------------

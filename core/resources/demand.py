@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from quadriga.core.resources.lazy_heap import Key, LazyHeap
 
-__all__ = ["EVERY_BIT", "FEW", "Key", "Level", "Ranking", "bits_of"]
+__all__ = ["EVERY_BIT", "MAX_UNHEAPED", "Key", "Level", "Ranking", "bits_of"]
 
 #: all demand, including shapes that do not exist yet
 EVERY_BIT: Final = -1
 
 #: at most this many waiting children are compared without heaps
-FEW: Final = 8
+MAX_UNHEAPED: Final = 8
 
 
 def bits_of(mask: int) -> Iterator[int]:
@@ -107,7 +107,7 @@ class Level:
             self._enter(child, bits)
         else:
             few[child] = None
-            if len(few) > FEW:
+            if len(few) > MAX_UNHEAPED:
                 self.few = None
                 for each in few:
                     self._enter(each, each.demand)

@@ -81,7 +81,7 @@ def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     if not fits and not ask.required_node:  # only an ask with a required node may preempt there
         return False
     if (
-        app.shut_out
+        app.not_admitted
         or limits.full(app) is not None
         or limits.short(app, shape) is not None
         or out_of_quota(app, shape) is not None

@@ -49,11 +49,11 @@ class Round:
     def stay_on_reserved_nodes(self, group: AskGroup) -> None:
         """Search no other nodes for the reserving asks of this group until the round ends."""
         waiting = self.partition.waiting
-        group.rests = True
+        group.exhausted_this_round = True
         waiting.refresh_group(group)
 
         def bring_back() -> None:
-            group.rests = False
+            group.exhausted_this_round = False
             waiting.refresh_group(group)
 
         self._bring_back_later(bring_back)

@@ -129,8 +129,8 @@ def _retry_deferred(kernel: Kernel, partition: Partition, *, bounded: bool) -> N
     waiting = partition.waiting
     if waiting.stranded:
         replacement.place_stranded(kernel, partition)
-    if waiting.outgrown:
-        replacement.retry_outgrown(partition)
+    if waiting.too_large_to_replace:
+        replacement.retry_too_large(partition)
     if waiting.deferred_reservations:
         waiting.retries.update(waiting.deferred_reservations)
         waiting.deferred_reservations.clear()

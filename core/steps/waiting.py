@@ -80,7 +80,7 @@ class WaitingAsks(Waiting):
         if partition.quota_changes is not None:
             partition.rm.observer.group_emptied(group)
         del app.groups[group.kind]
-        self.outgrown.pop(group, None)
+        self.too_large_to_replace.pop(group, None)
         _priority_changed(app)
         self._refresh_turn(app)
         forgotten = partition.shapes.unused(group.shape)
@@ -176,7 +176,7 @@ class WaitingAsks(Waiting):
     def offer_replacements(self, app: Application) -> None:
         for group in app.groups.values():
             if group.kind.task_group and not group.kind.placeholder:
-                group.retries = group.outgrown
+                group.retries = group.too_large_to_replace
                 self.refresh_group(group)
 
     def retry_short_of_quota(self) -> None:

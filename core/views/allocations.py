@@ -39,7 +39,9 @@ def _snapshot(allocation: Allocation) -> AllocationSnapshot:
     replaced_at = None
     if ask.task_group:
         group = ask.app.gang.task_groups.get(ask.task_group)
-        replaced_at = group.stood_in.get(allocation.uuid) if group is not None else None
+        replaced_at = (
+            group.placeholder_created_at.get(allocation.uuid) if group is not None else None
+        )
     return allocation, allocation.reason, ask.terms.tags, ask.priority, replaced_at
 
 

@@ -119,8 +119,8 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
         yield "Held until the gang is complete"
         return
     group = app.gang.task_groups.get(ask.task_group)
-    outgrown = ask.group is not None and ask.group.outgrown
-    if not ask.placeholder and group is not None and group.can_replace and not outgrown:
+    too_large_to_replace = ask.group is not None and ask.group.too_large_to_replace
+    if not ask.placeholder and group is not None and group.can_replace and not too_large_to_replace:
         yield "Waiting for a placeholder of its task group"
         return
     if ask.placeholder and gang.gate(app) is not None:
@@ -130,7 +130,7 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
     shape = waits.shape if waits is not None else Shape(0, ask.kind.requires)
     if limits.full(app) is not None:
         yield "Too many applications of the user or group are running"
-    elif app.shut_out:
+    elif app.not_admitted:
         yield "Too many applications of the queue are running"
     if limits.short(app, shape) is not None:
         yield "Not enough user quota"

@@ -1,11 +1,11 @@
-"""A trigger of a fast machine: what is left to do of the library's steps where it is known what they call.
+"""The trigger of a fast machine: what remains of the library's steps where it is known what they call.
 
-For each trigger and state a plan holds the transitions with their two states, and whether anything is to
-be called at all. It holds as long as ``clock.now`` is the same (``fast_tracking``). The callbacks are not
-part of it: their lists are read at the moment at which the library reads them. A callback may change
-anything; where it did, the rest of the trigger is done step by step (``fast_steps``).
+For each trigger and state a plan holds the transitions with their two states, and whether anything has to be
+called at all. It is valid as long as ``clock.now`` is the same (``tracking``). The callbacks are not part of
+it: their lists are read at the moment at which the library reads them. A callback may change anything; after
+such a change the rest of the trigger is executed step by step (``steps``).
 
-The library's own code runs where a subclass replaces a step of it, and where its logger prints the steps.
+The library's own code runs where a subclass replaces one of its steps, and where its logger prints the steps.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _blank: Final = EventData.__new__
 
 
 class FastEvent(Reporting, Event):
-    """All transitions of a trigger, and the plans that have been made from them."""
+    """All transitions of a trigger, and the plans made from them."""
 
     _plans: dict[Any, Plan]
-    #: those of a machine with a queue, which must not be followed past it
+    #: plans of a machine with a queue, which must not be followed past it
     _queued_plans: dict[Any, Plan]
     #: the attributes of the machine
     _owns: dict[str, Any]
@@ -96,7 +96,7 @@ class FastEvent(Reporting, Event):
         if step is None:
             try:
                 if new is not None:
-                    if model is machine:  # its __setattr__ looks at names that this is none of
+                    if model is machine:  # its __setattr__ looks only at other names
                         _set(model, attribute, new)
                         reached = getattr(model, attribute)
                     elif attribute == "state":
@@ -113,7 +113,7 @@ class FastEvent(Reporting, Event):
         return step(self, machine, model, args, kwargs, rest)  # type: ignore[no-any-return]
 
     def method(self) -> Any:
-        """``trigger`` as a method of models."""
+        """Return ``trigger`` as a method of models."""
         event, machine, owns = self, self.machine, self._owns
         plans, unplanned = self._plans, self._trigger_unplanned
 
@@ -150,14 +150,14 @@ class FastEvent(Reporting, Event):
         if noisy() or not is_plain(machine) or not self._is_plain():
             return super().trigger(model, *args, **kwargs)
         if machine._queued or machine._transition_queue:
-            if machine._queued:  # for the next one
+            if machine._queued:  # for the next trigger
                 self._plan_for(machine, getattr(model, machine.model_attribute, ""), self._plans)
             return super().trigger(model, *args, **kwargs)
         self._plan_for(machine, getattr(model, machine.model_attribute), self._plans)
         return self._go_through(machine, model, args, kwargs, None)
 
     def _enqueue(self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any) -> bool:
-        """``Machine._process`` where it has a queue"""
+        """Do what ``Machine._process`` does for a machine with a queue."""
         owns = self._owns
         data = event_data(None, self, machine, model, args, kwargs)
         owns["_transition_queue"].append(partial(self._trigger, data))
@@ -173,7 +173,7 @@ class FastEvent(Reporting, Event):
         return True
 
     def _trigger(self, data: EventData) -> bool:
-        """What is in the queue of a machine."""
+        """Process a trigger from the queue of a machine."""
         machine: Any = self.machine
         try:
             value = getattr(data.model, self._owns["model_attribute"])
@@ -196,7 +196,7 @@ class FastEvent(Reporting, Event):
     def _plan_for(self, machine: Any, value: Any, plans: dict[Any, Plan]) -> Plan | None:
         try:
             plan = plans.get(value)
-        except TypeError:  # no state is unhashable; the library says so
+        except TypeError:  # no state is unhashable; the library reports the error
             return None
         if plan is None or plan[0] is not clock.now or plan[1] is not type(value):
             if plans is self._plans and machine._queued:
@@ -209,7 +209,7 @@ class FastEvent(Reporting, Event):
     # -- the steps of a trigger ---------------------------------------------------------------
 
     def _ask(self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any) -> bool:
-        """A plan with conditions and nothing else to be called."""
+        """Follow a plan that calls nothing but conditions."""
         owns = self._owns
         now, source, found, choices = rest
         data: Any = None
@@ -283,7 +283,7 @@ class FastEvent(Reporting, Event):
     def _follow(
         self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any, data: Any = None
     ) -> bool:
-        """A plan with callbacks."""
+        """Follow a plan with callbacks."""
         owns = self._owns
         now, source, found, choices = rest
         if data is None:
@@ -376,7 +376,7 @@ class FastEvent(Reporting, Event):
     def _go_through(
         self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any, data: Any = None
     ) -> bool:
-        """``Event._trigger`` without a plan."""
+        """Do what ``Event._trigger`` does, without a plan."""
         data = data or event_data(None, self, machine, model, args, kwargs)
         data.state = state = machine.get_model_state(data.model)
         try:
@@ -395,7 +395,7 @@ class FastEvent(Reporting, Event):
         return self._fail(data, error)
 
     def _fail(self, data: Any, error: BaseException) -> bool:
-        """Called where the error is being handled."""
+        """Handle an error. Call it where the error is being handled."""
         try:
             if not isinstance(error, CAUGHT):
                 raise error

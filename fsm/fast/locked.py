@@ -1,9 +1,9 @@
 """``FastLockedMachine``: the library's ``LockedMachine`` with the triggers of ``FastMachine``.
 
-The contexts of the machine and of the model are entered around a trigger as in the library; what happens
-inside is taken from the plans of ``FastMachine``. The models have methods of their own, as in the library.
+The contexts of the machine and of the model are entered around a trigger as in the library; inside, the plans
+of ``FastMachine`` are followed. The models have methods of their own, as in the library.
 
-``quadriga.fsm`` does not import this module, which imports the extensions of the library.
+``quadriga.fsm`` does not import this module, because it imports the extensions of the library.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FastLockedEvent(FastEvent):
             and contexts[1] is ident
             and type(ident) is IdentManager
             and type(contexts[0]) is PicklableLock
-        ):  # the machine's own, and no other: the same without the calls
+        ):  # only the machine's own context: the same without the calls
             with contexts[0].lock:
                 ident.current = this_thread
                 try:

@@ -1,8 +1,8 @@
 """``FastMachine``: the library's machine with its whole behaviour, and many times as fast.
 
-It differs in two things. A trigger takes its step from a plan where no callback is to be called, and all
-others in a few calls (``fast_events``); plans follow every change of the machine (``fast_tracking``).
-And models of one class share their methods (``fast_models``), so that a model costs a pointer.
+It differs in two ways. A trigger takes its step from a plan if no callback has to be called, and in a few calls
+otherwise (``events``); plans follow every change of the machine (``tracking``). And models of one class share
+their methods (``models``), so that a model costs a pointer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from quadriga.fsm.fast.tracking import (
 
 __all__ = ["FastMachine"]
 
-#: what binds methods to a model
+#: names of the methods that bind methods to a model
 _BINDING: Final = frozenset(
     "_checked_assignment _add_trigger_to_model _add_model_to_state "
     "_add_may_transition_func_for_trigger".split()
@@ -77,7 +77,7 @@ _set: Final = object.__setattr__
 
 
 def _callbacks(name: str) -> Any:
-    """A list of the machine: the caller's own, or one whose changes are noticed."""
+    """Return a property for a list of the machine: the caller's own list, or one whose changes are noticed."""
     library = getattr(Machine, name)
 
     def assign(machine: Any, callbacks: Any) -> None:
@@ -87,7 +87,7 @@ def _callbacks(name: str) -> Any:
 
 
 class _Models(list[Any]):
-    """The models of a machine. It knows whether only the machine has changed it."""
+    """The models of a machine. The list knows whether only the machine has changed it."""
 
     touched = False
 
@@ -175,13 +175,13 @@ class FastMachine(Machine):
     def _shares(self) -> bool:
         return (
             self.shares_methods
-            and not getattr(self, "model_override", False)  # 0.9.1 has none
+            and not getattr(self, "model_override", False)  # 0.9.1 does not have it
             and keeps(type(self), FastMachine, _BINDING)
             and _BINDING.isdisjoint(self.__dict__)
         )
 
     def _bind(self, mod: Any, initial: Any) -> None:
-        """The library's way: attributes of the model itself."""
+        """Bind the methods as attributes of the model itself, as the library does."""
         touched, number = getattr(self.models, "touched", True), len(self.models)
         super().add_model([mod], initial)
         if isinstance(self.models, _Models):
@@ -189,7 +189,7 @@ class FastMachine(Machine):
         self._loose.extend(self.models[number:])
 
     def _prepare(self, cls: type, *, alone: bool) -> _Prepared | None:
-        """What the models of a class share; None if each is to have its own."""
+        """Return what the models of a class share; ``None`` if each gets its own."""
         methods = self._current.get(cls)
         if methods is None:
             if issubclass(cls, Machine) or not can_have(cls):
@@ -227,7 +227,7 @@ class FastMachine(Machine):
         return _Prepared(methods, callbacks, names.get("__eq__") is None)
 
     def _share(self, mod: Any, initial: Any, ready: _Prepared) -> bool:
-        """Give the model the class that has its methods, unless it has attributes of their names."""
+        """Give the model the class that has its methods, unless it has attributes with their names."""
         models, methods = self.models, ready.methods
         if models.__class__ is _Models and not models.touched:
             compare = not ready.by_identity or self._compares
@@ -242,7 +242,7 @@ class FastMachine(Machine):
             return False
         try:
             set_class(mod, methods.made)
-        except TypeError:  # an object with a layout of its own
+        except TypeError:  # an object with a memory layout of its own
             return False
         for name, state, callback in ready.callbacks:
             if name not in getattr(state, callback):
@@ -289,7 +289,7 @@ class FastMachine(Machine):
                         state.add_callback(callback[3:], name)
 
     def _teach(self, methods: Methods, model: Any, about: tuple[str, str], what: object) -> bool:
-        """Add the methods of an event or a state; False if the library has to bind them to this model."""
+        """Add the methods of an event or a state; return false if the library has to bind them to this model."""
         known = methods.learned.get(about)
         if known is None or known[0] is not what:
             if about[0] == "trigger":
@@ -304,7 +304,7 @@ class FastMachine(Machine):
         _, names, there, clash = known
         if clash or not names.isdisjoint(getattr(model, "__dict__", ())):
             return False
-        for name in there:  # the library says that it leaves them as they are
+        for name in there:  # the library reports that it does not overwrite them
             self._checked_assignment(model, name, getattr(model, name))
         return True
 
@@ -346,7 +346,7 @@ class _Prepared(NamedTuple):
     """What an ``add_model`` has found out about a class of models."""
 
     methods: Methods
-    #: methods of the class that are called where a state is entered or left: name, state, kind
+    #: methods of the class that are called when a state is entered or left: name, state, kind
     callbacks: list[tuple[str, State, str]]
     by_identity: bool
 

@@ -1,12 +1,13 @@
-"""How a model of a fast machine gets its methods: from a class that its machine makes for all of them.
+"""Methods of the models of a fast machine: models get them from a class that the machine creates for all of
+them.
 
-The library sets a partial for each trigger and state on each model. Here a model gets a subclass of its
-own class instead, which has these methods once. The subclass goes by the name of the model's class, and
-``model.__class__`` is still that one. What the methods are, the library's own code says: it binds them to
-a stand-in (``methods_of``).
+The library sets a partial for each trigger and state on each model. Here a model gets a subclass of its own
+class instead, which has these methods once. The subclass has the name of the model's class, and
+``model.__class__`` is still the model's class. The methods are determined by the library's own code, which
+binds them to a stand-in (``methods_of``).
 
-A model keeps what the library's models keep: attributes of its own hide the methods, ``del`` takes one
-away, a copy or a pickle has them, and a model that has been removed is no longer told of new triggers.
+A model behaves like the library's models: its own attributes hide the methods, ``del`` removes one, a copy or a
+pickle has them, and a removed model no longer gets new triggers.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ __all__ = [
     "set_class",
 ]
 
-#: the attribute of a made class that holds its ``Methods``
+#: the attribute of a created class that holds its ``Methods``
 _KEY: Final = "__quadriga_methods__"
 _CLASS: Final = object.__dict__["__class__"]
 
-#: name -> function, arguments before the model, arguments behind it
+#: name -> function, arguments before the model, arguments after it
 Bound = dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]]
 
 
 def set_class(model: object, cls: type) -> None:
-    """Past the ``__class__`` of a made class."""
+    """Set the class of a model, bypassing the ``__class__`` property of a created class."""
     _CLASS.__set__(model, cls)
 
 
 def kind_of(model: object) -> Methods | None:
-    """The methods that a machine has given to the model."""
+    """Return the methods that a machine has given to the model."""
     return type(model).__dict__.get(_KEY)
 
 
 class Methods:
-    """What models of one class have from one machine; without a machine for models that were removed."""
+    """The methods that models of one class have from one machine; without a machine for removed models."""
 
     def __init__(self, machine: Any, base: type, bound: Bound) -> None:
         self.machine = machine
@@ -61,8 +62,8 @@ class Methods:
         self.bound = bound
         #: when this was last known to be what a new model gets
         self.checked: object = None
-        #: what has been bound since: for which event or state, under which names, which of them had been
-        #: there already, and whether models of this class have an attribute of that name
+        #: what has been bound since: for which event or state, under which names, which of them existed
+        #: already, and whether models of this class have an attribute with that name
         self.learned: dict[tuple[str, str], tuple[object, frozenset[str], list[str], bool]] = {}
         #: callbacks that the library finds by their names: name -> state, kind
         self.dynamic: dict[str, tuple[Any, str]] = {}
@@ -75,7 +76,7 @@ class Methods:
         self._left: Methods | None = None
 
     def add(self, bound: Bound) -> None:
-        """Give all models more methods."""
+        """Give more methods to all models."""
         self.bound.update(bound)
         for name, each in bound.items():
             setattr(self.made, name, _method(self.machine, name, *each))
@@ -84,7 +85,7 @@ class Methods:
         self._left = None
 
     def without(self, name: str) -> Methods:
-        """The same without one of them."""
+        """Return the same methods without one of them."""
         if name not in self._less:
             bound = {n: each for n, each in self.bound.items() if n != name}
             self._less[name] = other = Methods(self.machine, self.base, bound)
@@ -92,19 +93,19 @@ class Methods:
         return self._less[name]
 
     def of(self, cls: type) -> Methods:
-        """The same for a model whose class has been changed to another one."""
+        """Return the same methods for a model whose class has been changed to another one."""
         if cls not in self._of:
             self._of[cls] = other = Methods(self.machine, cls, dict(self.bound))
             other.learned.update(self.learned)
         return self._of[cls]
 
     def left(self) -> Methods:
-        """The same for a model that has been removed."""
+        """Return the same methods for a model that has been removed."""
         if self._left is None:
             self._left = Methods(None, self.base, dict(self.bound))
         return self._left
 
-    # They are part of the pickles and copies of models. One can be met, through a circle of references,
+    # They are part of the pickles and copies of models. Through a circle of references one can be encountered
     # before it has its own state; the models that need it wait.
 
     def __getstate__(self) -> dict[str, Any]:
@@ -125,7 +126,7 @@ class _StandIn:
 
 
 def methods_of(machine: Any) -> Bound:
-    """What the library would bind to a new model now."""
+    """Return what the library would bind to a new model now."""
     stand_in = _StandIn()
     machine._checked_assignment(stand_in, "trigger", partial(machine._get_trigger, stand_in))
     if hasattr(Machine, "on_final"):  # 0.9.0 has no may_trigger
@@ -140,7 +141,7 @@ def methods_of(machine: Any) -> Bound:
 
 
 def bound_by(bind: Any, what: object) -> Bound:
-    """What this function of the library binds."""
+    """Return what this function of the library binds."""
     stand_in = _StandIn()
     bind(what, stand_in)
     return _bound(stand_in)
@@ -161,7 +162,7 @@ _UNTOUCHED: Final = ("__getattribute__", "__setattr__", "__delattr__")
 
 
 def can_have(cls: type) -> bool:
-    """Whether a class for models can be derived from this one, and nobody else notices."""
+    """Return whether a class for models can be derived from this one without any visible effect."""
     known = _can_have.get(cls)
     if known is None:
         named = [name for c in cls.__mro__[:-1] for name in c.__dict__]
@@ -175,14 +176,14 @@ def can_have(cls: type) -> bool:
 
 
 def _has_layout(cls: type) -> bool:
-    """Whether an object of it can become one of a subclass."""
-    if not cls.__flags__ & 1 << 9:  # made by a class statement, not in C
+    """Return whether an object of the class can become one of a subclass."""
+    if not cls.__flags__ & 1 << 9:  # created by a class statement, not in C
         return False
     return cls.__basicsize__ == _derive(cls, {}).__basicsize__ and not issubclass(cls, type)
 
 
 def class_content(cls: type) -> list[Any]:
-    """All that a class and its bases define, to see whether it has changed."""
+    """Return everything that a class and its bases define, to detect changes of the class."""
     content: list[Any] = []
     for each in cls.__mro__[:-1]:
         content += each.__dict__
@@ -191,11 +192,12 @@ def class_content(cls: type) -> list[Any]:
 
 
 def is_same(content: list[Any], other: list[Any]) -> bool:
+    """Return whether both contents are the same."""
     return len(content) == len(other) and all(map(is_, content, other))
 
 
 def class_names(cls: type) -> dict[str, Any]:
-    """All that a class and its bases define, the nearest first."""
+    """Return everything that a class and its bases define, the nearest first."""
     names: dict[str, Any] = {}
     for each in cls.__mro__[-2::-1]:
         names.update(each.__dict__)
@@ -246,7 +248,7 @@ def _method(
 
 
 def _change_class(model: Any, cls: type) -> None:
-    """``model.__class__ = cls``: the model keeps its methods, as it keeps attributes of its own."""
+    """Set ``model.__class__``: the model keeps its methods, as it keeps its own attributes."""
     methods = kind_of(model)
     assert methods is not None
     set_class(model, methods.of(cls).made if can_have(cls) else cls)
@@ -258,7 +260,7 @@ def _delete(model: Any, name: str) -> None:
     if name not in methods.bound:
         object.__delattr__(model, name)
         return
-    # Was hiding the method, which the library has overwritten.
+    # The attribute hid the method, which the library has overwritten.
     if name in getattr(model, "__dict__", ()):
         object.__delattr__(model, name)
     set_class(model, methods.without(name).made)
@@ -268,7 +270,7 @@ def _delete(model: Any, name: str) -> None:
 
 
 def _reduce(model: Any, protocol: Any) -> Any:
-    """As the model's own class does it, with the methods as a part of the state."""
+    """Reduce the model as its own class does, with the methods as a part of the state."""
     methods = kind_of(model)
     assert methods is not None
     set_class(model, methods.base)
@@ -290,7 +292,7 @@ def _revive(func: Any, args: Iterable[Any]) -> Any:
 
 
 def _derive_reviving(base: Any) -> type:
-    """A model's class until it has its methods."""
+    """Return the class that a model has until it gets its methods."""
     return _derive(base, {"__setstate__": _restore})
 
 

@@ -1,13 +1,12 @@
 """``FastHierarchicalMachine``: the library's hierarchical machine, several times as fast.
 
-A trigger in a state that is not parallel takes its step from what is known of this state: the scopes
-that the library enters, and for each transition the states to leave and to enter. The library's own code
-says what these are; it is asked once, and again after every change of the machine (``fast_tracking``).
-Where no callback is to be called, a trigger only sets the next state.
+A trigger in a state that is not parallel takes its step from what is known of this state: the scopes that the
+library enters, and for each transition the states to leave and to enter. The library's own code determines
+these; it is asked once, and again after every change of the machine (``tracking``). If no callback has to be
+called, a trigger only sets the next state.
 
-The library's own code runs for all that is not plain: parallel states, steps that a subclass replaces,
-states that the machine has not made itself, triggers from callbacks of nested states, and while the
-library's loggers print.
+The library's own code runs in all other cases: parallel states, steps that a subclass replaces, states that the
+machine has not created itself, triggers from callbacks of nested states, and while the library's loggers print.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from quadriga.fsm.fast.tracking import Callbacks, States, changed, clock
 __all__ = ["FastHierarchicalMachine"]
 
 _DEBUG: Final = logging.DEBUG
-#: the answers so far of the logger of hierarchical machines
+#: the cached answers of the logger of hierarchical machines
 _level: Final = getattr(nesting._LOGGER, "_cache", {}).get
 
 _RELEVANT: Final = STEPS | ATTRIBUTES | {"state_cls", "__class__", "__dict__"}
@@ -68,7 +67,7 @@ _set: Final = object.__setattr__
 class FastHierarchicalMachine(HierarchicalMachine):
     """A drop-in for ``transitions.extensions.HierarchicalMachine``."""
 
-    if HAS_FINAL:  # else the library's own code runs, on its own parts
+    if HAS_FINAL:  # otherwise the library's own code runs, on its own parts
         state_cls = FastNestedState
         transition_cls = FastNestedTransition
         event_cls = FastNestedEvent
@@ -95,7 +94,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_known"}
 
-    # Scopes come and go without a report: what is known does not depend on where the machine just is.
+    # Scopes change without a report: what is known does not depend on the current scope.
 
     def __call__(self, to_scope: Any = None) -> Any:
         own = self.__dict__
@@ -155,7 +154,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
                 and level(INFO) is False
                 and _level(_DEBUG) is False
             )
-        except Exception:  # the library will come to it as well
+        except Exception:  # the library will encounter it as well
             ready = False
         if not ready:
             data: Any = NestedEventData(None, None, self, model, args, kwargs)
@@ -175,8 +174,8 @@ class FastHierarchicalMachine(HierarchicalMachine):
         if (trigger, value) not in known.plans:
             new = known.plan(levels, event_data.model, trigger)
             known.plans[trigger, value] = (None, None) if new is None else (type(value), *new)
-        # As the library: all scopes are entered, and events are tried on the way back. Where nothing is
-        # called in a scope, nobody sees that it is not entered.
+        # As in the library, all scopes are entered, and events are tried on the way back. If nothing is called
+        # in a scope, it cannot be observed that it is not entered.
         result = None
         at: int | None = None
         try:
@@ -197,7 +196,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
     # -- what is known -------------------------------------------------------------------------
 
     def _knowledge(self) -> Known | None:
-        """None where the library's own code has to run."""
+        """Return what is known of the machine, ``None`` if the library's own code has to run."""
         if inside or (level(INFO) is not False and noisy()):
             return None
         if _level(_DEBUG) is not False and nesting._LOGGER.isEnabledFor(_DEBUG):
@@ -217,7 +216,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
     # -- the steps of a trigger ---------------------------------------------------------------
 
     def _try(self, known: Known, at: Level, data: Any, trigger: str, value: Any) -> Any:
-        """``NestedEvent.trigger_nested``"""
+        """Do what ``NestedEvent.trigger_nested`` does."""
         own = self.__dict__
         event = data.event = own["events"][trigger]
         same = getattr(data.model, own["model_attribute"]) is value
@@ -241,7 +240,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         return data.result
 
     def _call(self, known: Known, callbacks: Any, data: Any) -> None:
-        """``Machine.callbacks``"""
+        """Do what ``Machine.callbacks`` does."""
         for each in callbacks:
             if clock.now is known.now:
                 call(self, (each,), data)
@@ -249,7 +248,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
                 self.callback(each, data)
 
     def _execute(self, known: Known, at: Level, transition: Any, data: Any, value: Any) -> Any:
-        """``Transition.execute``"""
+        """Do what ``Transition.execute`` does."""
         if clock.now is not known.now or not known.trusts(transition, is_plain_transition):
             return transition.execute(data)
         own = self.__dict__
@@ -276,7 +275,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         return True
 
     def _move(self, known: Known, change: Change, data: Any) -> None:
-        """``NestedTransition._change_state``"""
+        """Do what ``NestedTransition._change_state`` does."""
         transition, left, entered, tree, value, state, finals, scope = change
         if scope is not None:
             data.scope = list(scope)

@@ -1,4 +1,4 @@
-"""The parts of a fast hierarchical machine, which report their changes as those of a flat one do."""
+"""The parts of a fast hierarchical machine, which report their changes as those of a flat machine do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TRANSITION: Final = TRANSITION | frozenset(
 )
 _STATE: Final = STATE | frozenset("scoped_enter scoped_exit".split())
 
-#: The nested states that are just being entered or left, by id. Their names are longer meanwhile, and the
+#: Nested states that are currently being entered or left, by id. Their names are longer meanwhile, and the
 #: library mistakes them for others.
 inside: Final[set[int]] = set()
 
@@ -61,7 +61,7 @@ class FastNestedState(Reporting, NestedState):
             ("on_exit", on_exit),
             ("on_final", on_final),
         ):
-            if own[kind] is not callbacks:  # the library made a new list
+            if own[kind] is not callbacks:  # the library created a new list
                 own[kind] = Callbacks(own[kind])
         own["states"] = States()
         own["events"] = States()
@@ -79,7 +79,7 @@ class FastNestedState(Reporting, NestedState):
             self.exit(event_data)
 
     def _only_calls(self, machine: Any) -> bool:
-        """Whether nothing happens in this state but callbacks."""
+        """Return whether nothing happens in this state but callbacks."""
         known = machine.__dict__.get("_known")
         return (
             known is not None
@@ -93,7 +93,7 @@ class FastNestedState(Reporting, NestedState):
 
 
 class _Scope:
-    """The state has the names of its parents in its own."""
+    """Sets the scope of a state: its name includes those of its parents."""
 
     def __init__(self, state: FastNestedState, scope: Any) -> None:
         self.state = state
@@ -130,25 +130,25 @@ for _fast, _library in (
 
 
 def is_plain_event(event: Any) -> bool:
-    """Whether it tries its transitions as the library does."""
+    """Return whether the event tries its transitions as the library does."""
     return keeps(type(event), NestedEvent, _EVENT) and _EVENT.isdisjoint(event.__dict__)
 
 
 def is_plain_transition(transition: Any) -> bool:
-    """Whether it does its steps as the library does."""
+    """Return whether the transition executes its steps as the library does."""
     return keeps(type(transition), NestedTransition, _TRANSITION) and _TRANSITION.isdisjoint(
         transition.__dict__
     )
 
 
 def reports(part: Any) -> bool:
-    """Whether it would report a change of its attributes."""
+    """Return whether the part would report a change of its attributes."""
     cls = type(part)
     return issubclass(cls, Reporting) and keeps(cls, Reporting, SETTERS)
 
 
 def reports_all(states: Any, events: Any) -> bool:
-    """Whether all states of a tree are plain, and would report a change of the tree."""
+    """Return whether all states of a tree are plain and would report a change of the tree."""
     if states.__class__ is not States or events.__class__ is not States:
         return False
     for state in states.values():

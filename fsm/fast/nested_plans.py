@@ -1,6 +1,5 @@
-"""What a fast hierarchical machine knows of its states: asked once from the library's own code, and kept as long
-as the marker is the same (``fast_tracking``).
-"""
+"""What a fast hierarchical machine knows of its states: determined once by the library's own code, and kept as
+long as the marker is the same (``tracking``)."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ STEPS: Final = MACHINE | frozenset(
     "trigger_event _trigger_event _trigger_event_nested build_state_tree _get_enum_path get_states "
     "_check_event_result _set_state callback get_global_name __call__ __enter__ __exit__".split()
 )
-#: attributes of a machine that are read here, or on which depends what is known
+#: attributes of a machine that are read here, or that the knowledge depends on
 ATTRIBUTES: Final = frozenset(
     "model_attribute send_event states events _queued _transition_queue _prepare_event "
     "_before_state_change _after_state_change _finalize_event _on_exception _on_final".split()
@@ -53,7 +52,7 @@ class Change(NamedTuple):
     state: Any
     #: lists of callbacks of final states
     finals: list[Any]
-    #: an attribute that the library gives to its event data, where initial states are entered
+    #: an attribute that the library adds to its event data where initial states are entered
     scope: Any
 
 
@@ -61,12 +60,12 @@ class Level:
     """A scope in which a trigger looks for an event."""
 
     def __init__(self, scope: tuple[Any, Any, Any, Any], sources: list[Any]) -> None:
-        #: as the machine's ``scoped``, ``states``, ``events`` and ``prefix_path``
+        #: the machine's ``scoped``, ``states``, ``events`` and ``prefix_path`` in this scope
         self.scope = scope
         self.events = scope[2]
         #: names of the states, from within, with their paths and the states
         self.sources = sources
-        #: by the id of a transition; None where the library has to do it
+        #: by the id of a transition; ``None`` if the library has to execute it
         self.changes: dict[int, tuple[Any, Change | None]] = {}
 
 
@@ -80,6 +79,7 @@ def descend(machine: Any, levels: list[Level], depth: int) -> None:
 
 
 def ascend(machine: Any, number: int) -> None:
+    """Leave this number of scopes."""
     for _ in range(number):
         machine.__exit__(None, None, None)
 
@@ -103,19 +103,20 @@ class Known:
             and own.keys() >= ATTRIBUTES
             and reports_all(self.states, self.events)
         )
-        #: (trigger, value of a model's state) -> class of the value, and the next value if all that is
-        #: to be done is to set it
+        #: (trigger, value of a model's state) -> class of the value, and the next value if nothing has to be
+        #: done but to set it
         self.plans: dict[Any, tuple[type | None, Any]] = {}
         self.walks: dict[Any, tuple[type, list[Level] | None]] = {}
-        #: classes of models -> whether an assignment to their state runs no code of theirs
+        #: classes of models -> whether assigning their state runs no code of theirs
         self.simple: dict[type, bool] = {}
-        #: events and transitions by id that do their steps as the library does, and would report a change
+        #: events and transitions, by id, that execute their steps as the library does and would report a change
         self.trusted: dict[int, Any] = {}
 
-    def __reduce__(self) -> Any:  # a copy or a pickle of the machine learns anew
+    def __reduce__(self) -> Any:  # a copy or a pickle of the machine starts without knowledge
         return (NoneType, ())
 
     def is_simple(self, model: Any, attribute: str) -> bool:
+        """Return whether assigning this attribute of the model runs no code of its class."""
         cls = type(model)
         known = self.simple.get(cls)
         if known is None:
@@ -128,6 +129,7 @@ class Known:
         return known
 
     def trusts(self, part: Any, is_plain: Callable[[Any], bool]) -> bool:
+        """Return whether the part is plain; remember it if it would report a change."""
         if id(part) in self.trusted:
             return True
         if not is_plain(part):
@@ -137,7 +139,7 @@ class Known:
         return True
 
     def walk(self, value: Any) -> list[Level] | None:
-        """The scopes of a model's state; None if it is not one plain state."""
+        """Return the scopes of a model's state; ``None`` if it is not one plain state."""
         kind = type(value)
         if kind is not str and not isinstance(value, Enum):
             return None
@@ -166,7 +168,8 @@ class Known:
         return levels
 
     def plan(self, levels: list[Level], model: Any, trigger: str) -> Any:
-        """The next value in a tuple, or in it None if there is no next one, if nothing is to be called."""
+        """Return the next value in a tuple if nothing has to be called; the tuple has ``None`` if there is no
+        next one."""
         own = self.machine.__dict__
         lists = [own["_prepare_event"], own["_before_state_change"], own["_after_state_change"]]
         lists += [own["_finalize_event"], own["_on_exception"]]
@@ -207,7 +210,7 @@ class Known:
         return (new,) if all(map(is_silent, lists)) else None
 
     def change(self, at: Level, transition: Any, model: Any) -> Change | None:
-        """What the library would do for this transition, in the scope in which the machine is."""
+        """Return what the library would do for this transition in the machine's current scope."""
         known = at.changes.get(id(transition))
         if known is None:
             made = self._ask(transition, model) if reports(transition) else None
@@ -225,7 +228,7 @@ class Known:
                 if not isinstance(name, str):
                     return None  # parallel states
                 value, state = machine._set_state(name), machine.get_state(name)
-        except Exception:  # the library will come to it as well
+        except Exception:  # the library will encounter it as well
             return None
         left, entered = _called(exits, EXIT), _called(enters, ENTER)
         if left is None or entered is None:
@@ -239,7 +242,7 @@ class Known:
 
 
 def _called(partials: Any, method: Any) -> list[tuple[Any, Any, bool]] | None:
-    """The states that these enter or leave, their scopes, and whether that only calls their callbacks."""
+    """Return the states that these enter or leave, their scopes, and whether that only calls their callbacks."""
     found = []
     for each in partials:
         if getattr(each.func, "__func__", None) is not method:

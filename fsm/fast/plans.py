@@ -22,17 +22,17 @@ from quadriga.fsm.fast.tracking import Callbacks, Reporting, States, Transitions
 
 __all__ = ["Choice", "Plan", "after", "choice_of", "make_plan"]
 
-#: A transition of a plan, its conditions, its two states if it has a destination, and whether these states
-#: do nothing but to call their lists, and would report if they did.
+#: A transition of a plan, its conditions, its two states if it has a destination, and whether these states do
+#: nothing but call their lists, and would report if that changed.
 Choice = tuple[Any, Any, Any, Any, bool]
-#: What a trigger does in a state: the state of all machines for which it was made; the class of the names of
-#: states, for an enumeration may have members that equal strings; what to do, or nothing but to set the next
-#: name; and what that needs: the first again, the state, the list of the transitions, and the choices.
+#: What a trigger does in a state: the state of all machines for which the plan was made; the class of the
+#: state's name, because members of an enumeration may equal strings; the action, which may be only to set the
+#: next name; and what that needs: again the first, the state, the list of the transitions, and the choices.
 Plan = tuple[object, type, Any, Any, Any]
 
 
 def make_plan(event: Any, machine: Any, value: Any, direct: bool) -> Plan:
-    """The plan of an event for a name of a state; a direct one may do nothing but to ask or to set."""
+    """Return the plan of an event for a state name; a direct plan may only ask or set."""
     now, kind = clock.now, type(value)
     unknown = (now, kind, type(event)._go_through, None, None)
     name = value if kind is str else value.name if isinstance(value, Enum) else None
@@ -61,7 +61,7 @@ def make_plan(event: Any, machine: Any, value: Any, direct: bool) -> Plan:
 
 
 def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
-    """Whether it does these things as the library does them, and would report if that changed."""
+    """Return whether the thing does these steps as the library does, and would report if that changed."""
     cls = type(thing)
     return (
         issubclass(cls, Reporting)
@@ -76,7 +76,7 @@ def _has_plain_name(state: Any) -> bool:
 
 
 def choice_of(machine: Any, transition: Any) -> Choice | None:
-    """None if it cannot be part of a plan."""
+    """Return the transition as a choice; ``None`` if it cannot be part of a plan."""
     if not _reports(transition, Transition, TRANSITION):
         return None
     if transition.conditions.__class__ is not Callbacks or not all(
@@ -96,7 +96,7 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
 
 
 def _is_silent(machine: Any, choice: Choice) -> bool:
-    """Whether nothing is called but conditions, and nothing will be without a report."""
+    """Return whether nothing is called but conditions, and that cannot change without a report."""
     each, _, origin, dest, fixed = choice
     lists = [machine._prepare_event, machine._before_state_change, machine._after_state_change]
     lists += [machine._finalize_event, each.prepare, each.before, each.after]
@@ -108,7 +108,7 @@ def _is_silent(machine: Any, choice: Choice) -> bool:
 
 
 def after(transition: Any, choices: tuple[Any, ...], found: Any) -> Iterator[Any]:
-    """Where a loop over the list is that has come to this transition, whatever the list has become."""
+    """Return the position in the list of a loop that has come to this transition, whatever the list has become."""
     tried = [choice[0] for choice in choices].index(transition) + 1
     following: Iterator[Any] = iter(found)
     for _ in zip(range(tried), following, strict=False):

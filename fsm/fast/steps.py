@@ -1,7 +1,7 @@
 """The library's steps of a trigger, each in one place and without the lines that its logger drops.
 
-``keeps`` and ``is_plain`` say where they may stand for the library's own: where no subclass and no
-attribute of an object replaces one of them.
+``keeps`` and ``is_plain`` tell where they may replace the library's own: where no subclass and no attribute of
+an object overrides one of them.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ __all__ = [
     "try_each",
 ]
 
-#: transitions 0.9.0 has no final states, and its events let the errors through that are no Exception
+#: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
 CAUGHT: Final = BaseException if HAS_FINAL else Exception
 
 INFO: Final = logging.INFO
-#: the logger's answers so far; ``logging`` empties it whenever a level changes
+#: the logger's cached answers; ``logging`` empties the cache whenever a level changes
 level: Final = getattr(_LOGGER, "_cache", {}).get
 
 MACHINE: Final = frozenset(
@@ -81,7 +81,7 @@ _CHECK: Final = Condition.check
 
 
 def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
-    """Whether the class has these attributes from the base class, unchanged."""
+    """Return whether the class has these attributes from the base class, unchanged."""
     return all(_lookup(cls, name) is _lookup(base, name) for name in names)
 
 
@@ -93,7 +93,7 @@ def _lookup(cls: Any, name: str) -> Any:
 
 
 def is_plain(machine: Any) -> bool:
-    """Whether the machine does all steps of a trigger as ``FastMachine`` does them."""
+    """Return whether the machine executes all steps of a trigger as ``FastMachine`` does."""
     own = machine.__dict__
     known = own.get("_is_plain")
     if known is None or known[0] is not clock.now:
@@ -109,14 +109,14 @@ def is_plain(machine: Any) -> bool:
 
 
 def noisy() -> bool:
-    """Whether the library's logger prints the steps of a trigger."""
+    """Return whether the library's logger prints the steps of a trigger."""
     return _LOGGER.isEnabledFor(INFO)
 
 
 def event_data(
     state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
 ) -> EventData:
-    """What ``EventData()`` makes, in half of the time."""
+    """Return what ``EventData()`` creates, in half of the time."""
     data = _blank(EventData)
     data.state = state
     data.event = event
@@ -150,17 +150,17 @@ class _Nowhere:
 
 
 def imported(name: str) -> Any:
-    """What ``Machine.resolve_callable`` finds for a name that the model does not have."""
+    """Return what ``Machine.resolve_callable`` finds for a name that the model does not have."""
     return Machine.resolve_callable(name, _Nowhere)  # type: ignore[arg-type]
 
 
 def constantly(value: object) -> Any:
-    """Stands for a callback that is an attribute which cannot be called."""
+    """Return a stand-in for a callback that is an attribute which cannot be called."""
     return lambda *_, **__: value
 
 
 def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
-    """``Machine.callbacks``"""
+    """Do what ``Machine.callbacks`` does."""
     own = machine.__dict__
     for func in callbacks:
         if type(func) is str or isinstance(func, str):
@@ -177,7 +177,7 @@ def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
 
 
 def check(machine: Any, condition: Any, data: Any) -> Any:
-    """``Condition.check``"""
+    """Do what ``Condition.check`` does."""
     if getattr(condition.check, "__func__", None) is not _CHECK:
         return condition.check(data)
     func = condition.func
@@ -194,7 +194,7 @@ def check(machine: Any, condition: Any, data: Any) -> Any:
 
 
 def try_each(machine: Any, transitions: Iterator[Any], data: Any) -> None:
-    """The loop of ``Event._process``"""
+    """Do what the loop of ``Event._process`` does."""
     for transition in transitions:
         data.transition = transition
         if _execute(machine, transition, data):
@@ -203,7 +203,7 @@ def try_each(machine: Any, transitions: Iterator[Any], data: Any) -> None:
 
 
 def _execute(machine: Any, transition: Any, data: Any) -> Any:
-    """``Transition.execute``"""
+    """Do what ``Transition.execute`` does."""
     if getattr(transition.execute, "__func__", None) is not _EXECUTE or not keeps(
         type(transition), Transition, TRANSITION
     ):
@@ -213,7 +213,7 @@ def _execute(machine: Any, transition: Any, data: Any) -> Any:
 
 
 def may_perform(machine: Any, transition: Any, data: Any) -> bool:
-    """The part of ``Transition.execute`` that follows what prepares it."""
+    """Do the part of ``Transition.execute`` that follows the preparation."""
     for condition in transition.conditions:
         if not check(machine, condition, data):
             return False
@@ -227,7 +227,7 @@ LEFT: Final = 2
 
 
 def perform(machine: Any, transition: Any, data: Any, done: int = 0) -> None:
-    """The part of ``Transition.execute`` that follows the conditions, or what is left of it."""
+    """Do the part of ``Transition.execute`` that follows the conditions, or what is left of it."""
     if done < CALLED_BEFORE:
         call(machine, chain(machine.before_state_change, transition.before), data)
     if transition.dest:
@@ -243,7 +243,7 @@ def perform(machine: Any, transition: Any, data: Any, done: int = 0) -> None:
 
 
 def leave(machine: Any, state: Any, data: Any) -> None:
-    """``State.exit``"""
+    """Do what ``State.exit`` does."""
     if getattr(state.exit, "__func__", None) is _EXIT:
         call(machine, state.on_exit, data)
     else:
@@ -251,7 +251,7 @@ def leave(machine: Any, state: Any, data: Any) -> None:
 
 
 def enter(machine: Any, state: Any, data: Any) -> None:
-    """``State.enter``"""
+    """Do what ``State.enter`` does."""
     if getattr(state.enter, "__func__", None) is _ENTER:
         call(machine, state.on_enter, data)
     else:
@@ -259,7 +259,7 @@ def enter(machine: Any, state: Any, data: Any) -> None:
 
 
 def settle(machine: Any, data: Any) -> None:
-    """The last part of ``Event._trigger``: its errors are only logged."""
+    """Do the last part of ``Event._trigger``: its errors are only logged."""
     try:
         call(machine, machine.finalize_event, data)
     except CAUGHT as error:

@@ -1,11 +1,11 @@
-"""The parts of a fast machine report their changes, so that plans made from them can be kept.
+"""The parts of a fast machine, which report their changes, so that plans made from them can be kept.
 
-``clock.now`` is replaced whenever a part changes: an attribute of a state, transition, condition or event,
-an entry of a mapping, or the content of a callback list that one of these classes has made. A plan that
-carries another ``now`` is made again.
+``clock.now`` is replaced whenever a part changes: an attribute of a state, transition, condition or event, an
+entry of a mapping, or the content of a callback list that one of these classes has created. A plan with another
+``now`` is made again.
 
-A list that the caller has passed in stays the caller's own, as in the library: the caller may change it
-at any time without a word. No plan is made that depends on such a list (``is_silent``).
+A list that the caller has passed in stays the caller's own, as in the library: the caller may change it at any
+time without notice. No plan is made that depends on such a list (``is_silent``).
 
 A part can also have subscribers (``Subscriber``), which are asked before a change and told after it.
 """
@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 from transitions import State
 from transitions.core import Condition, Transition, listify
 
-#: what ``listify`` returns as it is
+#: what ``listify`` returns unchanged
 _GIVEN: Final = (list, tuple, EnumMeta)
 
 __all__ = [
@@ -55,7 +55,7 @@ clock = Clock()
 
 
 def changed() -> None:
-    """Make all plans void."""
+    """Invalidate all plans."""
     clock.now = object()
 
 
@@ -69,10 +69,10 @@ class Subscriber(Protocol):
         """Whether it prevents every change."""
 
     def before(self) -> None:
-        """Called before a change; may raise an error that prevents it."""
+        """Prepare for a change; may raise an error that prevents it."""
 
     def after(self) -> None:
-        """Called after a change."""
+        """Follow up a change."""
 
 
 def subscribe(part: Any, subscriber: Subscriber) -> None:
@@ -83,7 +83,7 @@ def subscribe(part: Any, subscriber: Subscriber) -> None:
 
 
 def _reporting(base: type, *names: str) -> Callable[[type], type]:
-    """Let these methods of the base class report a change."""
+    """Return a decorator that lets these methods of the base class report a change."""
 
     def method(name: str) -> Callable[..., Any]:
         change = getattr(base, name)
@@ -127,7 +127,7 @@ _MAPPING = (
 
 @_reporting(list, *_LIST)
 class Callbacks(list[Any]):
-    """A list of callbacks, conditions or transitions that a machine has made itself."""
+    """A list of callbacks, conditions or transitions that a machine has created itself."""
 
     subscribers: tuple[Subscriber, ...] = ()
 
@@ -155,7 +155,7 @@ class Transitions(defaultdict[Any, Any]):
 
 
 def own(value: Any) -> Any:
-    """The callbacks as a list, as ``listify`` makes it, but one that reports its changes if it is new."""
+    """Return the callbacks as a list like ``listify``, but as one that reports its changes if it is new."""
     if value is None:
         return Callbacks()
     found = listify(value)
@@ -163,7 +163,7 @@ def own(value: Any) -> Any:
 
 
 def is_silent(callbacks: Any) -> bool:
-    """Whether the list is empty and reports when that changes."""
+    """Return whether the list is empty and reports when that changes."""
     return callbacks.__class__ is Callbacks and not callbacks
 
 
@@ -193,7 +193,7 @@ _CLASS: Final = object.__dict__["__class__"]
 
 
 def with_library_init(new: Any, library: Any, *args: Any, **kwargs: Any) -> None:
-    """Initialise the object as one of the library, whose attributes nobody reports."""
+    """Initialise the object as one of the library, whose attributes are not reported."""
     cls = type(new)
     _CLASS.__set__(new, library)
     try:
@@ -210,7 +210,7 @@ class FastState(Reporting, State):
     ):
         with_library_init(self, State, name, on_enter, on_exit, *args, **kwargs)
         attributes = self.__dict__
-        if not on_enter or not isinstance(on_enter, _GIVEN):  # the library made a new list
+        if not on_enter or not isinstance(on_enter, _GIVEN):  # the library created a new list
             attributes["on_enter"] = Callbacks(attributes["on_enter"])
         if not on_exit or not isinstance(on_exit, _GIVEN):
             attributes["on_exit"] = Callbacks(attributes["on_exit"])

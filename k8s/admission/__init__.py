@@ -1,1 +1,1 @@
-"""Admission: what happens to pods and workloads when they are created, as a webhook or as a policy."""
+"""Admission: changes and checks of pods and workloads when they are created, as a webhook or as a policy."""

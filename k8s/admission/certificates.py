@@ -1,10 +1,10 @@
-"""The webhook's certificates: two authorities in a Secret, and a server certificate from one of them (K166).
+"""Certificates of the webhook: two authorities in a Secret, and a server certificate from one of them (K166).
 
-An authority lasts a year. The two end six months apart, so that one is always known to the API server while
-the other one is replaced. A server certificate is never signed by an authority that the API server may not
-know yet.
+An authority lasts a year. The two end six months apart, so that one is always known to the API server while the
+other one is replaced. A server certificate is never signed by an authority that the API server may not know
+yet.
 
-Everything here is a function of what is there and of the time; `keeper` reads and writes.
+Everything here is a function of the existing certificates and the time; `keeper` reads and writes.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = [
 YEAR: Final = timedelta(days=365)
 #: the first of two new authorities ends this much earlier than the second one
 APART: Final = timedelta(days=182)
-#: an authority with less time than this is replaced
+#: an authority with less remaining time is replaced
 AUTHORITY_MARGIN: Final = timedelta(days=90)
-#: the same of a server certificate
+#: the same for a server certificate
 SERVER_MARGIN: Final = timedelta(days=30)
 #: clocks differ: certificates begin a little earlier
 _EARLIER: Final = timedelta(minutes=5)
@@ -48,23 +48,25 @@ _KEYS: Final = ("cakey1.pem", "cakey2.pem")
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority: who has its key can sign."""
+    """A certificate authority. The holder of its key can sign."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     @property
     def ends(self) -> datetime:
+        """When the certificate expires."""
         return self.certificate.not_valid_after_utc
 
     @property
     def pem(self) -> bytes:
+        """The certificate as PEM."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """What the webhook shows, with its key."""
+    """The certificate that the webhook serves, with its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -72,27 +74,30 @@ class ServerCertificate:
 
     @property
     def chain_pem(self) -> bytes:
+        """The certificate as PEM. The chain has no other one."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key_pem(self) -> bytes:
+        """The key as PEM."""
         return _key_pem(self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """Two authorities, and which of them were there before."""
+    """Two authorities, and which of them existed before."""
 
     authorities: tuple[Authority, Authority]
     kept: tuple[Authority, ...]
 
     @property
     def changed(self) -> bool:
+        """Whether an authority was replaced."""
         return len(self.kept) < len(self.authorities)
 
 
 def renew(found: Iterable[Authority | None], now: datetime) -> Renewal:
-    """The authorities of a Secret, with new ones for those that are missing or will end soon."""
+    """Return the authorities of a Secret, with new ones for those that are missing or end soon."""
     first, second = (
         None if each is None or each.ends - now < AUTHORITY_MARGIN else each for each in found
     )
@@ -103,16 +108,16 @@ def renew(found: Iterable[Authority | None], now: datetime) -> Renewal:
 
 
 def needs_another(current: ServerCertificate | None, renewal: Renewal, now: datetime) -> bool:
-    """Whether a new server certificate is due: soon at its end, or its authority is gone."""
+    """Return whether a new server certificate is due: it ends soon, or its authority is gone."""
     if current is None or current.certificate.not_valid_after_utc - now < SERVER_MARGIN:
         return True
     return all(each.pem != current.issuer.pem for each in renewal.authorities)
 
 
 def issue(renewal: Renewal, names: Iterable[str], now: datetime) -> ServerCertificate:
-    """A server certificate for DNS names and IP addresses, for a year if its authority lasts that long.
+    """Issue a server certificate for DNS names and IP addresses, for a year if its authority lasts that long.
 
-    It is signed by the authority that ends last, of those that were known before, if there are any.
+    It is signed by the authority that ends last among those that were known before, if there are any.
     """
     issuer = max(renewal.kept or renewal.authorities, key=lambda each: each.ends)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -133,7 +138,7 @@ def issue(renewal: Renewal, names: Iterable[str], now: datetime) -> ServerCertif
 
 
 def bundle_of(authorities: Iterable[Authority]) -> bytes:
-    """What the API server trusts (PEM)."""
+    """Return the authorities that the API server trusts, as PEM."""
     return b"".join(each.pem for each in authorities)
 
 
@@ -141,6 +146,7 @@ def bundle_of(authorities: Iterable[Authority]) -> bytes:
 
 
 def secret_data(authorities: Iterable[Authority]) -> dict[str, bytes]:
+    """Return the data of a Secret with the authorities."""
     data: dict[str, bytes] = {}
     for certificate, key, each in zip(_CERTIFICATES, _KEYS, authorities, strict=True):
         data[certificate] = each.pem
@@ -149,7 +155,7 @@ def secret_data(authorities: Iterable[Authority]) -> dict[str, bytes]:
 
 
 def read_secret(data: Mapping[str, bytes]) -> tuple[Authority | None, Authority | None]:
-    """Both authorities; ``None`` for one that is missing or cannot be read."""
+    """Return both authorities of a Secret; ``None`` for one that is missing or cannot be read."""
     first, second = (
         _read(data.get(certificate, b""), data.get(key, b""))
         for certificate, key in zip(_CERTIFICATES, _KEYS, strict=True)
@@ -163,7 +169,7 @@ def _read(certificate_pem: bytes, key_pem: bytes) -> Authority | None:
         key = serialization.load_pem_private_key(key_pem, password=None)
     except (ValueError, TypeError):
         return None
-    # Keys of other kinds are YuniKorn's own, in a Secret of the same name.
+    # Keys of other kinds are YuniKorn's own, in a Secret with the same name.
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         return None
     return Authority(certificate, key) if certificate.public_key() == key.public_key() else None
@@ -182,7 +188,7 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 def _authority(now: datetime, lasts: timedelta) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
-    # A name for each: with two authorities of one name a client may try the wrong one only.
+    # The names differ: with two authorities of one name a client may try only the wrong one.
     name = _name(f"Quadriga admission {x509.random_serial_number():x}"[:60])
     certificate = (
         _builder(name, key, now, now + lasts)

@@ -1,7 +1,7 @@
-"""The decisions of `rules` as expressions in CEL, for the policy and for conditions of the webhook (K167).
+"""The decisions of `rules` as CEL expressions, for the policy and for conditions of the webhook (K167).
 
-Each function returns one expression. In a policy they refer to one another as ``variables.<name>``; the
-variables are listed in `policy`. Regular expressions have the same syntax in CEL as in the settings (RE2).
+Each function returns one expression. In a policy the expressions refer to one another as ``variables.<name>``;
+the variables are listed in `policy`. Regular expressions have the same syntax in CEL as in the settings (RE2).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
 _MAX_LABEL: Final = 63
 _USER: Final = "request.userInfo.username"
 
-#: what JSON escapes in a name, a backslash first; the webhook writes it in the same way
+#: characters of a name that JSON escapes, a backslash first; the webhook escapes in the same way
 _ESCAPES: Final = tuple(
     (each, json.dumps(each)[1:-1]) for each in ("\\", '"', *map(chr, range(0x20)))
 )
 
 
 def quoted(text: str) -> str:
-    """A text in CEL."""
+    """Return a text as a CEL literal."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -53,7 +53,7 @@ def _matches(patterns: tuple[str, ...], text: str) -> str:
 
 
 def chosen(key: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> str:
-    """Whether the namespace is chosen: its annotation, if it is true or false; else the patterns (K160)."""
+    """Whether the namespace is chosen: by its annotation if that is true or false, else by the patterns (K160)."""
     name = "request.namespace"
     by_name = f"({_matches(wanted, name) if wanted else 'true'}) && !({_matches(unwanted, name)})"
     annotation = f"variables.namespaceAnnotations[{quoted(key)}]"
@@ -92,7 +92,7 @@ def _asks_for_devices(spec: str) -> str:
 
 
 def application_id(settings: Settings) -> str:
-    """The name of the application of pods that name none; empty, if it cannot be a label."""
+    """The application id of pods that name none; "" if it cannot be a label."""
     name = "request.namespace"
     if settings.generate_unique_app_id:
         cut = f"size({name}) > {identity.MAX_NAMESPACE} ? {name}.substring(0, {identity.MAX_NAMESPACE}) : {name}"
@@ -130,16 +130,18 @@ def user_info() -> str:
 
 
 def claimed(annotations: str) -> str:
-    """The user that is claimed, empty without a claim."""
+    """The user that is claimed; "" without a claim."""
     key = quoted(keys.USER_INFO)
     return f'{key} in {annotations} ? {annotations}[{key}] : ""'
 
 
 def readable_user_info(text: str, settings: Settings) -> str:
+    """Whether the annotation is a readable claim within its bound."""
     return f"size({text}) <= {settings.bounds[BOUND]} && {text}.matches({quoted(READABLE)})"
 
 
 def is_system_user(settings: Settings) -> str:
+    """Whether the requester is a system user."""
     return _matches(settings.system_users, _USER)
 
 
@@ -161,8 +163,8 @@ def may_claim(settings: Settings) -> str:
 def unfounded_claim(settings: Settings) -> str:
     """Whether a request claims a user that it may not claim, or changes the user of a pod (K162, K164).
 
-    It stands by itself, as a condition of the webhook, which has no variables. It is never an error,
-    which would refuse the request.
+    The expression is self-contained, because conditions of a webhook have no variables. It never evaluates to
+    an error, which would refuse the request.
     """
     in_cron_job = "spec.jobTemplate.spec.template.metadata"
     resource = "request.resource.resource"
@@ -174,14 +176,16 @@ def unfounded_claim(settings: Settings) -> str:
 
 
 def _claims(metadata: str, settings: Settings, *, of_pod: bool = False) -> str:
-    """As `unfounded_claim`, where the annotations are below this path."""
+    """The same as `unfounded_claim` for annotations below this path."""
     key = quoted(keys.USER_INFO)
 
     def there(found: str) -> str:
+        """Whether the path exists."""
         above = f"has({found}.{metadata}) && " if "." in metadata else ""
         return f"({above}has({found}.{metadata}.annotations) && {key} in {found}.{metadata}.annotations)"
 
     def text(found: str) -> str:
+        """The text of the annotation."""
         return f"{found}.{metadata}.annotations[{key}]"
 
     same = f"{there('oldObject')} && {text('oldObject')} == {text('object')}"

@@ -1,7 +1,7 @@
-"""Keeps the webhook's certificate and its registration up to date, while it serves (K166).
+"""Keeps the webhook's certificate and its registration up to date while it serves (K166).
 
-A source says what the certificate is now: authorities of our own, or mounted files. When it changes, the API
-server is told of the authorities first, and then the next connections get the new certificate. No connection
+A source returns the current certificate: from authorities of our own, or from mounted files. When it changes,
+the API server is told of the authorities first, and then new connections get the new certificate. No connection
 is broken, and nothing is restarted.
 """
 
@@ -51,12 +51,13 @@ _TRIES: Final = 5
 
 
 class CertificateError(Exception):
-    """There is no certificate to serve with, and why."""
+    """There is no certificate to serve with, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the webhook shows (PEM), and what the API server has to trust; ``None``: others tell it."""
+    """The certificate that the webhook serves (PEM), and the authorities that the API server has to trust;
+    ``None`` if others register them."""
 
     chain: bytes
     key: bytes
@@ -64,8 +65,10 @@ class Shown:
 
 
 class Source(Protocol):
+    """A source of the certificate."""
+
     async def read(self) -> Shown:
-        """Raises `CertificateError`."""
+        """Return the current certificate. Raises `CertificateError`."""
         ...
 
 
@@ -75,7 +78,8 @@ class _Secret(msgspec.Struct, rename="camel"):
 
 
 class OwnCertificate:
-    """From authorities in a Secret, which all replicas share. ``names()`` are those that clients use."""
+    """A certificate from authorities in a Secret, which all replicas share. ``names()`` are the names that
+    clients use."""
 
     def __init__(
         self,
@@ -95,6 +99,7 @@ class OwnCertificate:
         self._named: Sequence[str] = ()
 
     async def read(self) -> Shown:
+        """Return the current certificate, renewed if needed. Raises `CertificateError`."""
         renewal = await self._authorities()
         now, names = self._now(), self._names()
         if names != self._named or needs_another(self._current, renewal, now):
@@ -153,9 +158,8 @@ class OwnCertificate:
 
 
 class MountedCertificate:
-    """From files that somebody else renews, such as cert-manager: certificate and chain, key, and
-    authorities. Without the authorities the registration keeps those that it has.
-    """
+    """A certificate from files that another program renews, such as cert-manager: certificate and chain, key,
+    and authorities. Without the authorities the registration keeps those that it has."""
 
     def __init__(self, chain: Path, key: Path, authorities: Path) -> None:
         self._chain = chain
@@ -163,6 +167,7 @@ class MountedCertificate:
         self._authorities = authorities
 
     async def read(self) -> Shown:
+        """Return the certificate in the files. Raises `CertificateError`."""
         try:
             return await asyncio.to_thread(self._read)
         except OSError as error:
@@ -175,15 +180,15 @@ class MountedCertificate:
 
 
 def tls_context() -> ssl.SSLContext:
-    """For a server; without a certificate yet."""
+    """Return a TLS context for a server, without a certificate yet."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 def _show(context: ssl.SSLContext, shown: Shown) -> None:
-    """New connections get this certificate from now on. Raises `CertificateError`."""
-    # The library reads files only. The folder is for its owner only.
+    """Serve new connections with this certificate from now on. Raises `CertificateError`."""
+    # The library reads files only. The folder is accessible to its owner only.
     with TemporaryDirectory(prefix="quadriga-") as folder:
         path = Path(folder) / "tls.pem"
         path.write_bytes(shown.chain + b"\n" + shown.key)
@@ -194,7 +199,8 @@ def _show(context: ssl.SSLContext, shown: Shown) -> None:
 
 
 class Keeper:
-    """``register(bundle)`` tells the API server of the webhook; it returns why that failed, or nothing."""
+    """Keeps a certificate up to date. ``register(bundle)`` registers the webhook and returns why that failed,
+    or ""."""
 
     def __init__(
         self,
@@ -214,7 +220,7 @@ class Keeper:
         self._shown = shown
 
     async def refresh(self) -> None:
-        """Look once. The registration is written again in any case, if it is not as it should be."""
+        """Check the certificate once. The registration is written again in any case if it differs."""
         try:
             shown = await self._source.read()
         except CertificateError as error:

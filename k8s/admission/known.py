@@ -1,7 +1,7 @@
 """What admission knows of the cluster: namespaces, priority classes, and the scheduler's ConfigMaps.
 
-It hears of changes from reflectors, as anything that watches does. An object that was created a moment ago
-may not have been announced yet, so an unknown one is asked for.
+Changes come from reflectors. An object that was created a moment ago may not have been announced yet, so an
+unknown one is requested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Known"]
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
-#: seconds: the whole review has two
+#: seconds; the whole review has two
 _PATIENCE: Final = 1.0
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Known:
-    """Owned by one event loop. ``own_namespace`` is the scheduler's, with its ConfigMaps."""
+    """The known objects, owned by one event loop. ``own_namespace`` is the scheduler's, with its ConfigMaps."""
 
     def __init__(self, requester: Requester, own_namespace: str) -> None:
         self.own_namespace = own_namespace
@@ -42,7 +42,7 @@ class Known:
         self._maps: dict[str, ConfigMap] = {}
 
     def announce(self, change: Change, found: object) -> None:
-        """A reflector announces an object. Kinds that are not needed here are ignored."""
+        """Apply a change that a reflector announces. Kinds that are not needed here are ignored."""
         if isinstance(found, Namespace):
             _keep(self._namespaces, change, found.metadata.name, found)
         elif isinstance(found, PriorityClass):
@@ -52,14 +52,14 @@ class Known:
             self._read_settings()
 
     async def namespace(self, name: str) -> Namespace | None:
-        """Of this name; ``None`` if there is none, or the API server does not answer in time."""
+        """Return the namespace; ``None`` if it does not exist or the API server does not answer in time."""
         if name not in self._namespaces:
             path = f"/api/v1/namespaces/{quote(name)}"
             return await self._ask(path, Namespace) if name else None
         return self._namespaces[name]
 
     async def priority_class(self, name: str) -> PriorityClass | None:
-        """As `namespace`."""
+        """Return the priority class like `namespace`."""
         if name not in self._classes:
             path = f"/apis/scheduling.k8s.io/v1/priorityclasses/{quote(name)}"
             return await self._ask(path, PriorityClass) if name else None
@@ -79,17 +79,17 @@ class Known:
     # -- ConfigMaps --------------------------------------------------------------------------------
 
     def is_own(self, found: ConfigMap) -> bool:
-        """Whether it is one of the scheduler's two ConfigMaps."""
+        """Return whether it is one of the scheduler's two ConfigMaps."""
         meta = found.metadata
         return meta.namespace == self.own_namespace and meta.name in (DEFAULTS_NAME, CONFIGS_NAME)
 
     def with_change(self, found: ConfigMap) -> Reading:
-        """What both ConfigMaps say when this one is as given."""
+        """Return the settings of both ConfigMaps with this one as given."""
         maps = {**self._maps, found.metadata.name: found}
         return settings.from_maps(maps.get(DEFAULTS_NAME), maps.get(CONFIGS_NAME))
 
     def _read_settings(self) -> None:
-        """All settings that admission uses take effect at once. Wrong ones leave the old ones."""
+        """Read the settings, all of which take effect at once in admission. Invalid ones leave the old ones."""
         reading = settings.from_maps(self._maps.get(DEFAULTS_NAME), self._maps.get(CONFIGS_NAME))
         if reading.settings is not None:
             self.settings = reading.settings

@@ -1,10 +1,10 @@
-"""Admission as policies in CEL: the API server decides by itself, without a process or a certificate (K167).
+"""Admission as CEL policies: the API server decides by itself, without a process or a certificate (K167).
 
-They decide what `rules` decides, but that they do not add the annotation about preemption: CEL sees no
+They decide what `rules` decides, except that they do not add the annotation about preemption: CEL sees no
 PriorityClass, and without the annotation the scheduler looks at the class itself.
 
-Changes are JSON patches only, one for each policy: it is applied whole or not at all, and does not touch a
-list in which names are repeated.
+Changes are JSON patches, one for each policy: a patch is applied whole or not at all, and does not touch a list
+with repeated names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quadriga.k8s.conversion.settings import Settings
 
 __all__ = ["MUTATING_VERSIONS", "documents", "render"]
 
-#: versions of the API of mutating policies, the newest first: of 1.36 and of 1.34
+#: API versions of mutating policies, the newest first: of 1.36 and of 1.34
 MUTATING_VERSIONS: Final = ("v1", "v1beta1")
 
 _GROUP: Final = "admissionregistration.k8s.io/"
@@ -36,10 +36,10 @@ Document = dict[str, Any]
 def render(
     settings: Settings, own_namespace: str = "default", mutating_version: str = MUTATING_VERSIONS[0]
 ) -> str:
-    """The policies and their bindings as YAML, for ``kubectl apply``.
+    """Return the policies and their bindings as YAML, for ``kubectl apply``.
 
-    ``own_namespace`` is the scheduler's, which the policies leave alone, as kube-system. Raises ValueError
-    for an unknown version of mutating policies.
+    ``own_namespace`` is the scheduler's, which the policies leave alone like kube-system. Raises ValueError for
+    an unknown version of mutating policies.
     """
     found = documents(settings, own_namespace, mutating_version)
     return yaml.dump_all(found, Dumper=_Dumper, sort_keys=False, width=110, explicit_start=True)
@@ -48,7 +48,7 @@ def render(
 def documents(
     settings: Settings, own_namespace: str = "default", mutating_version: str = MUTATING_VERSIONS[0]
 ) -> list[Document]:
-    """The same as data."""
+    """Return the same as data."""
     if mutating_version not in MUTATING_VERSIONS:
         raise ValueError(f"{mutating_version!r} is none of {', '.join(MUTATING_VERSIONS)}")
     pods = _Policies(settings, own_namespace, mutating_version)
@@ -64,6 +64,7 @@ class _Policies:
     # -- what is changed ---------------------------------------------------------------------------
 
     def pods(self) -> list[Document]:
+        """Return the policy that changes pods."""
         settings = self._settings
         return self._mutating(
             _PODS,
@@ -116,12 +117,14 @@ class _Policies:
         return f"({known} ? [] : {_add('/spec/schedulerName', first)})"
 
     def _unless_named(self, chosen: str) -> str:
-        """The old label of the user counts where everybody may set the user."""
+        """Restrict to objects whose user the old label does not name, which counts if everyone may set the
+        user."""
         if not self._settings.bypass_auth:
             return chosen
         return f'{chosen} && {_or_empty(keys.OLD_USER_NAME)} == ""'
 
     def workloads(self) -> list[Document]:
+        """Return the policies that change workloads."""
         settings = self._settings
         named = cel.has_application_id("variables.labels", "variables.annotations")
         key = cel.quoted(keys.USER_INFO)
@@ -169,6 +172,7 @@ class _Policies:
     # -- what is denied ----------------------------------------------------------------------------
 
     def pod_users(self) -> list[Document]:
+        """Return the policy that checks users of pods."""
         key = cel.quoted(keys.USER_INFO)
         return self._validating(
             _POD_USERS,
@@ -199,6 +203,7 @@ class _Policies:
         )
 
     def workload_users(self) -> list[Document]:
+        """Return the policy that checks users of workloads."""
         settings = self._settings
         key = cel.quoted(keys.USER_INFO)
         unchanged = f"{key} in variables.oldAnnotations && variables.oldAnnotations[{key}] == variables.claimed"
@@ -226,7 +231,7 @@ class _Policies:
         )
 
     def _claims(self, *good: str) -> list[Document]:
-        """The claim of a user is good in these cases, or the requester may make it."""
+        """Return a policy that accepts the claim of a user in these cases, or if the requester may make it."""
         if self._settings.bypass_auth:
             return []
         start = " ||\n".join(("!variables.ours", *good, "variables.claimed == variables.own"))
@@ -371,7 +376,7 @@ def _template_variables() -> dict[str, str]:
 
 
 def _old_template(settings: Settings) -> dict[str, str]:
-    """The template before an UPDATE. It counts where it was for us."""
+    """Return variables with the template before an UPDATE. It counts if it was for us."""
     old = "variables.oldTemplate"
     return {
         "oldTemplate": f'request.operation == "UPDATE" ? {_template("oldObject")} : variables.template',
@@ -405,7 +410,7 @@ def _add(path: str, value: str) -> str:
 
 
 def _at_key(parent: str, key: str, value: str) -> str:
-    """Sets one name below a path, which is an expression."""
+    """Return the patch that sets one name below a path, which is an expression."""
     escaped = cel.quoted("/" + key.replace("~", "~0").replace("/", "~1"))
     return f'[JSONPatch{{op: "add", path: {parent} + {escaped}, value: {value}}}]'
 
@@ -417,7 +422,7 @@ def _label(condition: str, key: str, value: str) -> str:
 def _user_added(
     metadata: str, path: str, annotations: str, chosen: str, or_if: str = "", else_of: str = ""
 ) -> tuple[str, str]:
-    """The annotations are made where there are none, and the user is added to them."""
+    """Return the patch that adds the user to the annotations, and creates these if they are missing."""
     missing = f"({or_if}!has({metadata}.annotations))"
     absent = f"!({cel.quoted(keys.USER_INFO)} in {annotations})"
     value = f"({else_of}{cel.user_info()})"
@@ -431,9 +436,10 @@ def _user_added(
 
 
 class _Dumper(yaml.SafeDumper):
-    """Expressions of several lines stay readable, and nothing is written as an alias."""
+    """Keeps expressions of several lines readable, and writes no aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
+        """Return true: write no aliases."""
         return True
 
 

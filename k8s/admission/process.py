@@ -1,6 +1,6 @@
-"""The webhook with all that it needs: what it knows of the cluster, its certificate, its registration.
+"""The webhook with everything that it needs: its knowledge of the cluster, its certificate, its registration.
 
-It runs beside the shim in one process, or alone. In a process of its own it asks the core elsewhere about
+It runs beside the shim in one process, or alone. In its own process it asks a core elsewhere to validate
 configurations.
 """
 
@@ -45,7 +45,7 @@ __all__ = ["Plan", "run"]
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
-#: seconds between looks at the certificate and the registration, and after a first one that failed
+#: seconds between checks of the certificate and the registration, and after a first one that failed
 _INTERVAL: Final = 60.0
 _PAUSE: Final = 5.0
 
@@ -55,15 +55,15 @@ class Plan:
     """How the webhook is served."""
 
     own_namespace: str
-    #: ``None``: all addresses
+    #: ``None`` for all addresses
     host: str | None = None
     port: int = PORT
-    #: certificate and chain, and key, that others renew, with ``ca.crt`` beside the certificate.
-    #: ``None``: our own
+    #: certificate with chain, and key, renewed by another program, with ``ca.crt`` beside the certificate;
+    #: ``None`` for our own
     mounted: tuple[Path, Path] | None = None
-    #: ``https://host:port`` where the API server reaches the webhook, if not by the service
+    #: ``https://host:port`` at which the API server reaches the webhook, if not by the service
     url: str = ""
-    #: open ones, of all and of one address
+    #: limits of open connections: in total, and from one address
     connections: tuple[int, int] = (1000, 500)
 
 
@@ -77,8 +77,8 @@ async def run(
 ) -> None:
     """Serve until cancelled. ``ready(port)`` is called once it serves and is registered.
 
-    ``validate`` checks configurations; by default the core behind the setting's address does. Raises
-    OSError if the port is taken.
+    ``validate`` validates configurations; by default the core behind the setting's address does. Raises OSError
+    if the port is taken.
     """
     known = Known(client, plan.own_namespace)
     async with AsyncExitStack() as stack:
@@ -110,7 +110,7 @@ async def run(
 async def _watch(
     client: Client, plan: Plan, timing: Timing, known: Known
 ) -> list[asyncio.Task[None]]:
-    """Watch what decisions depend on. Returns when the settings are known."""
+    """Watch what decisions depend on. Return when the settings are known."""
     synced = asyncio.Event()
     maps = f"/api/v1/namespaces/{quote(plan.own_namespace)}/configmaps"
     reflectors: list[Reflector[Any]] = [
@@ -160,6 +160,7 @@ def _source(client: Client, plan: Plan, known: Known) -> Source:
         return MountedCertificate(chain, key, chain.with_name("ca.crt"))
 
     def names() -> list[str]:
+        """Return the names in the certificate."""
         service = f"{known.settings.admission_service_name}.{plan.own_namespace}.svc"
         host = urlsplit(plan.url).hostname if plan.url else None
         return [service, host] if host else [service]
@@ -169,6 +170,7 @@ def _source(client: Client, plan: Plan, known: Known) -> Source:
 
 def _registrar(client: Client, plan: Plan, known: Known) -> Any:
     async def registrar(bundle: bytes | None) -> str:
+        """Register the webhook; return why that failed, or ""."""
         settings = known.settings
         target: Service | Url = (
             Url(plan.url)

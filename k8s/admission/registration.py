@@ -1,10 +1,10 @@
-"""Tells the API server of the webhook (K158).
+"""Registration of the webhook with the API server (K158).
 
-A webhook that does not answer is passed by after two seconds. With the setting ``failClosed`` requests that
-claim a user they may not claim are refused then, as by the policies; only they are (K169).
+A webhook that does not answer is skipped after two seconds. With the setting ``failClosed``, requests that
+claim a user they may not claim are then refused, as by the policies; only those are (K169).
 
-What never needs the webhook is not sent to it, as far as the version of the server can tell: namespaces have a
-label with their name since 1.21, and conditions in CEL are there since 1.28.
+Requests that never need the webhook are not sent to it, as far as the version of the server allows: namespaces
+have a label with their name since 1.21, and CEL conditions exist since 1.28.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ NAME: Final = "quadriga-admission"
 
 _TIMEOUT: Final = 2
 _TRIES: Final = 3
-#: label of each namespace with its name, and the first version with it
+#: label of each namespace with its name, and the first version that has it
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _WITH_NAME_LABEL: Final = (1, 21)
-#: the first version with conditions that is not an alpha
+#: the first version with conditions beyond alpha
 _WITH_CONDITIONS: Final = (1, 28)
 
 Version = tuple[int, int]
@@ -58,24 +58,26 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where the API server finds the webhook: a service of the cluster."""
+    """The webhook's address in the cluster: a Service."""
 
     namespace: str
     name: str
     port: int = PORT
 
     def client(self, path: str) -> Document:
+        """Return the client configuration."""
         service = {"namespace": self.namespace, "name": self.name, "port": self.port, "path": path}
         return {"service": service}
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The same outside of the cluster, as ``https://host:port``."""
+    """The webhook's address outside of the cluster: ``https://host:port``."""
 
     base: str
 
     def client(self, path: str) -> Document:
+        """Return the client configuration."""
         return {"url": self.base + path}
 
 
@@ -86,13 +88,13 @@ def configurations(
     version: Version,
     bundle: bytes | None,
 ) -> list[Document]:
-    """Both objects, for a server of this version. ``bundle``: the authorities (PEM), if they are ours."""
+    """Return both objects for a server of this version. ``bundle`` has the authorities (PEM) if they are ours."""
     mutating: Document = {
         **_webhook("mutate", "/mutate", target, bundle),
         "rules": [
             _rule("", ["pods", *WORKLOADS[""]]),
             _rule("apps", [*WORKLOADS["apps"]]),
-            # CronJobs are a beta until 1.21
+            # CronJobs are beta until 1.21
             _rule("batch", [*WORKLOADS["batch"]], ["v1", "v1beta1"]),
         ],
     }
@@ -124,7 +126,7 @@ def configurations(
 
 
 def _claims(mutating: Document, settings: Settings) -> Document:
-    """The same webhook, for requests with a claim that it would deny: they are not passed by."""
+    """Return the same webhook for requests with a claim that it would deny: they are not skipped."""
     condition = {"name": "unfounded-claim", "expression": cel.unfounded_claim(settings)}
     return {
         **mutating,
@@ -175,7 +177,7 @@ def _document(kind: str, *webhooks: Document) -> Document:
 
 
 async def server_version(requester: Requester) -> Version:
-    """Of the API server. Raises `NoAnswer`; a version that cannot be read is the oldest one."""
+    """Return the version of the API server; the oldest one if it cannot be read. Raises `NoAnswer`."""
     status, body = await requester.request("GET", "/version")
     try:
         found = msgspec.json.decode(body, type=dict[str, Any])
@@ -189,7 +191,7 @@ async def server_version(requester: Requester) -> Version:
 
 
 async def register(requester: Requester, wanted: list[Document]) -> str:
-    """Create or change the objects where they differ. Returns why that failed, or nothing."""
+    """Create or change the objects where they differ. Return why that failed, or ""."""
     try:
         for document in wanted:
             if problem := await _write(requester, document):
@@ -200,7 +202,7 @@ async def register(requester: Requester, wanted: list[Document]) -> str:
 
 
 async def unregister(requester: Requester) -> str:
-    """Delete the objects. Returns why that failed, or nothing."""
+    """Delete the objects. Return why that failed, or ""."""
     try:
         for path in _PATHS.values():
             status, _ = await requester.request("DELETE", f"{path}/{quote(NAME)}")
@@ -233,7 +235,7 @@ async def _write(requester: Requester, document: Document) -> str:
 
 
 def _changed(found: Document, wanted: Document) -> Document | None:
-    """The object with our webhooks, or nothing if it has them already. A missing bundle stays as it is."""
+    """Return the object with our webhooks, or ``None`` if it has them already. A missing bundle stays as it is."""
     before = found.get("webhooks") or []
     bundles = {each["name"]: each["clientConfig"].get("caBundle") for each in before}
     after = []
@@ -248,8 +250,8 @@ def _changed(found: Document, wanted: Document) -> Document | None:
 
 
 def _contains(found: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is there. The server adds defaults, and leaves nothing of ours out,
-    but conditions and a selector that are wanted no more would stay unnoticed, so these count as well."""
+    """Return whether everything wanted is present. The server adds defaults and keeps all of ours, but obsolete
+    conditions and selectors would go unnoticed, so these are compared too."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         named = wanted.keys() | (found.keys() & {"matchConditions", "caBundle", "url", "service"})
         return all(_contains(found.get(name), wanted.get(name)) for name in named)

@@ -1,4 +1,4 @@
-"""Reviews: what the API server asks a webhook, and the answer (``admission.k8s.io/v1``)."""
+"""Reviews: the requests of the API server to a webhook, and the responses (``admission.k8s.io/v1``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORBIDDEN: Final = 403
 
 
 class BadReview(ValueError):
-    """What came is no review."""
+    """The body is not a review."""
 
 
 class _Resource(msgspec.Struct):
@@ -54,7 +54,7 @@ _decoder = msgspec.json.Decoder(_Envelope)
 
 
 def read_review(body: bytes) -> Review:
-    """The request of a review. Raises `BadReview`."""
+    """Return the request of a review. Raises `BadReview`."""
     try:
         envelope = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -70,7 +70,7 @@ def read_review(body: bytes) -> Review:
 
 
 def read_object(raw: msgspec.Raw) -> dict[str, Any] | None:
-    """An object of a request, if there is one. Raises `BadReview`."""
+    """Return an object of a request, if there is one. Raises `BadReview`."""
     try:
         return msgspec.json.decode(raw, type=dict[str, Any] | None)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -78,7 +78,7 @@ def read_object(raw: msgspec.Raw) -> dict[str, Any] | None:
 
 
 def answer(review: Review, decision: Decision) -> bytes:
-    """The answer to a review, as JSON."""
+    """Return the response to a review, as JSON."""
     response: dict[str, Any] = {"uid": review.uid, "allowed": not decision.denied}
     if decision.denied:
         response["status"] = {

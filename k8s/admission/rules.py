@@ -1,7 +1,7 @@
-"""What admission decides of pods and workloads, and of nothing else: pure functions (K159 to K164).
+"""The decisions of admission about pods and workloads, as pure functions (K159 to K164).
 
-`decide` takes a request and what surrounds it, and answers with a patch, or with the reason of a denial.
-The policy in CEL (`policy`) decides the same.
+`decide` takes a request and its surroundings, and returns a patch or the reason of a denial. The CEL policy
+(`policy`) decides the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ __all__ = [
 
 #: what the API server writes into a pod that names no scheduler
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-#: the API groups of the workloads: every kind whose controller makes pods, and is trusted with their user (K208)
+#: the API groups of the workloads: every kind whose controller creates pods and is trusted with their user
+#: (K208)
 WORKLOADS: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("replicationcontrollers",),
     "apps": ("deployments", "replicasets", "statefulsets", "daemonsets"),
@@ -62,13 +63,13 @@ _MEMBER: Final = (
     rf'{_SPACE}("[uU][sS][eE][rR]"{_SPACE}:{_SPACE}({_TEXT}|null)'
     rf'|"[gG][rR][oO][uU][pP][sS]"{_SPACE}:{_SPACE}({_LIST}|null)){_SPACE}'
 )
-#: a claim of a user: JSON with a user and groups, and no other field. CEL cannot read JSON, so both ways read
+#: a claim of a user: JSON with a user and groups, and no other field. CEL cannot parse JSON, so both ways read
 #: it by this expression (K208)
 READABLE: Final = rf"^{_SPACE}\{{({_MEMBER}(,{_MEMBER})*|{_SPACE})\}}{_SPACE}$"
-#: the bound of its characters, as the settings name it
+#: name of the setting that bounds its characters
 BOUND: Final = "podUser"
 
-#: labels that are copied to their old names
+#: labels that are copied to their old keys
 _COPIED: Final = ((keys.APP_ID, keys.OLD_APP_ID), (keys.QUEUE, keys.OLD_QUEUE))
 
 Object = Mapping[str, Any]
@@ -78,7 +79,7 @@ Operation = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants to write."""
+    """A request to write an object."""
 
     operation: str
     #: in the plural, as in ``pods``
@@ -87,7 +88,7 @@ class Request:
     user: str
     groups: tuple[str, ...]
     object: Object
-    #: what is there, of an UPDATE
+    #: the existing object, for an UPDATE
     old: Object | None = None
 
 
@@ -96,17 +97,17 @@ class Surroundings:
     """What else a decision depends on."""
 
     settings: Settings
-    #: where the scheduler itself runs
+    #: the namespace of the scheduler itself
     own_namespace: str = ""
-    #: of the request, if it is known
+    #: namespace of the request, if it is known
     namespace: Namespace | None = None
-    #: of the pod, if it names one
+    #: class of the pod, if it names one
     priority_class: PriorityClass | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Allowed with this patch, or denied for a reason."""
+    """The request is allowed with this patch, or denied for a reason."""
 
     patch: tuple[Operation, ...] = ()
     denied: str = ""
@@ -116,7 +117,7 @@ _UNCHANGED: Final = Decision()
 
 
 def decide(request: Request, around: Surroundings) -> Decision:
-    """The decision of a request. One that no rule knows is allowed, and nothing is changed."""
+    """Return the decision about a request. One that no rule covers is allowed unchanged."""
     if not is_ours(request.namespace, around):
         return _UNCHANGED
     if request.resource == "pods":
@@ -141,7 +142,7 @@ def decide(request: Request, around: Surroundings) -> Decision:
 
 
 def is_ours(namespace: str, around: Surroundings) -> bool:
-    """Whether admission looks at this namespace. It never does at the scheduler's own one."""
+    """Return whether admission handles this namespace. It never handles the scheduler's own one."""
     if namespace == around.own_namespace:
         return False
     settings = around.settings
@@ -154,7 +155,7 @@ def is_ours(namespace: str, around: Surroundings) -> bool:
 
 
 def is_labelled(namespace: str, around: Surroundings) -> bool:
-    """Whether pods of this namespace get an application id if they have none."""
+    """Return whether pods of this namespace get an application id if they have none."""
     settings = around.settings
     return _chosen(
         namespace,
@@ -169,7 +170,8 @@ def _namespace_says(namespace: Namespace | None, key: str) -> str:
 
 
 def _chosen(name: str, annotation: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> bool:
-    """The annotation, if it is ``true`` or ``false``; else the patterns. No wanted ones: all."""
+    """Return the annotation if it is ``true`` or ``false``, else whether the patterns match. No wanted ones
+    match all."""
     if annotation in ("true", "false"):
         return annotation == "true"
     if wanted and not patterns.any_matches(wanted, name):
@@ -178,8 +180,8 @@ def _chosen(name: str, annotation: str, wanted: tuple[str, ...], unwanted: tuple
 
 
 def _is_for_us(pod: Object, settings: Settings) -> bool:
-    """Whether a pod or a template names one of our schedulers; or none, or the default one, and nothing that
-    only the default one can serve (K207)."""
+    """Return whether a pod or template names one of our schedulers; or none, or the default one, and nothing
+    that only the default one can serve (K207)."""
     spec = _at(pod, ("spec",))
     name = spec.get("schedulerName") or DEFAULT_SCHEDULER
     if name in settings.scheduler_names:
@@ -189,7 +191,7 @@ def _is_for_us(pod: Object, settings: Settings) -> bool:
 
 
 def _asks_for_devices(spec: Object) -> bool:
-    """Whether a container asks for devices of a DeviceClass, by the class's name."""
+    """Return whether a container requests devices of a DeviceClass by the class's name."""
     return any(
         resource.startswith(DEVICE_CLASS)
         for kind in ("containers", "initContainers")
@@ -229,7 +231,8 @@ def _pod_created(request: Request, around: Surroundings) -> Decision:
 def _new_labels(
     labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str, settings: Settings
 ) -> dict[str, str]:
-    """An application id if there is none, and copies under the old names, where they are free."""
+    """Return the labels to add: an application id if there is none, and copies under the old keys where these
+    are free."""
     new: dict[str, str] = {}
     if not _has_application_id(labels, annotations):
         name = identity.unnamed_application_id(namespace, "", settings)
@@ -267,7 +270,7 @@ def _workload_created(request: Request, template: Object, around: Surroundings) 
     settings = around.settings
     made = request.operation == "CREATE" and _is_system_user(request, settings)
     if made and request.resource == "replicasets":
-        # The Deployment controller would see another template than its own, and create one again.
+        # The Deployment controller would see another template than its own, and create a ReplicaSet again.
         return _UNCHANGED
     annotations = _texts(template, "annotations")
     claimed = annotations.get(keys.USER_INFO)
@@ -291,8 +294,9 @@ def _with_user(request: Request, info: str) -> Decision:
 
 
 def _workload_updated(request: Request, template: Object, around: Surroundings) -> Decision:
-    """A user that is left out, as by a replace with the original file, is written again (K208); another claim
-    than before is checked like a new one. A template that was another scheduler's says nothing."""
+    """Decide about an update. A user that was dropped, as by a replace with the original file, is written again
+    (K208); a claim that differs from the previous one is checked like a new one. A template that was for
+    another scheduler says nothing."""
     old = _at(request.old or {}, TEMPLATES[request.resource])
     if not _is_for_us(old, around.settings):
         return _workload_created(request, template, around)
@@ -313,12 +317,12 @@ def _workload_updated(request: Request, template: Object, around: Surroundings) 
 
 
 def user_info(user: str, groups: Iterable[str]) -> str:
-    """The annotation that names a user."""
+    """Return the annotation that names a user."""
     return msgspec.json.encode({"user": user, "groups": list(groups)}).decode()
 
 
 def _denied(claimed: str | None, request: Request, settings: Settings) -> str:
-    """Why the requester may not claim this user; empty: no claim, the truth, or a good one."""
+    """Return why the requester may not claim this user; "" if there is no claim, it is true, or it is allowed."""
     if claimed in (None, user_info(request.user, request.groups)) or settings.bypass_auth:
         return ""
     if not _may_claim(request, settings):
@@ -333,6 +337,7 @@ def _denied(claimed: str | None, request: Request, settings: Settings) -> str:
 
 
 def unreadable(settings: Settings) -> str:
+    """Return the reason against an unreadable claim."""
     return (
         f"the annotation {keys.USER_INFO} is not JSON with a user and groups and no other field, of at most"
         f" {settings.bounds[BOUND]} characters"
@@ -340,7 +345,7 @@ def unreadable(settings: Settings) -> str:
 
 
 def _names_user(labels: Mapping[str, str], settings: Settings) -> bool:
-    """Whether the old label names the user. It counts only where everybody may set the user."""
+    """Return whether the old label names the user. It counts only if everyone may set the user."""
     return settings.bypass_auth and bool(labels.get(keys.OLD_USER_NAME))
 
 
@@ -360,19 +365,19 @@ def _is_system_user(request: Request, settings: Settings) -> bool:
 
 
 def _at(found: Any, path: Iterable[str]) -> Object:
-    """What stands at a path; empty if nothing does."""
+    """Return the object at a path, empty if there is none."""
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
 def _texts(found: Object, kind: str) -> Mapping[str, str]:
-    """Labels or annotations."""
+    """Return the labels or annotations."""
     return _at(found, ("metadata", kind))
 
 
 def _patch(found: Object, wanted: Object, path: tuple[str, ...] = ()) -> tuple[Operation, ...]:
-    """Operations that set what is wanted, and keep all else that is there."""
+    """Return operations that set what is wanted and keep everything else."""
     patch: list[Operation] = []
     for name, value in wanted.items():
         here = (*path, name)

@@ -1,4 +1,4 @@
-"""Who says whether a queue configuration is valid (K165): the core in this process, or one elsewhere."""
+"""Validation of queue configurations (K165), by the core in this process or by one elsewhere."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ __all__ = ["Validator", "ask_core", "elsewhere"]
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
-#: seconds: the whole review has two
+#: seconds; the whole review has two
 _PATIENCE: Final = 1.5
 _MAX_ANSWER: Final = 1 << 20
 
-#: answers with the reason against a configuration, or with nothing
+#: returns the reason against a configuration, or ""
 Validator = Callable[[str], Awaitable[str]]
 
 
 async def ask_core(text: str) -> str:
-    """The core's own check, in a thread beside the event loop."""
+    """Validate with the core's own check, in a thread beside the event loop."""
     found = await asyncio.to_thread(Views.validate_configuration, text)
     return "" if found["allowed"] else str(found["reason"]) or "the configuration is not valid"
 
 
 def elsewhere(session: aiohttp.ClientSession, address: Callable[[], str]) -> Validator:
-    """The check of a core behind ``host:port``. If it is not reached, or answers oddly, the check that this
-    program has: nothing of it depends on what runs."""
+    """Return a validator that asks a core behind ``host:port``. If that is not reached or answers oddly, the
+    check of this program is used: the result does not depend on running state."""
 
     async def validate(text: str) -> str:
+        """Ask the core, else use the check of this program."""
         url = f"http://{address()}/ws/v1/validate-conf"
         try:
             timeout = aiohttp.ClientTimeout(total=_PATIENCE)

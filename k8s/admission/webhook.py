@@ -1,9 +1,9 @@
-"""The webhook: what the API server calls before it writes pods, workloads and our ConfigMaps (K158, K165).
+"""The webhook, which the API server calls before it writes pods, workloads and our ConfigMaps (K158, K165).
 
     async with serve(Webhook(known, ask_core), context, host="0.0.0.0") as port:
         ...
 
-Whatever goes wrong here, the API server does as if nothing had been asked.
+If anything fails here, the API server proceeds as if it had not asked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Webhook:
         self._validate = validate
 
     async def mutate(self, review: Review) -> Decision:
-        """Of a pod or a workload. Raises `BadReview`."""
+        """Decide about a pod or workload. Raises `BadReview`."""
         if review.sub_resource:
             return Decision()
         found, known = read_object(review.object) or {}, self._known
@@ -66,7 +66,7 @@ class Webhook:
         return decide(request, around)
 
     async def validate_configuration(self, review: Review) -> Decision:
-        """Of a ConfigMap, together with the other one. Raises `BadReview`."""
+        """Decide about a ConfigMap, together with the other one. Raises `BadReview`."""
         if review.operation not in ("CREATE", "UPDATE") or not self._is_own(review):
             return Decision()
         try:
@@ -87,6 +87,7 @@ class Webhook:
         return own and review.name in (DEFAULTS_NAME, CONFIGS_NAME)
 
     def application(self) -> web.Application:
+        """Return the web application with its routes."""
         application = web.Application(client_max_size=_MAX_REVIEW)
         application.router.add_post("/mutate", _handler(self.mutate))
         application.router.add_post("/validate-conf", _handler(self.validate_configuration))
@@ -98,6 +99,7 @@ def _handler(
     decide_on: Callable[[Review], Awaitable[Decision]],
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
+        """Handle a request with a review."""
         try:
             review = read_review(await request.read())
             decision = await decide_on(review)
@@ -127,10 +129,10 @@ async def serve(
     port: int = PORT,
     connections: tuple[int, int] = (1000, 500),
 ) -> AsyncGenerator[int]:
-    """Serve with TLS; gives the port, which the system chooses for 0. Raises OSError if it is taken.
+    """Serve with TLS; yield the port, which the system chooses for 0. Raises OSError if it is taken.
 
     ``host`` ``None`` means all addresses. ``context`` may get another certificate while it serves.
-    Of the ``connections``, of all and of one address, a new one beyond closes the oldest.
+    ``connections`` are the limits in total and from one address: a new connection beyond closes the oldest.
     """
     runner = web.AppRunner(webhook.application(), access_log=None, shutdown_timeout=2.0)
     await runner.setup()

@@ -1,4 +1,4 @@
-"""The cluster as the predicates see it, and the predicates."""
+"""The cluster as the predicates see it, and the predicates themselves."""
 
 from quadriga.k8s.cluster.cache import ClusterCache
 

@@ -1,7 +1,7 @@
-"""The cluster as the predicates see it: nodes, pods, assumptions, and counters over them.
+"""The cluster cache: nodes, pods, assumed placements, and counters over them.
 
-The shim's thread writes, the core's thread asks (`predicates`) and confirms (`assume`). One lock is held for
-each call, and each call is short: K3.
+The shim's thread writes; the core's thread asks (`predicates`) and confirms (`assume`). One lock is held for
+each call, and each call is short (K3).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from quadriga.k8s.cluster.pod_filters import (
     ports_refuse,
     spread_refuses,
 )
+from quadriga.k8s.cluster.pod_signatures import PodSignatures
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.refused_nodes import RefusedNodes
 from quadriga.k8s.cluster.refused_pairs import RefusedPairs
 from quadriga.k8s.cluster.selections import SLICE, Selections
-from quadriga.k8s.cluster.templates import Templates
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod
 from quadriga.k8s.objects_volumes import VolumeObject
@@ -31,7 +31,7 @@ from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["ClusterCache"]
 
-#: how long a yes counts without being confirmed, in ns (K99)
+#: how long (ns) a positive answer counts without being confirmed (K99)
 _TENTATIVE = 1_000_000_000
 
 _NODE_NAME = "NodeName: the pod names another node"
@@ -41,10 +41,10 @@ _RESOURCE_CLAIMS = "DynamicResources: resource claims are not supported yet"
 
 
 class ClusterCache:
-    """Nodes, pods and assumptions; answers predicates.
+    """Holds nodes, pods and assumed placements, and answers predicates.
 
-    Pods are known by their uid, nodes by their name. A reason is a text that begins with the name of the
-    filter that refuses; no reason is a yes. ``clock`` gives ns and never goes back.
+    Pods are known by UID, nodes by name. A reason is a text that begins with the name of the filter that
+    refuses; no reason means that the node is feasible. ``clock`` gives ns and never goes back.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -55,12 +55,12 @@ class ClusterCache:
         self._objects: dict[str, Node] = {}
         self._free_indexes: list[int] = []
         self._pods: dict[str, PodRecord] = {}
-        #: the pods that are assumed on a node and not bound, by the node
+        #: pods that are assumed on a node and not bound, by node
         self._assumed_on: dict[str, dict[str, None]] = {}
         #: deadlines of tentative assumptions, oldest first; some are out of date
         self._tentative: deque[tuple[int, PodRecord]] = deque()
         self._selections = Selections(self._objects)
-        self._templates = Templates(self._selections)
+        self._signatures = PodSignatures(self._selections)
         self._ports = HostPorts()
         self._refused = RefusedPairs()
         self._refused_nodes = RefusedNodes(self._nodes, self._ports)
@@ -69,7 +69,7 @@ class ClusterCache:
     # ---- the cluster
 
     def set_node(self, node: Node) -> bool:
-        """A node is new or has changed. Whether it was known, and may take a pod now that it refused."""
+        """Add or update a node. Return whether it was known and may now take a pod that it refused before."""
         with self._lock:
             name = node.name
             record = self._nodes.get(name)
@@ -77,7 +77,7 @@ class ClusterCache:
                 index = self._free_indexes.pop() if self._free_indexes else len(self._nodes)
                 self._nodes[name] = NodeRecord(node, index)
                 self._objects[name] = node
-                self._templates.node_changed(index, None, node)
+                self._signatures.node_changed(index, None, node)
                 self._selections.node_changed(name, None, node)
                 self._refused_nodes.node_changed(index, node, known=False)
                 return False
@@ -88,7 +88,7 @@ class ClusterCache:
                 or old.metadata.labels != node.metadata.labels
                 or old.status.declared_features != node.status.declared_features
             ):
-                self._templates.node_changed(record.index, old, node)
+                self._signatures.node_changed(record.index, old, node)
                 self._selections.node_changed(name, old, node)
                 self._refused_nodes.node_changed(record.index, node, known=True)
                 self._refused.node_changed(name)
@@ -96,8 +96,8 @@ class ClusterCache:
             return old.status != node.status and self._refused.node_changed(name)
 
     def remove_node(self, name: str) -> tuple[str, ...]:
-        """A node is gone. Returns the uids of the pods that were assumed there: they have no node any more
-        (K97). A pod that is bound there keeps the node, and counts again where the node comes back."""
+        """Remove a node. Return the UIDs of the pods that were assumed there and so have no node any more
+        (K97). A pod that is bound there keeps the node and counts again when the node comes back."""
         with self._lock:
             record = self._nodes.get(name)
             if record is None:
@@ -111,40 +111,40 @@ class ClusterCache:
             del self._nodes[name]
             del self._objects[name]
             self._free_indexes.append(record.index)
-            self._templates.node_changed(record.index, record.node, None)
+            self._signatures.node_changed(record.index, record.node, None)
             self._refused_nodes.node_changed(record.index, None, known=True)
             self._selections.node_changed(name, record.node, None)
             self._refused.node_changed(name)
             return undone
 
     def set_pod(self, pod: Pod) -> bool:
-        """A pod is new or has changed. It counts on the node in its spec, else on the one where it is
-        assumed. A pod that has ended counts nowhere. Whether a known pod says something else now that
-        predicates look at."""
+        """Add or update a pod. It counts on the node in its spec, else on the node where it is assumed; a
+        terminated pod counts nowhere. Return whether a known pod has changed in a way that predicates look at.
+        """
         with self._lock:
             changed = False
             record = self._pods.get(pod.uid)
             if pod.ended:
                 self._forget_pod(pod.uid)
                 return False
-            key = self._templates.key(pod)
+            key = self._signatures.key(pod)
             if record is None:
                 deque(self._prepare(key, pod), 0)
                 record = PodRecord(
-                    pod, self._templates.take(key, pod), self._selections.profile(pod)
+                    pod, self._signatures.take(key, pod), self._selections.profile(pod)
                 )
                 self._pods[pod.uid] = record
-            elif key != record.template.key or self._other_profile(record.pod, pod):
+            elif key != record.signature.key or self._other_profile(record.pod, pod):
                 deque(self._prepare(key, pod), 0)
                 self._count(record, "")
-                template, profile = record.template, record.profile
-                record.template = self._templates.take(key, pod)
+                signature, profile = record.signature, record.profile
+                record.signature = self._signatures.take(key, pod)
                 record.profile = self._selections.profile(pod)
-                changed = template is not record.template or (
+                changed = signature is not record.signature or (
                     profile is not record.profile
                     and any(map(self._selections.may_belong, (profile, record.profile)))
                 )
-                self._templates.drop(template)
+                self._signatures.drop(signature)
                 self._selections.drop_profile(profile)
                 if changed:
                     self._refused_nodes.object_changed()
@@ -163,11 +163,12 @@ class ClusterCache:
             return changed
 
     def preparing(self, pod: Pod) -> Iterator[None]:
-        """Before the pod is set, do in slices what its new terms need (Q16). No object changes in between."""
+        """Do in slices what the terms of a new pod need before ``set_pod`` (Q16). No object may change in
+        between."""
         spec = pod.spec
         if pod.ended or (spec.affinity is None and not spec.topology_spread_constraints):
             return
-        slices = self._prepare(self._templates.key(pod), pod)
+        slices = self._prepare(self._signatures.key(pod), pod)
         while True:
             with self._lock:
                 if next(slices, self) is self:
@@ -175,76 +176,76 @@ class ClusterCache:
             yield
 
     def remove_pod(self, uid: str) -> None:
-        """A pod is gone. Does nothing if it is unknown."""
+        """Remove a pod; do nothing if it is unknown."""
         with self._lock:
             self._forget_pod(uid)
 
     def set_namespace(self, namespace: Namespace) -> None:
-        """A namespace is new or has changed: terms may choose namespaces by their labels."""
+        """Add or update a namespace: terms may select namespaces by their labels."""
         with self._lock:
             meta = namespace.metadata
             self._refused_nodes.counts_changed()
             self._selections.set_namespace(meta.name, meta.labels)
 
     def remove_namespace(self, name: str) -> None:
-        """A namespace is gone. Does nothing if it is unknown."""
+        """Remove a namespace; do nothing if it is unknown."""
         with self._lock:
             self._refused_nodes.counts_changed()
             self._selections.set_namespace(name, None)
 
     def set_volume_object(self, thing: VolumeObject) -> None:
-        """A claim, a volume, a storage class or another object of volumes is new or has changed (K9)."""
+        """Add or update a claim, a volume, a storage class or another storage object (K9)."""
         with self._lock:
             self._refused_nodes.volumes_changed()
             self._volumes.set(thing)
 
     def remove_volume_object(self, thing: VolumeObject) -> None:
-        """It is gone. Does nothing if it is unknown."""
+        """Remove a storage object; do nothing if it is unknown."""
         with self._lock:
             self._refused_nodes.volumes_changed()
             self._volumes.remove(thing)
 
     def claim_problems(self, uid: str) -> list[str]:
-        """Why the pod is not to be asked for yet: claims that are missing or being deleted (K88)."""
+        """Return why the pod must not be asked for yet: claims that are missing or being deleted (K88)."""
         with self._lock:
             volumes = self._volumes_of(uid)
             return [] if volumes is None else self._volumes.problems(volumes)
 
     def unbound_claims(self, uid: str) -> list[tuple[str, str]]:
-        """Namespace and name of the pod's claims that are not bound yet: they come before the pod's bind
+        """Return namespace and name of the pod's claims that are not bound yet: they are bound before the pod
         (K102)."""
         with self._lock:
             volumes = self._volumes_of(uid)
             return [] if volumes is None else self._volumes.unbound(volumes)
 
     def chosen_volumes(self, uid: str) -> dict[tuple[str, str], str]:
-        """The volumes that the pod's claims are to be bound to, by namespace and name of the claims: held since
-        the pod was assumed on its node (K102)."""
+        """Return the volumes that the pod's claims will be bound to, by namespace and name of the claims. They
+        are held since the pod was assumed on its node (K102)."""
         with self._lock:
             return self._volumes.chosen(uid)
 
     def pod(self, uid: str) -> Pod | None:
-        """The newest version of a pod that has not ended."""
+        """Return the newest version of a pod that has not terminated."""
         record = self._pods.get(uid)
         return None if record is None else record.pod
 
     def node(self, name: str) -> Node | None:
-        """The newest version of a node."""
+        """Return the newest version of a node."""
         return self._objects.get(name)
 
     def node_names(self) -> tuple[str, ...]:
-        """All nodes."""
+        """Return the names of all nodes."""
         return tuple(self._objects)
 
     def pod_uids(self) -> tuple[str, ...]:
-        """All pods that have not ended."""
+        """Return the UIDs of all pods that have not terminated."""
         return tuple(self._pods)
 
     # ---- assumptions
 
     def assume(self, uid: str, node: str) -> str | None:
-        """The core has placed the pod on the node: it counts there from now on. The filters that look at
-        other pods are asked once more (K100); with a reason nothing is assumed."""
+        """Assume the pod on the node that the core has chosen: it counts there from now on. Filters that look
+        at other pods are evaluated once more (K100); return the reason if one refuses, and assume nothing."""
         with self._lock:
             self._expire()
             record, there = self._pods.get(uid), self._nodes.get(node)
@@ -265,21 +266,21 @@ class ClusterCache:
             return reasons[0] if reasons else None
 
     def forget(self, uid: str) -> None:
-        """Undo the assumption wholly: the pod counts nowhere, and any node may be next (K108, K109). A
-        bound pod stays where it is."""
+        """Undo the assumption: the pod counts nowhere, and any node may be chosen next (K108, K109). A bound
+        pod stays where it is."""
         with self._lock:
             record = self._pods.get(uid)
             if record is not None:
                 self._undo(record)
 
     def assumed(self, uid: str) -> str | None:
-        """The node where the pod is assumed and not yet bound."""
+        """Return the node where the pod is assumed and not yet bound."""
         record = self._pods.get(uid)
         return (record.assumed or None) if record is not None else None
 
     def refuse(self, uid: str, node: str) -> int:
-        """The pod could not be bound to the node: no for 30 s, twice as long each time, up to 5 minutes;
-        a change of the node ends it (K110). Returns for how long (ns), 0 if one of them is unknown."""
+        """Refuse the node to the pod for 30 s because a bind failed, twice as long each time up to 5 minutes; a
+        change of the node ends it (K110). Return for how long (ns), 0 if the pod or node is unknown."""
         with self._lock:
             if uid not in self._pods or node not in self._nodes:
                 return 0
@@ -288,17 +289,17 @@ class ClusterCache:
     # ---- predicates
 
     def predicates(self, uid: str, node: str, allocate: bool) -> str | None:
-        """Whether the pod may go to the node: ``None``, or the first reason against it (K115, K118).
+        """Return ``None`` if the pod may go to the node, else the first reason against it (K115, K118).
 
-        With ``allocate`` a yes counts as if the pod were there, for at most 1 s: until it is assumed there
-        or the next yes says something else (K99). Without, as for a reservation, the filters that need
-        free room are left out (K116).
+        With ``allocate`` a positive answer counts the pod there for at most 1 s, until it is assumed or the
+        next positive answer replaces this one (K99). Without it, as for a reservation, the filters that need
+        free resources are skipped (K116).
         """
-        # A pod that may go to few nodes makes the core ask about thousands. What the template has kept is
-        # read without the lock: it is one look-up, and true of the moment.
+        # For a pod that fits on few nodes the core asks about thousands. What the signature has kept is read
+        # without the lock: it is one look-up, and true at that moment.
         record, there = self._pods.get(uid), self._nodes.get(node)
         if record is not None and there is not None and not record.pod.spec.node_name:
-            kept = record.template.refusals.get(there.index)
+            kept = record.signature.refusals.get(there.index)
             if kept is not None:
                 return kept
         with self._lock:
@@ -318,9 +319,9 @@ class ClusterCache:
             return reasons[0] if reasons else None
 
     def refused_nodes(self, uid: str, names: tuple[str, ...]) -> KnownRefusals | None:
-        """Which of the nodes refuse the pod, to be allocated there, and why (K137). The answer for a node
-        is that of ``predicates``; it is left out where only that can tell. ``names`` is the same object
-        as long as the nodes are the same. ``None`` for a pod that is unknown or has a node."""
+        """Return which of the nodes refuse the pod for an allocation, and why (K137). For each node the answer
+        is that of ``predicates``; nodes where only that can tell are left out. ``names`` must be the same
+        object as long as the nodes are the same. Return ``None`` for a pod that is unknown or has a node."""
         with self._lock:
             self._expire()
             record = self._pods.get(uid)
@@ -330,14 +331,14 @@ class ClusterCache:
             try:
                 retry = self._refused.nodes(uid, self._clock())
                 last = _RESOURCE_CLAIMS if record.pod.spec.resource_claims else ""
-                self._selections.settle(record.template.selections)
+                self._selections.settle(record.signature.selections)
                 return self._refused_nodes.of(record, names, retry, _RETRY, last)
             finally:
                 self._count(record, record.place)
 
     def refusals(self, uid: str, node: str) -> list[str]:
-        """All reasons against the node, in the order of the filters; empty for a yes. Nothing is
-        assumed."""
+        """Return all reasons against the node in the order of the filters, empty if it is feasible. Assume
+        nothing."""
         with self._lock:
             self._expire()
             record, there = self._pods.get(uid), self._nodes.get(node)
@@ -352,10 +353,10 @@ class ClusterCache:
     def preemption_predicates(
         self, uid: str, node: str, victims: Sequence[str], start: int
     ) -> int | None:
-        """The index of the last victim that must go before the pod may go to the node: the first
-        attempt is without victims 0 to ``start``, each further one without one more (K117).
+        """Return the index of the last victim that must be evicted before the pod may go to the node (K117).
+        The first attempt is without victims 0 to ``start``, each further one without one more.
 
-        Pods that are unknown or elsewhere are passed over. ``None`` if it is not enough that all go.
+        Pods that are unknown or elsewhere are skipped. Return ``None`` if evicting all is not enough.
         """
         with self._lock:
             self._expire()
@@ -378,7 +379,7 @@ class ClusterCache:
                     self._count(each, each.place)
 
     def dump(self) -> dict[str, Any]:
-        """What is known, as data for JSON (K17): no values of annotations or of the environment."""
+        """Return the cache as data for JSON, without values of annotations or environment variables (K17)."""
         with self._lock:
             return {
                 "nodes": {
@@ -393,13 +394,13 @@ class ClusterCache:
     def _reasons(
         self, record: PodRecord, there: NodeRecord, allocate: bool, every: bool = False
     ) -> Sequence[str]:
-        """The first reason against the node, or with ``every`` all of them in the order of the filters."""
-        pod, node, template = record.pod, there.node, record.template
+        """Return the first reason against the node, or with ``every`` all reasons in the order of the filters."""
+        pod, node, signature = record.pod, there.node, record.signature
         found: list[str] = []
         named = pod.spec.node_name
         elsewhere = named != "" and named != node.name
-        if elsewhere or template.refuses(there.index, node) is not None:
-            found += template.reasons(node, _NODE_NAME if elsewhere else None)
+        if elsewhere or signature.refuses(there.index, node) is not None:
+            found += signature.reasons(node, _NODE_NAME if elsewhere else None)
             if not every:
                 return found
         if pod.uid in self._refused.pairs and self._refused.refuses(
@@ -408,7 +409,7 @@ class ClusterCache:
             found.append(_RETRY)
             if not every:
                 return found
-        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+        if signature.ports and (reason := ports_refuse(signature, node.name, self._ports)):
             found.append(reason)
             if not every:
                 return found
@@ -416,7 +417,7 @@ class ClusterCache:
             found += self._volumes.reasons(record.volumes, node)
             if found and not every:
                 return found
-        if template.selections or record.profile.against:
+        if signature.selections or record.profile.against:
             found += self._of_domains(record, there, every)
             if found and not every:
                 return found
@@ -425,9 +426,9 @@ class ClusterCache:
         return found
 
     def _changed(self, record: PodRecord, there: NodeRecord) -> Sequence[str]:
-        """The first reason that other pods give (K100)."""
-        node, template = there.node, record.template
-        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+        """Return the first reason that results from other pods (K100)."""
+        node, signature = there.node, record.signature
+        if signature.ports and (reason := ports_refuse(signature, node.name, self._ports)):
             return (reason,)
         if record.volumes is not None:
             if reason := self._volumes.of_other_pods(record.volumes, node):
@@ -435,19 +436,19 @@ class ClusterCache:
         return self._of_domains(record, there, False)
 
     def _of_domains(self, record: PodRecord, there: NodeRecord, every: bool) -> Sequence[str]:
-        """The reasons that pods in the node's domains give, or only the first."""
-        node, template, profile = there.node, record.template, record.profile
-        self._selections.settle(template.selections)
+        """Return the reasons that result from pods in the node's domains, or only the first."""
+        node, signature, profile = there.node, record.signature, record.profile
+        self._selections.settle(signature.selections)
         found: list[str] = []
-        if template.spread and (reason := spread_refuses(template, profile, node)):
+        if signature.spread and (reason := spread_refuses(signature, profile, node)):
             found.append(reason)
             if not every:
                 return found
-        if template.affinity and (reason := affinity_refuses(template, profile, node)):
+        if signature.affinity and (reason := affinity_refuses(signature, profile, node)):
             found.append(reason)
             if not every:
                 return found
-        if template.anti_affinity and (reason := anti_affinity_refuses(template, node)):
+        if signature.anti_affinity and (reason := anti_affinity_refuses(signature, node)):
             found.append(reason)
             if not every:
                 return found
@@ -460,22 +461,22 @@ class ClusterCache:
         return None if record is None else record.volumes
 
     def _count(self, record: PodRecord, name: str) -> None:
-        """The pod counts on the node of this name from now on; "" for nowhere."""
+        """Count the pod on the node of this name from now on; "" for nowhere."""
         before = record.counted
         if before == name:
             return
         record.counted = name
-        template = record.template
+        signature = record.signature
         selections = self._selections
-        if template.ports or template.anti_affinity or selections.may_belong(record.profile):
+        if signature.ports or signature.anti_affinity or selections.may_belong(record.profile):
             self._refused_nodes.counts_changed()
         for place, number in ((before, -1), (name, 1)):
             if not place:
                 continue
             selections.count(record.profile, place, number)
-            if template.ports:
-                self._ports.add(place, template.ports, number)
-            for anti in template.anti_affinity:
+            if signature.ports:
+                self._ports.add(place, signature.ports, number)
+            for anti in signature.anti_affinity:
                 selections.count_holder(anti.holders, place, number)
         if record.volumes is not None:
             self._refused_nodes.volumes_changed()
@@ -485,12 +486,12 @@ class ClusterCache:
                 self._volumes.place(record.volumes, name)
 
     def _prepare(self, key: bytes, pod: Pod) -> Iterator[None]:
-        """Before a new template is made, in slices: pods with labels that no term looked at get other profiles,
-        and its terms their counts."""
-        if self._templates.known(key):
+        """Prepare a new signature in slices: pods with labels that no term looked at get other profiles, and
+        its terms get their counts."""
+        if self._signatures.known(key):
             return
         selections = self._selections
-        matchers = self._templates.matchers(pod)
+        matchers = self._signatures.matchers(pod)
         keys = set[tuple[str, str]]().union(*map(selections.new_keys, matchers))
         selections.look_at(keys)
         labels: dict[str, set[str]] = {}
@@ -546,7 +547,7 @@ class ClusterCache:
             self._assumed_on.setdefault(node, {})[uid] = None
 
     def _choose(self, record: PodRecord, node: Node | None) -> None:
-        """The pod is to go to the node, with volumes of its own: or to none, and they are free again."""
+        """Choose volumes for the pod on the node and hold them; with ``None`` release them."""
         if record.volumes is None:
             return
         self._refused_nodes.volumes_changed()
@@ -569,13 +570,13 @@ class ClusterCache:
         record.tentative = ""
         self._choose(record, None)
         self._count(record, "")
-        self._templates.drop(record.template)
+        self._signatures.drop(record.signature)
         self._selections.drop_profile(record.profile)
         self._refused.forget(uid)
         del self._pods[uid]
 
     def _expire(self) -> None:
-        """Drop what is tentative for too long."""
+        """Drop tentative assumptions that are too old."""
         waiting = self._tentative
         if not waiting:
             return

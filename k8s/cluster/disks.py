@@ -1,4 +1,4 @@
-"""Inline disks of the old kinds, which two pods on a node cannot both use (K131)."""
+"""Inline disks of the in-tree plugins that two pods on a node cannot both use (K131)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Disk", "conflict", "disks"]
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk that a pod names itself."""
+    """A disk that a pod's spec names directly."""
 
     kind: str
     name: tuple[str, ...]
     read_only: bool
-    #: of Ceph only: the servers, of which one in common makes it the same disk
+    #: Ceph only: the monitors. Two disks with a common monitor are the same.
     monitors: frozenset[str] = frozenset()
 
 
 def disks(spec: PodSpec) -> tuple[Disk, ...]:
-    """All inline disks of a pod."""
+    """Return all inline disks of a pod."""
     found = []
     for volume in spec.volumes:
         if (gce := volume.gce_persistent_disk) is not None:
             found.append(Disk("gcePersistentDisk", _texts(gce, "pdName"), _read_only(gce)))
         if (aws := volume.aws_elastic_block_store) is not None:
-            # Nobody can attach it twice, not even to read.
+            # It cannot be attached twice, not even read-only.
             found.append(Disk("awsElasticBlockStore", _texts(aws, "volumeID"), False))
         if (iscsi := volume.iscsi) is not None:
             found.append(Disk("iscsi", _texts(iscsi, "iqn"), _read_only(iscsi)))
@@ -41,7 +41,7 @@ def disks(spec: PodSpec) -> tuple[Disk, ...]:
 
 
 def conflict(ours: tuple[Disk, ...], theirs: tuple[Disk, ...]) -> Disk | None:
-    """The first of our disks that the other pod keeps us from."""
+    """Return the first of our disks that the other pod's disks prevent us from using."""
     for disk in ours:
         for other in theirs:
             if (disk.kind, disk.name) != (other.kind, other.name):

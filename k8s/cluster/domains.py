@@ -1,7 +1,7 @@
-"""Pods counted by topology domain: by the value that a label of their node has (K136).
+"""Pods counted by topology domain, that is by the value of a label of their node (K136).
 
-A count is changed when a pod comes to a node or leaves it and when a node's labels change, so a filter
-looks one number up and never walks over pods.
+A count changes when a pod comes to a node or leaves it and when a node's labels change. A filter therefore
+looks one number up and never iterates over pods.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ __all__ = ["CountedPods", "Domains", "SpreadDomains"]
 
 
 class Domains:
-    """How many of some pods are in each domain of a topology key. Domains without pods are left out."""
+    """Counts of some pods in each domain of a topology key. Domains without pods are left out."""
 
     __slots__ = ("_amounts", "_topology", "counts", "key", "users")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.counts: dict[str, int] = {}
-        #: how many templates use it
+        #: number of signatures that use it
         self.users = 0
-        #: the same counts by the number of the value, once they are asked for, and whose numbers these are
+        #: the same counts by the number of the value, once they are needed, and the values that they belong to
         self._amounts: Numbers | None = None
         self._topology: TopologyValues | None = None
 
     def clear(self) -> None:
-        """As if there were no pods and no nodes."""
+        """Reset to no pods and no nodes."""
         self.counts.clear()
         self._amounts = None
 
     def amounts(self, topology: TopologyValues) -> Numbers:
-        """The counts by the number of the value. The first one is 0: it is of nodes without the label."""
+        """Return the counts by the number of the value. Number 0 stands for nodes without the label."""
         amounts, numbers = self._amounts, topology.numbers
         if amounts is None or self._topology is not topology or len(amounts) <= len(numbers):
             amounts = np.zeros(2 * len(numbers) + 16, np.int32)
@@ -47,13 +47,13 @@ class Domains:
         return amounts
 
     def add(self, node: Node, number: int) -> None:
-        """So many more pods are on this node."""
+        """Add ``number`` pods on this node; negative to remove."""
         value = node.metadata.labels.get(self.key)
         if value is not None:
             self._count(value, number)
 
     def node_changed(self, old: Node | None, new: Node | None, pods: int) -> None:
-        """A node with so many of the pods came, went or was replaced by a new version of it."""
+        """Update the counts after a node with ``pods`` of the pods was added, removed or changed."""
         if not pods:
             return
         if old is not None:
@@ -71,18 +71,18 @@ class Domains:
             self._note(value, now)
 
     def _note(self, value: str, now: int) -> None:
-        """Keep the array of counts, which is there, up to date."""
+        """Update the array of counts, which exists."""
         amounts, topology = self._amounts, self._topology
         assert amounts is not None and topology is not None
         number = topology.numbers.get(value, len(amounts))
         if number < len(amounts):
             amounts[number] = now
-        else:  # of a value that is new
+        else:  # the value is new
             self._amounts = None
 
 
 class SpreadDomains(Domains):
-    """The domains of a spread constraint: those of the counted nodes, also where no pod is (K125)."""
+    """The domains of a spread constraint: those of all counted nodes, also without pods (K125)."""
 
     __slots__ = ("_affinity", "_at", "_keys", "_nodes", "_tolerations", "_values", "minimum")
 
@@ -93,7 +93,8 @@ class SpreadDomains(Domains):
         affinity: NodeAffinity | None,
         tolerations: tuple[Toleration, ...] | None,
     ) -> None:
-        """``keys`` are those of all constraints of the pod. ``None`` for a policy that is Ignore."""
+        """Create the domains. ``keys`` are the topology keys of all constraints of the pod; ``affinity`` or
+        ``tolerations`` is ``None`` if the policy for it is Ignore."""
         super().__init__(key)
         self._keys = tuple(keys)
         self._affinity = affinity
@@ -101,12 +102,13 @@ class SpreadDomains(Domains):
         #: the domain of each counted node, and how many nodes each domain has
         self._values: dict[str, str] = {}
         self._nodes: dict[str, int] = {}
-        #: how many domains have how many pods
+        #: number of domains by their number of pods
         self._at: dict[int, int] = {}
-        #: the least number of pods in a domain; 0 without a domain
+        #: the smallest number of pods in a domain; 0 without a domain
         self.minimum = 0
 
     def clear(self) -> None:
+        """Reset to no pods and no nodes."""
         super().clear()
         self._values.clear()
         self._nodes.clear()
@@ -115,15 +117,17 @@ class SpreadDomains(Domains):
 
     @property
     def number(self) -> int:
-        """How many domains there are."""
+        """The number of domains."""
         return len(self._nodes)
 
     def add(self, node: Node, number: int) -> None:
+        """Add ``number`` pods on this node; negative to remove."""
         value = self._values.get(node.metadata.name)
         if value is not None:
             self._count(value, number)
 
     def node_changed(self, old: Node | None, new: Node | None, pods: int) -> None:
+        """Update domains and counts after a node was added, removed or changed."""
         node = new or old
         assert node is not None
         name = node.metadata.name
@@ -149,7 +153,7 @@ class SpreadDomains(Domains):
             self._count(after, pods)
 
     def _counts(self, node: Node) -> bool:
-        """Whether the node is one over which the pods are spread."""
+        """Return whether pods are spread over this node."""
         labels: Mapping[str, str] = node.metadata.labels
         for key in self._keys:
             if key not in labels:
@@ -168,7 +172,7 @@ class SpreadDomains(Domains):
                 self._note(value, before + number)
 
     def _move(self, before: int | None, after: int | None) -> None:
-        """A domain had ``before`` pods and has ``after``; ``None``: it did not or does not exist."""
+        """Note that a domain had ``before`` pods and has ``after``; ``None`` if it did not or does not exist."""
         at = self._at
         if after is not None:
             at[after] = at.get(after, 0) + 1
@@ -179,13 +183,13 @@ class SpreadDomains(Domains):
         if after is not None and (after < self.minimum or len(at) == 1):
             self.minimum = after
         elif self.minimum not in at:
-            # The domain with the fewest pods got more or is gone. It is the next one after few steps
-            # where pods come one by one, and these are distinct counts, not domains.
+            # The domain with the fewest pods has more now, or is gone. Where pods come one by one the next
+            # count is a few steps away, and these are distinct counts, not domains.
             self.minimum = min(at, default=0)
 
 
 class CountedPods:
-    """Some pods, counted by node and by the domains that somebody asks for."""
+    """Some pods, counted by node and by the domains that filters look at."""
 
     __slots__ = ("by_node", "domains")
 
@@ -195,7 +199,7 @@ class CountedPods:
         self.domains: dict[tuple[object, ...], Domains] = {}
 
     def add(self, name: str, node: Node | None, number: int) -> None:
-        """So many more pods are on the node of this name, which may be unknown."""
+        """Add ``number`` pods on the node of this name, which may be unknown."""
         now = self.by_node.get(name, 0) + number
         if now:
             self.by_node[name] = now
@@ -206,6 +210,7 @@ class CountedPods:
                 domains.add(node, number)
 
     def node_changed(self, name: str, old: Node | None, new: Node | None) -> None:
+        """Update the counts of all domains after a node was added, removed or changed."""
         if self.domains:
             pods = self.by_node.get(name, 0)
             for domains in self.domains.values():

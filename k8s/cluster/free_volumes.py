@@ -1,11 +1,10 @@
-"""Volumes that are there already: which one a claim can have on a node, and which one it is to get
-(K102, K103).
+"""Existing volumes: which one a claim can have on a node, and which one it will get (K102, K103).
 
-The choice is kube-scheduler's: a volume that is set aside for the claim, else the smallest free one that fits. A
-choice is held for the pods that wait for it, so that no second claim gets the same volume meanwhile.
+The choice is that of kube-scheduler: a volume that is reserved for the claim, else the smallest free one that
+fits. A choice is held for the pods that wait for it, so that no second claim gets the same volume meanwhile.
 
-Free volumes are sorted by size, apart for each storage class and, for local ones, each node: what a look at a
-node costs does not depend on the number of other nodes' volumes.
+Free volumes are sorted by size, separately for each storage class and, if local, for each node: the cost of
+checking a node does not depend on the number of other nodes' volumes.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ __all__ = ["ClaimName", "FreeVolumes", "class_of", "size_of"]
 #: namespace and name of a claim
 ClaimName = tuple[str, str]
 
-#: annotation with the class of old claims and volumes, which wins over the field
+#: annotation with the class of old claims and volumes, which takes precedence over the field
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _HOST = "kubernetes.io/hostname"
 _AVAILABLE = "Available"
 _FILES = "Filesystem"
 
-#: a storage class, and the host name of local volumes; "" for volumes that more nodes can use
+#: a storage class and the host name of local volumes; "" for volumes that several nodes can use
 _Shelf = tuple[str, str]
 
 
 def class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:
-    """Its storage class; "" for none."""
+    """Return the storage class of a volume or claim; "" for none."""
     name = thing.metadata.annotations.get(_OLD_CLASS, thing.spec.storage_class_name)
     return name or ""
 
 
 def size_of(quantity: object) -> int | None:
-    """In bytes; ``None`` if nobody has said."""
+    """Return the size in bytes, ``None`` if there is none."""
     if not isinstance(quantity, str | int | float):
         return None
     try:
@@ -51,11 +50,12 @@ def size_of(quantity: object) -> int | None:
 
 
 def requested(claim: PersistentVolumeClaim) -> int:
-    """The size that the claim asks for, in bytes."""
+    """Return the size in bytes that the claim requests."""
     return size_of(claim.spec.resources.requests.get("storage", 0)) or 0
 
 
 def name_of(claim: PersistentVolumeClaim) -> ClaimName:
+    """Return namespace and name of the claim."""
     return claim.metadata.namespace, claim.metadata.name
 
 
@@ -64,9 +64,9 @@ class _Known:
     volume: PersistentVolume
     terms: tuple[NodeTerm, ...] | None
     size: int
-    #: where it lies while it is free
+    #: the shelves that list it while it is free
     shelves: tuple[_Shelf, ...] = ()
-    #: the claim that it is set aside for, or bound to
+    #: the claim that it is reserved for or bound to
     claim: ClaimName | None = None
 
 
@@ -78,7 +78,7 @@ class _Choice:
 
 
 class FreeVolumes:
-    """All volumes, and what is chosen of them."""
+    """All volumes, and which of them are chosen for claims."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
@@ -88,16 +88,16 @@ class FreeVolumes:
         self._choices: dict[ClaimName, _Choice] = {}
         #: the claim for which a volume is held
         self._held: dict[str, ClaimName] = {}
-        #: what each pod waits for
+        #: the volumes that each pod waits for
         self._chosen: dict[str, dict[ClaimName, str]] = {}
-        #: the volume of each claim that is bound, and the other way round
+        #: the volume of each bound claim, and the claim of each such volume
         self._bound: dict[ClaimName, str] = {}
         self._owner: dict[str, ClaimName] = {}
 
     # ---- what is there
 
     def set(self, volume: PersistentVolume, terms: tuple[NodeTerm, ...] | None) -> None:
-        """A volume is new or has changed; ``terms`` are those of its node affinity."""
+        """Add or update a volume; ``terms`` are those of its node affinity."""
         name = volume.metadata.name
         self.remove(name)
         size = size_of(volume.spec.capacity.get("storage", 0)) or 0
@@ -112,7 +112,7 @@ class FreeVolumes:
                 insort(self._shelves.setdefault(shelf, []), (size, name))
 
     def remove(self, name: str) -> None:
-        """A volume is gone. Does nothing if it is unknown."""
+        """Remove a volume; do nothing if it is unknown."""
         known = self._known.pop(name, None)
         if known is None:
             return
@@ -128,7 +128,7 @@ class FreeVolumes:
                 del self._shelves[shelf]
 
     def bind(self, claim: ClaimName, volume: str) -> None:
-        """The claim is bound to this volume; "" for none. The volume itself may say so later."""
+        """Note that the claim is bound to this volume, or to none (""). The volume itself may say so later."""
         before = self._bound.pop(claim, "")
         if self._owner.get(before) == claim:
             del self._owner[before]
@@ -141,9 +141,9 @@ class FreeVolumes:
     def find(
         self, claim: PersistentVolumeClaim, node: Node, uid: str, taken: Set[str]
     ) -> tuple[str, bool]:
-        """The volume that the claim can have on the node; "" for none. And whether it is to have one that
-        cannot be used there. What only the pod ``uid`` holds is free for it; ``taken`` are volumes that
-        other claims of the pod get."""
+        """Return the volume that the claim can have on the node ("" for none), and whether the claim will get
+        one that cannot be used there. A volume held only by the pod ``uid`` is free for it; ``taken`` are
+        volumes that other claims of the pod get."""
         name = name_of(claim)
         choice = self._choices.get(name)
         if choice is not None and choice.holders != {uid}:
@@ -157,7 +157,7 @@ class FreeVolumes:
         return self._smallest(claim, node, uid, taken), False
 
     def _is_for(self, known: _Known, claim: PersistentVolumeClaim) -> bool:
-        """Whether a volume that names the claim can be bound to it."""
+        """Return whether a volume that names the claim can be bound to it."""
         reference, spec = known.volume.spec.claim_ref, known.volume.spec
         return (
             reference is not None
@@ -193,12 +193,12 @@ class FreeVolumes:
         return "" if best is None else best[1]
 
     def _may_hold(self, volume: str, claim: ClaimName, uid: str) -> bool:
-        """Whether no pod but this one holds the volume for another claim."""
+        """Return whether no other pod holds the volume for another claim."""
         holder = self._held.get(volume, claim)
         return holder == claim or self._choices[holder].holders == {uid}
 
     def hold(self, uid: str, chosen: Mapping[ClaimName, str]) -> None:
-        """The pod waits for these volumes, and for no others any more."""
+        """Let the pod wait for exactly these volumes."""
         self.drop(uid)
         if chosen:
             self._chosen[uid] = dict(chosen)
@@ -207,7 +207,7 @@ class FreeVolumes:
             self._held[volume] = claim
 
     def drop(self, uid: str) -> None:
-        """The pod waits no more."""
+        """Release the volumes that the pod waits for."""
         for claim in self._chosen.pop(uid, ()):
             choice = self._choices[claim]
             choice.holders.discard(uid)
@@ -216,7 +216,7 @@ class FreeVolumes:
                 del self._held[choice.volume]
 
     def chosen(self, uid: str) -> dict[ClaimName, str]:
-        """What the pod waits for."""
+        """Return the volumes that the pod waits for."""
         return dict(self._chosen.get(uid, {}))
 
 
@@ -228,7 +228,7 @@ def _from(
 
 
 def _hosts(terms: tuple[NodeTerm, ...] | None) -> set[str]:
-    """The host names of the nodes that can use a volume, if its terms name them; else the empty one."""
+    """Return the host names of the nodes that can use a volume if its terms name them, else only ""."""
     hosts: set[str] = set()
     for term in terms or ():
         named = [
@@ -241,13 +241,13 @@ def _hosts(terms: tuple[NodeTerm, ...] | None) -> set[str]:
 
 
 def _reaches(known: _Known, node: Node) -> bool:
-    """Whether the volume can be used on the node."""
+    """Return whether the volume can be used on the node."""
     labels = node.metadata.labels
     return known.terms is None or any(term.matches(node.name, labels) for term in known.terms)
 
 
 def _same_kind(claim: PersistentVolumeClaim, mode: str, attributes: str) -> bool:
-    """Files or a block device, and the same class of attributes."""
+    """Return whether both agree in the volume mode (file system or block device) and the class of attributes."""
     spec = claim.spec
     return (spec.volume_mode or _FILES) == (mode or _FILES) and (
         spec.volume_attributes_class_name == attributes

@@ -1,4 +1,4 @@
-"""Host ports: which ones are taken on each node (K123)."""
+"""Host ports: which ones are in use on each node (K123)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVERY = ("", "0.0.0.0")
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """The host ports of the containers that run as long as the pod does."""
+    """Return the host ports of the containers that run as long as the pod does."""
     sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
     found = set()
     for container in (*spec.containers, *sidecars):
@@ -35,7 +35,7 @@ class HostPorts:
         self._taken: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
 
     def add(self, node: str, ports: tuple[HostPort, ...], number: int) -> None:
-        """So many more pods with these ports are on the node."""
+        """Add ``number`` pods with these ports on the node; negative to remove."""
         for protocol, port, address in ports:
             nodes = self._taken.setdefault((protocol, port), {})
             addresses = nodes.setdefault(node, {})
@@ -50,7 +50,7 @@ class HostPorts:
                     del self._taken[protocol, port]
 
     def conflict(self, node: str, ports: tuple[HostPort, ...]) -> HostPort | None:
-        """The first of the ports that another pod has on the node."""
+        """Return the first of the ports that another pod uses on the node."""
         for port in ports:
             nodes = self._taken.get(port[:2])
             if nodes and (addresses := nodes.get(node)) and _meets(port, addresses):
@@ -58,7 +58,7 @@ class HostPorts:
         return None
 
     def nodes_with(self, port: HostPort) -> list[str]:
-        """The nodes where another pod has the port."""
+        """Return the nodes where another pod uses the port."""
         nodes = self._taken.get(port[:2], {})
         return [node for node, addresses in nodes.items() if _meets(port, addresses)]
 

@@ -1,11 +1,11 @@
-"""What the cache keeps of a node and of a pod."""
+"""The cache's records of nodes and pods."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quadriga.k8s.cluster.pod_signatures import PodSignature
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.templates import Template
 from quadriga.k8s.cluster.volumes import PodVolumes
 from quadriga.k8s.objects import Node, Pod
 
@@ -14,25 +14,27 @@ __all__ = ["NodeRecord", "PodRecord"]
 
 @dataclass(slots=True, eq=False)
 class NodeRecord:
+    """A node, and its index."""
+
     node: Node
-    #: its place in the answers of each template
+    #: its index in the answers of each signature
     index: int
 
 
 @dataclass(slots=True, eq=False)
 class PodRecord:
-    """A pod that has not ended."""
+    """A pod that has not terminated."""
 
     pod: Pod
-    template: Template
+    signature: PodSignature
     profile: Profile
     #: ``None`` without claims and disks
     volumes: PodVolumes | None = None
-    #: the node that the core has chosen, until the pod is bound or the choice is undone; "" without one
+    #: the node that the core has chosen, until the pod is bound or the choice is undone; "" for none
     assumed: str = ""
-    #: the node of the latest yes, until it is confirmed, replaced, or too old (K99)
+    #: the node of the latest positive answer, until that is confirmed, replaced, or too old (K99)
     tentative: str = ""
-    #: when the yes is too old, in ns
+    #: when (ns) that answer is too old
     deadline: int = 0
     #: the node where it counts now; "" for nowhere
     counted: str = ""

@@ -1,10 +1,10 @@
-"""What the filters say about all nodes at once (K137).
+"""Answers of the filters for all nodes at once (K137).
 
-The core asks about its best node first. If that one is refused, it wants to know all nodes that are: most
-nodes may be, by a selector or because the pods that a pod wants to be with are elsewhere. The filters of
-the template are kept as numbers of reasons; those that look at other pods compare arrays, by the number of
-the node's value of a topology key. What they say holds for all pods of a template and a profile, until a
-counter that they look at changes.
+The core asks about its best node first. If that one is refused, it wants to know all refused nodes: most may
+be, by a node selector, or because the pods that pod affinity requires are elsewhere. The answers of static
+filters are kept as numbers of reasons; filters that look at other pods compare arrays, indexed by the number of
+the node's value of a topology key. The answers hold for all pods of a signature and a profile until a counter
+that they depend on changes.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from quadriga.k8s.cluster import pod_filters
+from quadriga.k8s.cluster.pod_signatures import PodSignature
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.templates import Template
 from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node
 from quadriga.si.known_refusals import KnownRefusals, Revision
 
 __all__ = ["RefusedNodes"]
 
-#: with more topology keys than this all are forgotten, and so is a key whose values are so many more than
-#: twice the nodes
+#: with more topology keys than this all are forgotten, and so is a key with this many more values than twice
+#: the nodes
 _KEYS = 64
 _VALUES = 256
-#: answers that are kept
+#: at most this many answers are kept
 _ANSWERS = 1_024
 
 _Nodes = npt.NDArray[np.bool_]
-_Ask = tuple[Template, Profile, bool, bool]
+_Ask = tuple[PodSignature, Profile, bool, bool]
 
 
 class RefusedNodes:
@@ -43,14 +43,14 @@ class RefusedNodes:
         self._nodes = nodes
         self._ports = ports
         self._topology: dict[str, TopologyValues] = {}
-        #: more than each node's index
+        #: larger than any node's index
         self._size = 1
-        #: the order of the nodes that the core has, and the index of each; that of the last, which has no
-        #: node, for an unknown one
+        #: the nodes in the order of the core, and the index of each; an unknown one has the last index, which
+        #: has no node
         self._order: tuple[str, ...] | None = None
         self._indexes: npt.NDArray[np.intp] = np.zeros(0, np.intp)
         self._kept: dict[_Ask, KnownRefusals] = {}
-        #: what answers rest on: nodes and pods themselves, where pods are, and objects of volumes
+        #: what answers depend on: nodes and pods themselves, where pods are, and storage objects
         self._objects = Revision()
         self._counts = Revision()
         self._volumes = Revision()
@@ -58,7 +58,7 @@ class RefusedNodes:
     # ---- changes
 
     def node_changed(self, index: int, node: Node | None, *, known: bool) -> None:
-        """The node of this index changed, is new (not ``known``), or is gone (``None``)."""
+        """Note that the node of this index has changed, is new (not ``known``), or is gone (``None``)."""
         self.object_changed()
         for values in self._topology.values():
             values.set(index, node)
@@ -67,20 +67,20 @@ class RefusedNodes:
             self._size = max(self._size, index + 2)
 
     def object_changed(self) -> None:
-        """A node or a pod says something else that filters look at."""
+        """Note that a node or pod has changed in a way that filters look at."""
         self._kept.clear()
         self._objects.outdated = True
         self._objects = Revision()
 
     def counts_changed(self) -> None:
-        """A counter changed that a filter looks at."""
+        """Note that a counter that filters look at has changed."""
         if self._kept:
             self._kept.clear()
         self._counts.outdated = True
         self._counts = Revision()
 
     def volumes_changed(self) -> None:
-        """An object of volumes changed, or a pod took or left volumes."""
+        """Note that a storage object has changed, or that a pod has taken or released volumes."""
         self._volumes.outdated = True
         self._volumes = Revision()
 
@@ -94,11 +94,12 @@ class RefusedNodes:
         reason: str,
         last: str,
     ) -> KnownRefusals:
-        """The refused nodes for a pod without a node, which counts nowhere now, in the order of ``names``.
+        """Return the nodes that refuse a pod without a node, which counts nowhere now, in the order of
+        ``names``.
 
-        ``retry`` are nodes that refuse this pod, for this ``reason``. ``last`` refuses on every node that
-        nothing else does; "" for none. For a pod with volumes only the filters before those of volumes
-        are asked.
+        ``retry`` are nodes that refuse this pod for ``reason``. ``last`` is the reason against every node that
+        nothing else refuses; "" for none. For a pod with volumes only the filters before those of volumes are
+        evaluated.
         """
         if names is not self._order:
             indexes = [each.index if (each := self._nodes.get(n)) else -1 for n in names]
@@ -107,7 +108,7 @@ class RefusedNodes:
             self._kept.clear()
         if retry:
             return self._in_order(record, retry, reason, last)
-        ask = (record.template, record.profile, record.volumes is None, last != "")
+        ask = (record.signature, record.profile, record.volumes is None, last != "")
         found = self._kept.get(ask)
         if found is None or found.outdated:
             if len(self._kept) >= _ANSWERS:
@@ -116,9 +117,9 @@ class RefusedNodes:
         return found
 
     def _rests_on(self, record: PodRecord) -> tuple[Revision, ...]:
-        template = record.template
+        signature = record.signature
         rests_on = [self._objects]
-        if template.ports or template.selections or record.profile.against:
+        if signature.ports or signature.selections or record.profile.against:
             rests_on.append(self._counts)
         if record.volumes is not None:
             rests_on.append(self._volumes)
@@ -127,21 +128,21 @@ class RefusedNodes:
     def _in_order(
         self, record: PodRecord, retry: Iterable[str], reason: str, last: str
     ) -> KnownRefusals:
-        template, profile = record.template, record.profile
-        answers = _Answers(*template.numbered(self._nodes.values(), self._size))
+        signature, profile = record.signature, record.profile
+        answers = _Answers(*signature.numbered(self._nodes.values(), self._size))
         for name in retry:
             answers.refuse_one(self._nodes[name].index, reason)
-        for port in template.ports:
+        for port in signature.ports:
             text = pod_filters.port_in_use(port)
             for name in self._ports.nodes_with(port):
                 if name in self._nodes:
                     answers.refuse_one(self._nodes[name].index, text)
         if record.volumes is None:
-            if template.spread:
-                self._spread(template, profile, answers)
-            if template.affinity:
-                self._affinity(template, profile, answers)
-            for anti in template.anti_affinity:
+            if signature.spread:
+                self._spread(signature, profile, answers)
+            if signature.affinity:
+                self._affinity(signature, profile, answers)
+            for anti in signature.anti_affinity:
                 if anti.domains.counts:
                     values = self._values(anti.domains.key)
                     counts = anti.domains.amounts(values)[values.of(self._size)]
@@ -157,12 +158,12 @@ class RefusedNodes:
             if last:
                 answers.refuse(np.ones(self._size, np.bool_), last)
         answers.numbers[-1] = 0
-        # What is to be tried again ends by time.
+        # A refusal after a failed bind ends by time.
         revisions = None if retry else self._rests_on(record)
         return KnownRefusals(answers.numbers[self._indexes], answers.reasons, revisions)
 
-    def _spread(self, template: Template, profile: Profile, answers: _Answers) -> None:
-        for count in template.spread:
+    def _spread(self, signature: PodSignature, profile: Profile, answers: _Answers) -> None:
+        for count in signature.spread:
             spread, domains = count.spread, count.domains
             values = self._values(spread.key)
             numbers = values.of(self._size)
@@ -170,8 +171,8 @@ class RefusedNodes:
             most = pod_filters.room_in_domain(count, profile)
             answers.refuse(domains.amounts(values)[numbers] > most, count.refusal)
 
-    def _affinity(self, template: Template, profile: Profile, answers: _Answers) -> None:
-        own = template.affinity
+    def _affinity(self, signature: PodSignature, profile: Profile, answers: _Answers) -> None:
+        own = signature.affinity
         assert own is not None
         apart = np.zeros(self._size, np.bool_)
         for domains in own.domains:
@@ -194,23 +195,24 @@ class RefusedNodes:
 
 
 class _Answers:
-    """For each index of a node the number of the first reason against it, from 1."""
+    """For each node's index the number of the first reason against it, from 1."""
 
     __slots__ = ("left", "numbers", "reasons")
 
     def __init__(self, numbers: Numbers, reasons: tuple[str, ...]) -> None:
         self.numbers = numbers.copy()
-        #: the nodes that nothing refuses so far; the last index has none
+        #: the nodes that are not refused so far; the last index has no node
         self.left: _Nodes = numbers == 0
         self.left[-1] = False
         self.reasons = list(reasons)
 
     def refuse(self, nodes: _Nodes, reason: str) -> None:
-        """These nodes refuse; the reason counts where none was found before."""
+        """Refuse these nodes with the reason, except where an earlier reason was found."""
         self.left &= ~(refused := nodes & self.left)
         self.numbers[refused] = self._number(reason)
 
     def refuse_one(self, index: int, reason: str) -> None:
+        """Refuse the node of one index with the reason, unless an earlier one was found."""
         if self.left[index]:
             self.left[index] = False
             self.numbers[index] = self._number(reason)

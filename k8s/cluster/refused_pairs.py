@@ -1,4 +1,4 @@
-"""Pairs of a pod and a node that were tried in vain: refused for a while (K110)."""
+"""Pairs of a pod and a node that are refused for a while after a failed bind (K110)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _LONGEST = 300_000_000_000
 
 
 class RefusedPairs:
-    """By pod and node: until when, and for how long, in ns. The length outlives the refusal, so that the
-    next one of the same pair is longer."""
+    """End and length (ns) of each refusal, by pod and node. The length outlives the refusal, so that the next
+    one for the same pair is longer."""
 
     def __init__(self) -> None:
         self.pairs: dict[str, dict[str, tuple[int, int]]] = {}
 
     def add(self, uid: str, node: str, now: int) -> int:
-        """Returns for how long (ns)."""
+        """Refuse the node to the pod; return for how long (ns)."""
         nodes = self.pairs.setdefault(uid, {})
         _, before = nodes.get(node, (0, 0))
         length = min(before * 2, _LONGEST) or _FIRST
@@ -24,16 +24,17 @@ class RefusedPairs:
         return length
 
     def refuses(self, uid: str, node: str, now: int) -> bool:
+        """Return whether the node is refused to the pod now."""
         nodes = self.pairs.get(uid)
         return nodes is not None and node in nodes and now < nodes[node][0]
 
     def nodes(self, uid: str, now: int) -> list[str]:
-        """The nodes that are refused to the pod."""
+        """Return the nodes that are refused to the pod."""
         nodes = self.pairs.get(uid, {})
         return [node for node, (until, _) in nodes.items() if now < until]
 
     def node_changed(self, node: str) -> bool:
-        """The node may be another one now, or is gone. Whether it was refused to a pod."""
+        """End the refusals of the node, which has changed or is gone. Return whether there were any."""
         refused = [uid for uid, nodes in self.pairs.items() if node in nodes]
         for uid in refused:
             del self.pairs[uid][node]
@@ -42,5 +43,5 @@ class RefusedPairs:
         return bool(refused)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone."""
+        """Forget the refusals of a pod that is gone."""
         self.pairs.pop(uid, None)

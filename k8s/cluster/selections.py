@@ -1,9 +1,9 @@
-"""Which pods the terms of other pods are about, kept for all terms in the cluster at once.
+"""The pods that terms of other pods select, counted for all terms in the cluster at once.
 
 Pods that no term can tell apart share a profile: their namespace, the labels that some term looks at, and
-whether they are being deleted. When a pod comes to a node or leaves it, that is noted once for its profile. A
-selection counts what was noted when somebody asks about it (`Selections.settle`), and learns then which of the new
-profiles belong to it. So terms about the pods of others are at the cost of the pods that have them (Q16).
+whether they are terminating. When a pod comes to a node or leaves it, that is noted once for its profile. A
+selection counts the noted changes only when it is needed (`Selections.settle`), and finds then which new
+profiles belong to it. The pods with terms about other pods therefore pay for them (Q16).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _D = TypeVar("_D", bound=Domains)
 
 _NO_LABELS: Mapping[str, str] = {}
 _NO_KEYS: Mapping[str, int] = {}
-#: how many profiles and nodes, or how many pods, are looked at before others have their turn
+#: at most this many profiles and nodes, or pods, are processed before other work has its turn
 SLICE = 1_000
-#: so many changes are kept for those who count them later
+#: at most this many changes are kept for selections that count them later
 _CHANGES = 4_096
-#: in place of a label that all pods of a selection have
+#: stands for the label of a selection whose pods have none in common
 _ANY = ("", "")
 
 
@@ -43,17 +43,17 @@ class Profile:
         self.labels = labels
         self.terminating = terminating
         self.identity = (namespace, tuple(sorted(labels.items())), terminating)
-        #: how many pods have it, and how many of them are on each node
+        #: number of pods with this profile, in total and by node
         self.pods = 0
         self.by_node: dict[str, int] = {}
-        #: the selections that remember whether it belongs to them
+        #: the selections that have cached whether it belongs to them
         self.known_to: dict[Selection, None] = {}
-        #: those that it belongs to and that pods on nodes want, or wanted, to be away from
+        #: those that it belongs to and that pods on nodes have, or had, anti-affinity against
         self.against: dict[Selection, None] = {}
 
 
 class Selection(CountedPods):
-    """The pods that all of these matchers match."""
+    """The pods that match all of these matchers."""
 
     __slots__ = (
         "_labels", "counted", "held", "holding", "matchers", "namespace", "profiles", "users",
@@ -62,30 +62,31 @@ class Selection(CountedPods):
     def __init__(
         self, matchers: tuple[PodMatcher, ...], labels: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """``labels`` are those of the namespaces."""
+        """Create an empty selection. ``labels`` are those of the namespaces."""
         super().__init__()
         self._labels = labels
         self.matchers = matchers
         self.namespace = _namespace_of(matchers)
-        #: the number of changes that it has counted; below 0: all has to be counted again
+        #: number of changes that it has counted; below 0 if everything must be counted again
         self.counted = -1
-        #: whether a profile belongs to it
+        #: whether each profile belongs to it
         self.profiles: dict[Profile, bool] = {}
-        #: anti-affinity of other pods against these, by topology key; and what of it pods on nodes have or had
+        #: anti-affinity of other pods against these, by topology key; and those terms that pods on nodes have
+        #: or had
         self.held: dict[str, Holders] = {}
         self.holding: dict[str, Holders] = {}
-        #: how many templates use it
+        #: number of signatures that use it
         self.users = 0
 
     def has(self, profile: Profile) -> bool:
-        """Whether the pods of the profile belong to it."""
+        """Return whether the pods of the profile belong to the selection."""
         known = self.profiles.get(profile)
         if known is not None:
             return known
         if self.namespace and self.namespace != profile.namespace:
             return False
         found = self._matches(profile)
-        if profile.pods:  # else it is gone, and only what was noted of it is counted
+        if profile.pods:  # a profile without pods is gone: only its noted changes are counted
             self.profiles[profile] = found
             profile.known_to[self] = None
         return found
@@ -98,6 +99,7 @@ class Selection(CountedPods):
         return True
 
     def forget(self, profile: Profile) -> None:
+        """Forget a profile that is gone."""
         del self.profiles[profile], profile.known_to[self]
         profile.against.pop(self, None)
 
@@ -117,7 +119,7 @@ class Holders(CountedPods):
 
 
 #: pods of a profile that came to a node of this name (negative: left it), which may be unknown; or without a
-#: profile another version of a node
+#: profile a new version of a node
 _Change = tuple[Profile | None, str, Node | None, Node | None, int]
 
 
@@ -128,29 +130,29 @@ class Selections:
         self._nodes = nodes
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._profiles: dict[tuple[object, ...], Profile] = {}
-        #: the same by their namespace
+        #: the same profiles by namespace
         self._profiles_in: dict[str, dict[Profile, None]] = {}
         self._selections: dict[tuple[PodMatcher, ...], Selection] = {}
-        #: how many selections have this namespace of their pods and this label that these must have; "" is any
-        #: namespace, and without such a label the label is ``_ANY``
+        #: number of selections with this namespace and this required label of their pods; "" is any namespace,
+        #: and ``_ANY`` stands for no required label
         self._anchors: Counter[tuple[str, tuple[str, str]]] = Counter()
         self._by_namespace: dict[Selection, None] = {}
         self._holders: dict[AffinityTerm, Holders] = {}
-        #: those that have or had pods on nodes, and their selections by the namespace of the pods; "" is any
+        #: holders that have or had pods on nodes, and their selections by the namespace of the pods; "" is any
         self._holding: dict[Holders, None] = {}
         self._against: dict[str, dict[Selection, None]] = {}
-        #: what some selections have not counted yet, and the number of changes before these
+        #: changes that some selections have not counted yet, and the number of changes before these
         self._changes: list[_Change] = []
         self._dropped = 0
-        #: those that nobody uses yet
+        #: selections without users so far
         self._made: list[Selection] = []
-        #: how many selections look at each key of labels, by the namespace of their pods; "" is any
+        #: number of selections that look at each label key, by the namespace of their pods; "" is any
         self._keys: dict[str, Counter[str]] = {}
 
     # ---- profiles
 
     def profile(self, pod: Pod) -> Profile:
-        """The profile of the pod, with one pod more."""
+        """Return the profile of the pod, with one more pod."""
         meta = pod.metadata
         here, everywhere = self._keys_in(meta.namespace), self._keys_in("")
         labels = {
@@ -171,7 +173,7 @@ class Selections:
         return known
 
     def drop_profile(self, profile: Profile) -> None:
-        """A pod has the profile no more."""
+        """Note that a pod does not have the profile any more."""
         profile.pods -= 1
         if not profile.pods:
             del self._profiles[profile.identity]
@@ -183,13 +185,13 @@ class Selections:
                 selection.forget(profile)
 
     def count(self, profile: Profile, name: str, number: int) -> None:
-        """So many more pods with the profile are on the node of this name."""
+        """Add ``number`` pods with the profile on the node of this name; negative to remove."""
         self.count_profile(profile, name, number)
         if self.may_belong(profile):
             self._note((profile, name, None, self._nodes.get(name), number))
 
     def may_belong(self, profile: Profile) -> bool:
-        """Whether some selection may have the profile."""
+        """Return whether the profile may belong to some selection."""
         anchors = self._anchors
         if not anchors:
             return False
@@ -202,7 +204,7 @@ class Selections:
         return False
 
     def count_profile(self, profile: Profile, name: str, number: int) -> None:
-        """The same where a pod changes from one profile to another of the same selections."""
+        """Change only the profile's own count, for a pod that changes to another profile of the same selections."""
         now = profile.by_node.get(name, 0) + number
         if now:
             profile.by_node[name] = now
@@ -212,9 +214,8 @@ class Selections:
     # ---- selections
 
     def new_keys(self, matchers: tuple[PodMatcher, ...]) -> set[tuple[str, str]]:
-        """The keys of labels that only these matchers look at, each after the namespace of the pods; "" is
-        any. Before the selection is used, each pod with such a label needs a new profile: see
-        ``look_at``."""
+        """Return the label keys that only these matchers look at, each with the namespace of the pods ("" for
+        any). Before the selection is used, each pod with such a label needs a new profile: see ``look_at``."""
         if matchers in self._selections:
             return set()
         namespace = _namespace_of(matchers)
@@ -227,7 +228,7 @@ class Selections:
         }
 
     def look_at(self, keys: set[tuple[str, str]]) -> None:
-        """Profiles made from now on tell pods with these labels apart."""
+        """Let profiles made from now on tell pods with these labels apart."""
         for namespace, key in keys:
             self._keys.setdefault(namespace, Counter())[key] += 0
 
@@ -235,7 +236,7 @@ class Selections:
         return self._keys.get(namespace, _NO_KEYS)
 
     def make(self, matchers: tuple[PodMatcher, ...]) -> Iterator[None]:
-        """Count the pods that all of these match, in slices, between which pods may come to nodes and leave
+        """Count the pods that match all of these in slices, between which pods may come to nodes and leave
         them. The selection stays until `let_go`."""
         if matchers in self._selections:
             return
@@ -261,12 +262,12 @@ class Selections:
                 self._add_profile(selection, profile)
 
     def let_go(self) -> None:
-        """What was made and has no user is not needed."""
+        """Drop the prepared selections that no one uses."""
         while self._made:
             self.leave(self._made.pop())
 
     def use(self, matchers: tuple[PodMatcher, ...]) -> Selection:
-        """The pods that all of these match, counted, for one user more."""
+        """Return the counted selection of these matchers, with one more user."""
         for _ in self.make(matchers):
             pass
         selection = self._selections[matchers]
@@ -274,7 +275,7 @@ class Selections:
         return selection
 
     def leave(self, selection: Selection) -> None:
-        """A user less."""
+        """Note that the selection has one user less."""
         selection.users -= 1
         if selection.users:
             return
@@ -296,7 +297,7 @@ class Selections:
             selection.forget(profile)
 
     def _profiles_of(self, selection: Selection) -> Collection[Profile]:
-        """All that may belong to it."""
+        """Return all profiles that may belong to it."""
         if selection.namespace:
             return self._profiles_in.get(selection.namespace, ())
         return self._profiles.values()
@@ -310,14 +311,14 @@ class Selections:
             self._dropped += _CHANGES
 
     def settle(self, selections: Iterable[Selection]) -> None:
-        """Count what these have not counted yet: before anybody looks at their counts."""
+        """Count the changes that these have not counted yet. Call it before their counts are read."""
         now = self._dropped + len(self._changes)
         for selection in selections:
             if selection.counted != now:
                 self._catch_up(selection)
 
     def _catch_up(self, selection: Selection, counted: set[Profile] | None = None) -> None:
-        """``counted``: the profiles that a new one has counted so far."""
+        """Count what the selection lacks. ``counted`` are the profiles that a new one has counted so far."""
         now = self._dropped + len(self._changes)
         profiles = self._profiles_of(selection) if counted is None else counted
         all_of_it = len(profiles) + len(self._nodes)
@@ -334,7 +335,8 @@ class Selections:
         selection.counted = now
 
     def _add_profile(self, selection: Selection, profile: Profile) -> int:
-        """Count its pods by node, if it belongs to the selection. Returns on how many nodes they are."""
+        """Count the pods of the profile by node if it belongs to the selection. Return the number of their
+        nodes."""
         if not selection.has(profile):
             return 0
         by_node = selection.by_node
@@ -347,7 +349,7 @@ class Selections:
             domains.node_changed(None, node, selection.by_node.get(name, 0))
 
     def domains(self, selection: Selection, key: tuple[object, ...], make: Callable[[], _D]) -> _D:
-        """The selection's domains that ``key`` names, made if they are new, for one user more."""
+        """Return the selection's domains with this key, created if needed, with one more user."""
         domains = selection.domains.get(key)
         if domains is None:
             self.settle((selection,))
@@ -357,14 +359,14 @@ class Selections:
         return cast("_D", domains)
 
     def leave_domains(self, selection: Selection, key: tuple[object, ...]) -> None:
-        """A user less."""
+        """Note that the domains have one user less."""
         domains = selection.domains[key]
         domains.users -= 1
         if not domains.users:
             del selection.domains[key]
 
     def hold(self, term: AffinityTerm) -> Holders:
-        """Those that have this term of anti-affinity, for one template more."""
+        """Return the pods with this term of anti-affinity, for one more signature."""
         holders = self._holders.get(term)
         if holders is None:
             holders = self._holders[term] = Holders(term)
@@ -373,7 +375,7 @@ class Selections:
         return holders
 
     def release(self, holders: Holders) -> None:
-        """A template less."""
+        """Note that one signature less uses the holders."""
         holders.users -= 1
         if not holders.users:
             term = holders.term
@@ -389,7 +391,7 @@ class Selections:
             self.leave(selection)
 
     def count_holder(self, holders: Holders, name: str, number: int) -> None:
-        """So many more pods with the term are on the node of this name."""
+        """Add ``number`` pods with the term on the node of this name; negative to remove."""
         holders.add(name, self._nodes.get(name), number)
         if holders in self._holding:
             return
@@ -404,7 +406,7 @@ class Selections:
     # ---- what changes
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
-        """The labels of a namespace; ``None`` if it is gone."""
+        """Set the labels of a namespace; ``None`` if it is gone."""
         if labels == self._namespaces.get(name):
             return
         if labels is None:
@@ -421,7 +423,7 @@ class Selections:
                     profile.against[selection] = None
 
     def node_changed(self, name: str, old: Node | None, new: Node | None) -> None:
-        """A node came, went, or has another version. ``nodes`` may have either."""
+        """Update all counts after a node was added, removed or changed. ``nodes`` may have either version."""
         if self._selections:
             self._note((None, name, old, new, 0))
         for holders in self._holding:
@@ -437,7 +439,7 @@ def _count(selection: Selection, change: _Change, counted: set[Profile] | None) 
 
 
 def _namespace_of(matchers: tuple[PodMatcher, ...]) -> str:
-    """The only namespace of the pods that these match, as of nearly all terms; else ""."""
+    """Return the only namespace of the pods that these match, as for nearly all terms; else ""."""
     for matcher in matchers:
         if matcher.namespace_selector is None and len(matcher.namespaces) == 1:
             return next(iter(matcher.namespaces))
@@ -449,6 +451,6 @@ def _keys_of(matchers: tuple[PodMatcher, ...]) -> Iterator[str]:
 
 
 def _anchor(selection: Selection) -> tuple[str, tuple[str, str]]:
-    """The namespace and a label of the pods, by one of which a pod may belong to it."""
+    """Return the namespace and a required label of the pods, by one of which a pod may belong to the selection."""
     pairs = (pair for matcher in selection.matchers for pair in matcher.selector.equal)
     return selection.namespace, next(pairs, _ANY)

@@ -1,8 +1,8 @@
-"""Label selectors and node selectors, compiled from the objects of the API into values that compare equal
-when they say the same.
+"""Label selectors and node selectors, compiled from API objects into values that compare equal if they mean the
+same.
 
-What the API server would not accept selects nothing, as in kube-scheduler: a label selector with an unknown
-operator, a term of a node selector with an invalid requirement.
+A selector that the API server would not accept selects nothing, as in kube-scheduler: for example a label
+selector with an unknown operator, or a term of a node selector with an invalid requirement.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Clause = tuple[str, _Operator, tuple[str, ...]]
 
 
 def integer(text: str) -> int | None:
-    """The number that the text writes in base 10, if it fits 64 bits."""
+    """Return the number that the text writes in base 10 if it fits in 64 bits."""
     if not _INTEGER.match(text):
         return None
     number = int(text)
@@ -49,10 +49,11 @@ class Selector:
     equal: tuple[tuple[str, str], ...] = ()
     clauses: tuple[_Clause, ...] = ()
     nothing: bool = False
-    #: the keys of labels that it looks at
+    #: the label keys that it looks at
     keys: frozenset[str] = field(default=frozenset(), compare=False)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels match the selector."""
         for key, value in self.equal:
             if labels.get(key) != value:
                 return False
@@ -74,7 +75,7 @@ NOTHING = Selector(nothing=True)
 def compile_selector(
     selector: LabelSelector | None, extra: Iterable[tuple[str, str]] = ()
 ) -> Selector:
-    """The selector, and these labels as well. Without a selector nothing is selected."""
+    """Compile the selector with these additional labels. Without a selector nothing is selected."""
     if selector is None:
         return NOTHING
     equal = {*selector.match_labels.items(), *extra}
@@ -108,12 +109,13 @@ _NodeClause = tuple[str, str, frozenset[str], int]
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """A term of a node selector: requirements on the labels, and names that are wanted or not."""
+    """A term of a node selector: requirements on the labels and on the name."""
 
     clauses: tuple[_NodeClause, ...]
     names: tuple[tuple[bool, str], ...]
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Return whether the node matches all requirements."""
         for wanted, other in self.names:
             if (name == other) != wanted:
                 return False
@@ -141,7 +143,7 @@ class NodeTerm:
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
-    """The terms of which one must match (K122). Terms that match nothing are left out."""
+    """Return the terms of which one must match (K122), without those that match nothing."""
     terms = (_node_term(term) for term in selector.node_selector_terms)
     return tuple(term for term in terms if term is not None)
 
@@ -165,7 +167,7 @@ def _node_term(term: NodeSelectorTerm) -> NodeTerm | None:
 
 
 def _node_clause(requirement: Requirement) -> _NodeClause | None:
-    """``None`` if the requirement is invalid, which makes its whole term match nothing."""
+    """Compile a requirement; ``None`` if it is invalid, which makes its whole term match nothing."""
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if not _KEY.match(key) or not all(_VALUE.match(value) for value in values):
         return None

@@ -1,5 +1,4 @@
-"""The filters whose answer depends on the pod's template and the node object only (K119 to K122,
-K210)."""
+"""The filters whose answer depends only on the pod's signature and the node object (K119 to K122, K210)."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _REFUSING = ("NoSchedule", "NoExecute")
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether this toleration is one for this taint (K121)."""
+    """Return whether the toleration tolerates the taint (K121)."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -40,7 +39,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> Taint | None:
-    """The first taint that keeps the pod away."""
+    """Return the first taint that is not tolerated."""
     for taint in taints:
         if taint.effect in _REFUSING and not any(tolerates(each, taint) for each in tolerations):
             return taint
@@ -49,7 +48,7 @@ def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) 
 
 @dataclass(frozen=True, slots=True)
 class NodeAffinity:
-    """What a pod asks of the labels and the name of a node (K122)."""
+    """What a pod requires of the labels and the name of a node (K122)."""
 
     selector: tuple[tuple[str, str], ...]
     #: ``None`` without required affinity; an empty tuple matches no node
@@ -57,6 +56,7 @@ class NodeAffinity:
 
     @classmethod
     def of(cls, spec: PodSpec) -> NodeAffinity:
+        """Compile the node selector and required node affinity of a pod."""
         affinity = spec.affinity.node_affinity if spec.affinity else None
         required = (
             affinity.required_during_scheduling_ignored_during_execution if affinity else None
@@ -67,6 +67,7 @@ class NodeAffinity:
         )
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Return whether a node with this name and these labels matches."""
         for key, value in self.selector:
             if labels.get(key) != value:
                 return False
@@ -74,12 +75,13 @@ class NodeAffinity:
 
 
 def cordoned(node: Node, tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether the node takes no new pods and the pod is no exception (K119)."""
+    """Return whether the node is unschedulable and the pod does not tolerate that (K119)."""
     return node.spec.unschedulable and not any(tolerates(each, _CORDONED) for each in tolerations)
 
 
 def needed_features(spec: PodSpec) -> tuple[str, ...]:
-    """What the kubelet must be able to do for the pod, as kube-scheduler 1.36 finds it in the spec (K210)."""
+    """Return the features that the pod needs of a kubelet, as kube-scheduler 1.36 infers them from the spec
+    (K210)."""
     containers = (*spec.containers, *spec.init_containers)
     actions = [rule.action for each in containers for rule in each.restart_policy_rules]
     restarts = "RestartAllContainers" in actions
@@ -90,7 +92,7 @@ def needed_features(spec: PodSpec) -> tuple[str, ...]:
 
 
 def undeclared(features: tuple[str, ...], node: Node) -> str | None:
-    """What the node does not declare of what the pod needs (K210)."""
+    """Return the reason if the node does not declare a feature that the pod needs (K210)."""
     missing = [each for each in features if each not in node.status.declared_features]
     if not missing:
         return None

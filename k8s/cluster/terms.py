@@ -1,5 +1,5 @@
-"""The terms of pods that look at other pods, as values that compare equal when they say the same: pod
-(anti-)affinity and topology spread, from which every pod's template gets its own."""
+"""The terms of pods that look at other pods, as values that compare equal if they mean the same: pod
+(anti-)affinity and topology spread. The signature of every pod is made from these."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class PodMatcher:
     """Which pods a term is about: those in its namespaces whose labels its selector selects."""
 
     namespaces: frozenset[str]
-    #: further namespaces, by their labels
+    #: selects further namespaces by their labels
     namespace_selector: Selector | None
     selector: Selector
-    #: whether pods that are being deleted count as well
+    #: whether terminating pods count as well
     terminating: bool = True
 
     def matches(
@@ -30,6 +30,7 @@ class PodMatcher:
         terminating: bool,
         namespace_labels: Mapping[str, str],
     ) -> bool:
+        """Return whether a pod with these properties matches."""
         if terminating and not self.terminating:
             return False
         if namespace not in self.namespaces:
@@ -60,7 +61,7 @@ class Spread:
 
 
 def affinity_terms(affinity: PodAffinity | None, namespace: str) -> tuple[AffinityTerm, ...]:
-    """The required terms of a pod in this namespace, each once."""
+    """Return the distinct required terms of a pod in this namespace."""
     if affinity is None:
         return ()
     terms = affinity.required_during_scheduling_ignored_during_execution
@@ -83,7 +84,7 @@ def _affinity_term(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
 
 
 def spreads(pod: Pod) -> tuple[Spread, ...]:
-    """The constraints of the pod that can refuse a node."""
+    """Return the constraints of the pod that can refuse a node."""
     return tuple(
         _spread(constraint, pod)
         for constraint in pod.spec.topology_spread_constraints

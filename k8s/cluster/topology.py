@@ -1,4 +1,4 @@
-"""The values that the nodes have for a label, as numbers: a filter then looks at all nodes at once (K137)."""
+"""The values that nodes have for a label, as numbers, so that a filter can check all nodes at once (K137)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TopologyValues:
         self.of_node: Numbers = np.zeros(0, np.int32)
 
     def set(self, index: int, node: Node | None) -> None:
-        """The node of this index came, changed, or is gone."""
+        """Set the value of the node with this index; ``None`` if the node is gone."""
         if index >= len(self.of_node):
             self.of_node = _longer(self.of_node, 2 * index + 64)
         value = None if node is None else node.metadata.labels.get(self.key)
@@ -34,7 +34,7 @@ class TopologyValues:
         self.of_node[index] = number
 
     def of(self, length: int) -> Numbers:
-        """``of_node`` with this length, which is more than each node's index."""
+        """Return ``of_node`` with this length, which is larger than any node's index."""
         if len(self.of_node) < length:
             self.of_node = _longer(self.of_node, length)
         return self.of_node[:length]

@@ -1,7 +1,7 @@
 """Volumes: the filters of claims and disks (K129 to K132).
 
-Nothing is kept per node here: a pod with volumes is rare beside its other terms, and only pods with
-volumes on the node are looked at. What is not known is refused with a reason (K103).
+Nothing is kept per node: few pods have volumes, and only pods with volumes on the node are looked at. Unknown
+objects refuse with a reason (K103).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STATIC = ("", "kubernetes.io/no-provisioner")
 _LATE = "WaitForFirstConsumer"
 _ALONE = "ReadWriteOncePod"
 
-#: labels of zones and regions, each with its twin
+#: labels of zones and regions, each with its deprecated or current counterpart
 _ZONES = {
     "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
@@ -49,7 +49,7 @@ _ZONES = {
 
 @dataclass(frozen=True, slots=True)
 class PodVolumes:
-    """The volumes of a pod: its claims, each with whether the claim must be the pod's own, and disks."""
+    """The volumes of a pod: its claims, each with whether the pod must own it, and its disks."""
 
     uid: str
     claims: tuple[tuple[ClaimName, bool], ...]
@@ -57,7 +57,7 @@ class PodVolumes:
 
     @classmethod
     def of(cls, pod: Pod) -> PodVolumes | None:
-        """``None`` for a pod without such volumes."""
+        """Return the volumes of the pod, ``None`` if it has none of these kinds."""
         namespace, claims = pod.metadata.namespace, {}
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
@@ -69,7 +69,7 @@ class PodVolumes:
 
 
 class Volumes:
-    """All objects of volumes, and the pods with volumes by their nodes."""
+    """All storage objects, and the pods with volumes by node."""
 
     def __init__(self) -> None:
         self._claims: dict[ClaimName, PersistentVolumeClaim] = {}
@@ -88,7 +88,7 @@ class Volumes:
     # ---- what is there
 
     def set(self, thing: VolumeObject) -> None:
-        """An object is new or has changed."""
+        """Add or update an object."""
         meta = thing.metadata
         match thing:
             case PersistentVolumeClaim():
@@ -115,7 +115,7 @@ class Volumes:
                 self._attachments[meta.name] = thing
 
     def remove(self, thing: VolumeObject) -> None:
-        """An object is gone. Does nothing if it is unknown."""
+        """Remove an object; do nothing if it is unknown."""
         meta = thing.metadata
         match thing:
             case PersistentVolumeClaim():
@@ -137,13 +137,13 @@ class Volumes:
                 self._attachments.pop(meta.name, None)
 
     def place(self, volumes: PodVolumes, node: str) -> None:
-        """A pod is on the node now."""
+        """Count a pod's volumes on the node."""
         self._placed.setdefault(node, {})[volumes.uid] = volumes
         for claim, _ in volumes.claims:
             self._users.setdefault(claim, {})[volumes.uid] = None
 
     def leave(self, volumes: PodVolumes, node: str) -> None:
-        """It is there no more."""
+        """Stop counting a pod's volumes on the node."""
         placed = self._placed[node]
         del placed[volumes.uid]
         if not placed:
@@ -156,21 +156,21 @@ class Volumes:
     # ---- volumes that are chosen for pods
 
     def choose(self, volumes: PodVolumes, node: Node) -> None:
-        """The pod is to go to the node: the volumes that its claims get there are held for it."""
+        """Choose and hold the volumes that the pod's claims get on the node."""
         matched = self._matched(volumes, node)
         self._free.hold(volumes.uid, {claim: name for claim, (name, _) in matched.items() if name})
 
     def drop(self, uid: str) -> None:
-        """The pod has its volumes, or is not to go there any more."""
+        """Release the volumes held for the pod: it has them, or will not go there."""
         self._free.drop(uid)
 
     def chosen(self, uid: str) -> dict[ClaimName, str]:
-        """The volumes that are held for the pod, by its claims."""
+        """Return the volumes that are held for the pod, by its claims."""
         return self._free.chosen(uid)
 
     def _matched(self, volumes: PodVolumes, node: Node) -> dict[ClaimName, tuple[str, bool]]:
-        """For each claim that may get a volume that is there already: which one on the node, "" for none, and
-        whether it is to have one that cannot be used there. Small claims come first, as in kube-scheduler."""
+        """Return for each claim that may get an existing volume which one it gets on the node, "" for none, and
+        whether it will get one that cannot be used there. Small claims come first, as in kube-scheduler."""
         waiting = [
             claim
             for name, _ in volumes.claims
@@ -186,7 +186,7 @@ class Volumes:
         return found
 
     def _may_match(self, name: ClaimName, claim: PersistentVolumeClaim) -> bool:
-        """Whether the claim waits for its first consumer, and no provisioner works for it."""
+        """Return whether the claim waits for its first consumer and its class has no provisioner."""
         chosen = self._class(claim)
         if chosen is None or chosen.volume_binding_mode != _LATE or claim.spec.volume_name:
             return False
@@ -195,13 +195,13 @@ class Volumes:
     # ---- what a pod needs
 
     def problems(self, volumes: PodVolumes) -> list[str]:
-        """Why the pod cannot be placed anywhere yet: claims that are missing or being deleted (K88)."""
+        """Return why the pod cannot be placed anywhere yet: claims that are missing or being deleted (K88)."""
         return [
             text for claim, own in volumes.claims if (text := self._missing(claim, own, volumes))
         ]
 
     def unbound(self, volumes: PodVolumes) -> list[ClaimName]:
-        """The claims that are not bound to a volume yet."""
+        """Return the claims that are not bound to a volume yet."""
         return [claim for claim, _ in volumes.claims if not self._is_bound(claim)]
 
     def _missing(self, claim: ClaimName, own: bool, volumes: PodVolumes) -> str | None:
@@ -225,7 +225,7 @@ class Volumes:
     # ---- filters
 
     def reasons(self, volumes: PodVolumes, node: Node) -> Iterator[str]:
-        """Why the pod cannot use its volumes on the node, in the order of the filters."""
+        """Yield why the pod cannot use its volumes on the node, in the order of the filters."""
         if reason := self._restricted(volumes, node):
             yield f"VolumeRestrictions: {reason}"
         if reason := self._too_many(volumes, node):
@@ -236,7 +236,7 @@ class Volumes:
             yield f"VolumeZone: {reason}"
 
     def of_other_pods(self, volumes: PodVolumes, node: Node) -> str | None:
-        """The first that other pods give."""
+        """Return the first reason that results from other pods."""
         if reason := self._restricted(volumes, node):
             return f"VolumeRestrictions: {reason}"
         if reason := self._too_many(volumes, node):
@@ -288,7 +288,7 @@ class Volumes:
             return f"the volume that the claim {name[1]} is to have cannot be used on the node"
         selected = claim.metadata.annotations.get(_SELECTED, node.name)
         if selected != node.name and any(uid != own for uid in self._users.get(name, ())):
-            # Alone, the pod may take its claim to another node (K150).
+            # A pod that is alone may take its claim to another node (K150).
             return f"a volume for the claim {name[1]} is being provisioned for another node"
         if chosen.provisioner in _STATIC:
             return (
@@ -373,7 +373,8 @@ class Volumes:
         return None
 
     def _handle(self, name: ClaimName) -> tuple[str, str] | None:
-        """The driver and the volume behind a claim; one that is still to be made has the claim's name."""
+        """Return the driver and the volume of a claim; a volume that is still to be provisioned has the claim's
+        name."""
         claim = self._claims.get(name)
         if claim is None:
             return None
@@ -382,7 +383,7 @@ class Volumes:
             csi = None if volume is None else volume.spec.csi
             return None if csi is None else (csi.driver, csi.volume_handle)
         chosen = self._class(claim)
-        # No handle of a volume has a line break.
+        # No volume handle contains a line break.
         return None if chosen is None else (chosen.provisioner, "\n".join(name))
 
     def _attached(self, node: str) -> Iterator[tuple[str, str]]:
@@ -394,7 +395,7 @@ class Volumes:
 
 
 def _allows(chosen: StorageClass, labels: Mapping[str, str]) -> bool:
-    """Whether the class makes volumes for nodes with these labels."""
+    """Return whether the class provisions volumes for nodes with these labels."""
     return not chosen.allowed_topologies or any(
         all(labels.get(each.key) in each.values for each in term.match_label_expressions)
         for term in chosen.allowed_topologies

@@ -1,2 +1,2 @@
-"""What the objects of a cluster mean for the scheduler: settings, identities, task groups, resources, and
-the messages to the core."""
+"""The meaning of a cluster's objects for the scheduler: settings, identities, task groups, resources, and the
+messages to the core."""

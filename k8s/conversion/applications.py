@@ -1,4 +1,4 @@
-"""What an application takes over from the pod that creates it, and which pod that is (K45, K58, K59)."""
+"""What an application takes from the pod that creates it, and which pod that is (K45, K58, K59)."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ __all__ = ["ApplicationMetadata", "creation_order", "creator", "deviation", "rea
 
 @dataclass(frozen=True, slots=True)
 class ApplicationMetadata:
-    """Everything but the pods."""
+    """Everything about an application except its pods."""
 
     id: str
-    #: the ID as its pods name it: without the namespace (K52)
+    #: the ID as its pods name it, without the namespace (K52)
     named: str
     namespace: str
     queue: str
     user: User
-    #: all but ``application.create.force``
+    #: all tags but ``application.create.force``
     tags: Mapping[str, str]
     gang: TaskGroups
-    #: of the definition of the task groups, for the placeholders
+    #: hash of the definition of the task groups, for the placeholders
     definition_hash: str
-    #: s since the Unix epoch, of the pod
+    #: creation time of the pod, in s since the Unix epoch
     created: int | None
-    #: for events on the pod
+    #: recorded as events of the pod
     problems: tuple[Problem, ...] = ()
-    #: for events on the namespace
+    #: recorded as events of the namespace
     namespace_problems: tuple[Problem, ...] = ()
 
     @property
     def groups(self) -> tuple[TaskGroup, ...]:
+        """The task groups; empty without a gang."""
         return self.gang.groups
 
     @property
     def policy(self) -> Policy:
+        """The scheduling policy of the gang."""
         return self.gang.policy
 
 
 def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> ApplicationMetadata:
-    """The application that a pod of ours creates."""
+    """Return the application that a pod with our scheduler name creates."""
     meta = pod.metadata
     user = identity.user_of(pod)
     gang = task_groups.read(pod, settings)
@@ -85,14 +87,14 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
 
 
 def creation_order(pod: Pod) -> tuple[int, str, str, str]:
-    """A total order of pods: the oldest first, then by namespace, name and UID (K59, K141)."""
+    """Return the key of a total order of pods: the oldest first, then by namespace, name and UID (K59, K141)."""
     meta = pod.metadata
     created = unix_seconds(meta.creation_timestamp) or 0
     return created, meta.namespace, meta.name, meta.uid
 
 
 def creator(pods: Iterable[Pod]) -> Pod | None:
-    """Of the pods of one application, the one that creates it: the first real pod that has not ended.
+    """Return the pod of an application that creates it: the first real pod that has not terminated.
 
     A placeholder never does, whatever its age (K59).
     """
@@ -101,7 +103,8 @@ def creator(pods: Iterable[Pod]) -> Pod | None:
 
 
 def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:
-    """A later pod names another queue or user than the one that created the application (K58).
+    """Return a problem if a later pod names another queue or user than the pod that created the application
+    (K58).
 
     A pod that names none does not differ.
     """
@@ -118,9 +121,10 @@ def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:
 
 
 def sharing(pod: Pod, application: ApplicationMetadata) -> Problem | None:
-    """A later pod of another namespace, or one that names no user, runs at the cost of the application (K58).
+    """Return a problem if a later pod of another namespace, or one that names no user, runs at the cost of the
+    application (K58).
 
-    One that names another user is a `deviation`.
+    A pod that names another user is a `deviation`.
     """
     found = []
     namespace = pod.metadata.namespace or "default"

@@ -1,13 +1,13 @@
-"""Bounds of what the API server's objects may say (Q16).
+"""Bounds on the size of API objects (Q16).
 
-Whoever may create a pod in one namespace may write up to 1.5 MB into it, and the API server accepts thousands
-of tolerations, terms or resource types. Each row of a table names one thing that is counted, how many there may
-be, and how it is counted. The tables are complete: what is not in them has a bound of the API server that is
+Anyone who may create a pod in one namespace can write up to 1.5 MB into it, and the API server accepts
+thousands of tolerations, terms or resource types. Each row of a table names one thing that is counted, its
+limit, and how it is counted. The tables are complete: everything else has a bound of the API server that is
 small enough (values of labels and names have 63 or 253 characters, most numbers 32 bits), or is not read.
 
-`Bounds.pod` and its siblings are called for each object as it is decoded. An object within its bounds comes back
-as it is. Of another one, the parts beyond are dropped from the new object, and its ``refusal`` says which they
-are: the shim decides what that means. The setting ``service.bounds`` replaces numbers.
+`Bounds.pod` and its siblings are called for each object as it is decoded. An object within its bounds is
+returned unchanged. From any other one the parts beyond the bounds are dropped, and its ``refusal`` names them:
+the shim decides what that means. The setting ``service.bounds`` replaces numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["BOUNDS", "GANG_TIMEOUT", "NAMESPACE", "NODE", "POD", "Bounds", "OneB
 T = TypeVar("T", Pod, Node, Namespace)
 
 _MOST_INT: Final = 2**31 - 1
-#: labels that the shim reads: they stay where others are dropped
+#: labels that the shim reads; they are kept when others are dropped
 _READ_LABELS: Final = (
     keys.APP_ID,
     keys.OLD_APP_ID,
@@ -50,18 +50,18 @@ _READ_LABELS: Final = (
     keys.OLD_PLACEHOLDER_LABEL,
     keys.SCHEDULER_LABEL[0],
 )
-#: types that stay where others are dropped
+#: types that are kept when others are dropped
 _COMMON_TYPES: Final = ("cpu", "memory", "ephemeral-storage", "pods", "vcore")
 
 
 @dataclass(frozen=True)
 class OneBound(Generic[T]):
-    """One thing of a kind of object: its name in the setting, how many there may be, how it is counted, and
-    how it is dropped from an object that nobody else has yet."""
+    """One bounded thing of a kind of object: its name in the setting, its default limit, how it is counted, and
+    how it is dropped from an object that is not shared yet."""
 
     name: str
     most: int
-    #: after the number: ``300 labels``
+    #: follows the number: ``300 labels``
     what: str
     size: Callable[[T], int]
     drop: Callable[[T], None]
@@ -82,7 +82,7 @@ def _types(pod: Pod) -> int:
     found = [each.resources.requests for each in _containers(pod) if each.resources is not None]
     found.append(pod.spec.overhead)
     if len(found) == 2 and not found[1]:
-        return len(found[0])  # as of nearly all pods
+        return len(found[0])  # this is the case for nearly all pods
     return len({name for each in found for name in each})
 
 
@@ -151,7 +151,8 @@ def _constraints(pod: Pod) -> int:
 
 
 def _spread_requirements(pod: Pod) -> int:
-    """A constraint looks at each node with all that the pod asks of nodes."""
+    """Return the number of requirements that spread constraints evaluate: each checks every node with all node
+    requirements of the pod."""
     constraints = _constraints(pod)
     return constraints and constraints * (_node_requirements(pod) + constraints)
 
@@ -182,7 +183,7 @@ def _selector_values(pod: Pod) -> int:
 
 
 def _length(*names: str) -> Callable[[Any], int]:
-    """Of the longest of these annotations."""
+    """Return a function that measures the longest of these annotations."""
     if len(names) == 1:
         (name,) = names
         return lambda found: len(found.metadata.annotations.get(name, ""))
@@ -190,7 +191,7 @@ def _length(*names: str) -> Callable[[Any], int]:
 
 
 def _levels(name: str) -> Callable[[Any], int]:
-    """Of a queue's path in an annotation: a label is too short for many."""
+    """Return a function that counts the levels of a queue path in an annotation; a label is too short for many."""
     return lambda found: found.metadata.annotations.get(name, "").count(".") + 1
 
 
@@ -214,6 +215,7 @@ def _drop_labels(found: Any) -> None:
 
 def _drop_texts(*names: str) -> Callable[[Any], None]:
     def drop(found: Any) -> None:
+        """Drop the part from the object."""
         meta = found.metadata
         meta.annotations = {key: text for key, text in meta.annotations.items() if key not in names}
         meta.labels = {key: text for key, text in meta.labels.items() if key not in names}
@@ -222,9 +224,10 @@ def _drop_texts(*names: str) -> Callable[[Any], None]:
 
 
 def _drop(*names: str) -> Callable[[Pod], None]:
-    """Fields of the pod's spec become what they are by default."""
+    """Return a function that resets fields of the pod's spec to their defaults."""
 
     def drop(pod: Pod) -> None:
+        """Drop the fields from the pod."""
         empty = pod.spec.__class__()
         for name in names:
             setattr(pod.spec, name, getattr(empty, name))
@@ -233,7 +236,7 @@ def _drop(*names: str) -> Callable[[Pod], None]:
 
 
 def _drop_containers(pod: Pod) -> None:
-    """One container instead, of what all of them need together, without types that are rare."""
+    """Replace the containers by one that needs what they need together, without rare resource types."""
     for each in _containers(pod):
         if each.resources is not None:
             each.resources.requests = _common(each.resources.requests)
@@ -339,7 +342,7 @@ _ANY: Final = (
     _Pod("podPriority",       _MOST_INT,    "as its priority",
                                             lambda pod: abs(pod.spec.priority or 0), _drop_priority),
 )
-#: of pods with annotations
+#: bounds of pods with annotations
 _TEXTS: Final = (
     _Pod("podApplicationId",        253,    "characters of the application ID",
                                             _length(keys.APP_ID), _drop_app_id),
@@ -354,7 +357,7 @@ _TEXTS: Final = (
     _Pod("podPolicy",               1_024,  "characters of the scheduling policy parameters",
                                             _length(keys.POLICY_PARAMETERS), _drop_policy),
 )
-#: of pods that ask something of nodes or of other pods
+#: bounds of pods with constraints on nodes or other pods
 _PLACING: Final = (
     _Pod("podNodeRequirements",     48,     "requirements on nodes",
                                             _node_requirements, _places),
@@ -402,17 +405,18 @@ NAMESPACE: Final = (
 
 _Rows = list[tuple[Callable[[T], int], int, OneBound[T]]]
 
-#: of the placeholder timeout of a gang, a year: a longer one is none (``task_groups``)
+#: limit of a gang's placeholder timeout, one year; a longer one counts as none (``task_groups``)
 GANG_TIMEOUT: Final = "gangTimeoutSeconds"
 
-#: the default of each bound, by name
+#: default of each bound, by name
 BOUNDS: Final[Mapping[str, int]] = MappingProxyType(
     {**{each.name: each.most for each in (*POD, *NODE, *NAMESPACE)}, GANG_TIMEOUT: 31_536_000}
 )
 
 
 def numbers(text: str) -> Mapping[str, int]:
-    """The bounds with what the setting replaces: ``podLabels=512 podVolumes=300``. Raises ValueError."""
+    """Return the bounds with the replacements of the setting, for example ``podLabels=512 podVolumes=300``.
+    Raises ValueError."""
     found = dict(BOUNDS)
     for item in text.replace(",", " ").split():
         name, separator, number = item.partition("=")
@@ -428,7 +432,7 @@ def numbers(text: str) -> Mapping[str, int]:
 
 
 class Bounds:
-    """The bounds with these numbers. Each method takes an object that nobody else has yet."""
+    """The bounds with these numbers. Each method takes an object that is not shared yet."""
 
     def __init__(self, most: Mapping[str, int] = BOUNDS) -> None:
         self._most = most
@@ -436,6 +440,7 @@ class Bounds:
         self._node, self._namespace = self._rows(NODE), self._rows(NAMESPACE)
 
     def pod(self, pod: Pod) -> Pod:
+        """Return the pod within the bounds."""
         beyond = _beyond(self._any, pod)
         if pod.metadata.annotations:
             beyond += _beyond(self._texts, pod)
@@ -445,17 +450,19 @@ class Bounds:
         return _without(beyond, pod)
 
     def node(self, node: Node) -> Node:
-        """A node beyond the bounds takes no new pods."""
+        """Return the node within the bounds. A node that exceeds them accepts no new pods."""
         found = _without(_beyond(self._node, node), node)
         if found.refusal:
             found.spec.unschedulable = True
         return found
 
     def namespace(self, namespace: Namespace) -> Namespace:
+        """Return the namespace within the bounds."""
         return _without(_beyond(self._namespace, namespace), namespace)
 
     def pod_group(self, group: PodGroup) -> PodGroup:
-        """Nothing of it has to be refused: what may be long is not read, or is bounded by the API server."""
+        """Return the PodGroup within the bounds. It is never refused: its long parts are not read, or are
+        bounded by the API server."""
         meta, status = group.metadata, group.status
         meta.labels, meta.annotations, meta.owner_references = {}, {}, ()
         own = (each for each in status.conditions if each.type.startswith("PodGroup"))

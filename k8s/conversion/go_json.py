@@ -1,8 +1,8 @@
-"""JSON in annotations, read with a schema as Go reads it into a struct (K61).
+"""JSON in annotations, decoded with a schema as Go decodes it into a struct (K61).
 
-Field names match without regard to case and come out as the API spells them; the last of several wins;
-``null`` is as good as absent. Unknown fields are left out and noted. A value of another type is an error
-that names the field.
+Field names match case-insensitively and come out as the API spells them; the last of several wins; ``null``
+counts as absent. Unknown fields are dropped and noted. A value of another type is an error that names the
+field.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = [
     "text",
 ]
 
-#: reads the value at a path; unknown fields are appended to the list
+#: reads the value at a path and appends unknown fields to the list
 Reader = Callable[[Any, str, list[str]], Any]
 
 
 def decode(source: str) -> Any:
-    """The value of a JSON text. Raises ValueError."""
+    """Return the value of a JSON text. Raises ValueError."""
     try:
         return msgspec.json.decode(source)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
@@ -38,6 +38,7 @@ def decode(source: str) -> Any:
 
 
 def text(value: Any, path: str, unknown: list[str]) -> str:
+    """Return the text. Raises ValueError for a value of another type."""
     if not isinstance(value, str):
         raise ValueError(f"{path} is not a text")
     return value
@@ -47,6 +48,7 @@ def _whole(bits: int) -> Reader:
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def read(value: Any, path: str, unknown: list[str]) -> int:
+        """Return the integer. Raises ValueError for another type, or if it does not fit."""
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise ValueError(f"{path} is not a whole number of {bits} bits")
         return value
@@ -60,7 +62,7 @@ int64: Final = _whole(64)
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, each item read in the same way."""
+    """A list whose items are all read in the same way."""
 
     item: Reader
 
@@ -72,8 +74,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class TextMap:
-    """An object whose names are free and whose values are all read in the same way. ``null`` is the zero
-    value."""
+    """An object with arbitrary names whose values are all read in the same way. ``null`` is the zero value."""
 
     item: Reader
     zero: str = ""

@@ -1,4 +1,4 @@
-"""Whose a pod is: its scheduler, application, queue and user, and what kind of pod it is (K52 to K57)."""
+"""The identity of a pod: its scheduler, application, queue and user, and what kind of pod it is (K52 to K57)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "user_of",
 ]
 
-#: an application id that was generated before the pod had a UID ends so
+#: suffix of an application id that was generated before the pod had a UID
 UNIQUE_SUFFIX: Final = "-uniqueautogen"
 _MAX_LABEL: Final = 63
 MAX_NAMESPACE: Final = 26
@@ -43,7 +43,7 @@ _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 
 
 def is_ours(pod: Pod, settings: Settings) -> bool:
-    """Whether the pod asks for one of our schedulers. All others are foreign (K7)."""
+    """Return whether the pod names one of our schedulers. All other pods are foreign (K7)."""
     return pod.spec.scheduler_name in settings.scheduler_names
 
 
@@ -51,10 +51,10 @@ def is_ours(pod: Pod, settings: Settings) -> bool:
 
 
 def application_id(pod: Pod, settings: Settings) -> str:
-    """The application of a pod of ours, empty for a foreign pod (K52 to K54).
+    """Return the application id of a pod with our scheduler name, "" for a foreign pod (K52 to K54).
 
-    With ``ids_per_namespace`` the namespace stands before it, as in ``team-a.spark-1``. A namespace has no
-    dot in its name, so that no two of them make the same ID.
+    With ``ids_per_namespace`` the namespace is prepended, as in ``team-a.spark-1``. A namespace has no dot in
+    its name, so two namespaces never produce the same ID.
     """
     named = application_named(pod, settings)
     if named and settings.ids_per_namespace:
@@ -63,7 +63,7 @@ def application_id(pod: Pod, settings: Settings) -> str:
 
 
 def application_named(pod: Pod, settings: Settings) -> str:
-    """The ID as the pod names it, or a generated one (K52 to K54)."""
+    """Return the ID as the pod names it, or a generated one (K52 to K54)."""
     if pod.spec.scheduler_name not in settings.scheduler_names:
         return ""
     meta = pod.metadata
@@ -76,11 +76,11 @@ def application_named(pod: Pod, settings: Settings) -> str:
 
 
 def gang_id(pod: Pod, group: str) -> str:
-    """The application that is the gang of a PodGroup: ``team-a.spark-1:workers``, or ``team-a:workers`` if the pod
-    names no application (K204).
+    """Return the application id for the gang of a PodGroup: ``team-a.spark-1:workers``, or ``team-a:workers``
+    if the pod names no application (K204).
 
-    Always with the namespace, because a PodGroup belongs to one. Neither a label nor a name has a colon, so
-    that it is the ID of no other application.
+    It always has the namespace, because a PodGroup belongs to one. Neither a label nor a name has a colon, so
+    no other application has this ID.
     """
     namespace, named = pod.metadata.namespace or "default", _named(pod)
     return f"{namespace}.{named}:{group}" if named else f"{namespace}:{group}"
@@ -99,7 +99,7 @@ def _named(pod: Pod) -> str:
 
 
 def unnamed_application_id(namespace: str, uid: str, settings: Settings) -> str:
-    """The application of a pod that names none (K54). Admission has no UID yet and passes an empty one."""
+    """Return the application id of a pod that names none (K54). Admission has no UID yet and passes ""."""
     namespace = namespace or "default"
     if not settings.generate_unique_app_id:
         return f"yunikorn-{namespace}-autogen"[:_MAX_LABEL]
@@ -108,7 +108,7 @@ def unnamed_application_id(namespace: str, uid: str, settings: Settings) -> str:
 
 
 def queue_of(pod: Pod) -> str:
-    """The queue that the pod names; empty: placement rules decide (K55)."""
+    """Return the queue that the pod names; with "" placement rules decide (K55)."""
     meta = pod.metadata
     labels = meta.labels
     return (
@@ -120,12 +120,12 @@ def queue_of(pod: Pod) -> str:
 
 
 def ambiguity(pod: Pod) -> Problem | None:
-    """Keys of the pod that name another application or queue than the one that counts (K56)."""
+    """Return a problem if keys of the pod name another application or queue than the one that counts (K56)."""
     meta = pod.metadata
     labels, annotations = meta.labels, meta.annotations
     if not annotations and keys.OLD_APP_ID not in labels and keys.SPARK_APP_ID not in labels:
         if keys.QUEUE not in labels or keys.OLD_QUEUE not in labels:
-            return None  # as of nearly all pods: one key of each
+            return None  # nearly all pods have one key of each
     applications = (
         ("label", keys.APP_ID, labels.get(keys.APP_ID)),
         ("annotation", keys.APP_ID, annotations.get(keys.APP_ID)),
@@ -160,22 +160,26 @@ def _losers(what: str, named: tuple[tuple[str, str, str | None], ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class User:
+    """A user and their groups."""
+
     name: str = _NOBODY
-    #: none: the core looks them up
+    #: empty: the core looks the groups up
     groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UserReading:
+    """The user of a pod, and the problem with the annotation if there is one."""
+
     user: User
     problem: Problem | None = None
 
 
 def user_of(pod: Pod) -> UserReading:
-    """User and groups of the pod, ``nobody`` if nothing names one or the annotation is unreadable (K57).
+    """Return user and groups of the pod, ``nobody`` if nothing names one or the annotation is unreadable (K57).
 
-    The old label counts where there is no annotation. Admission always writes one, except for pods with
-    the label of the scheduler, which it leaves alone: their old label is not read.
+    The old label counts only without an annotation. Admission always writes the annotation, except for pods
+    with the scheduler's own label, which it leaves alone: their old label is not read.
     """
     text = pod.metadata.annotations.get(keys.USER_INFO)
     if text:
@@ -192,7 +196,7 @@ def _read_user(text: str) -> UserReading:
         found = msgspec.json.decode(text)
         if not isinstance(found, dict):
             raise ValueError("it is not a JSON object")
-        # Go's JSON matches names without regard to case.
+        # Go's JSON decoder matches names case-insensitively.
         fields = {name.lower(): value for name, value in found.items()}
         name, groups = fields.get("user"), fields.get("groups")
         if not (name is None or isinstance(name, str)):
@@ -211,7 +215,7 @@ def _read_user(text: str) -> UserReading:
 
 
 def is_placeholder(pod: Pod) -> bool:
-    """Whether the pod keeps room for a gang (K40)."""
+    """Return whether the pod is a placeholder (K40)."""
     meta = pod.metadata
     text = meta.annotations.get(keys.PLACEHOLDER)
     if text is None:
@@ -222,31 +226,31 @@ def is_placeholder(pod: Pod) -> bool:
 
 
 def is_resumed(pod: Pod) -> bool:
-    """Whether the gang of this originator has resumed after a soft timeout (K77)."""
+    """Return whether the gang of this originator has resumed after a soft timeout (K77)."""
     return pod.metadata.annotations.get(keys.GANG_RESUMED) == "true"
 
 
 def task_group_name(pod: Pod, settings: Settings) -> str:
-    """The task group of the pod, empty if it has none or gang scheduling is off (K66)."""
+    """Return the task group of the pod, "" if it has none or gang scheduling is off (K66)."""
     if settings.disable_gang_scheduling:
         return ""
     return pod.metadata.annotations.get(keys.TASK_GROUP_NAME, "")
 
 
 def is_static(pod: Pod) -> bool:
-    """Whether the pod belongs to its node: the mirror of a static pod (K46)."""
+    """Return whether the pod is the mirror pod of a static pod, which belongs to its node (K46)."""
     return any(owner.kind == "Node" for owner in pod.metadata.owner_references)
 
 
 def is_replaced(pod: Pod) -> bool:
-    """Whether a controller makes another pod as soon as this one fails: its containers are to run for ever, as
-    those of a ReplicaSet, so that its failure means nothing to its controller (K60)."""
+    """Return whether a controller replaces the pod as soon as it fails: its containers always restart, as those
+    of a ReplicaSet, so its failure means nothing to the controller (K60)."""
     owners = pod.metadata.owner_references
     return pod.spec.restart_policy == "Always" and any(owner.controller for owner in owners)
 
 
 def is_being_deleted_unplaced(pod: Pod) -> bool:
-    """Whether the pod is being deleted and has no node: it is not asked for any more (K90)."""
+    """Return whether the pod is terminating without a node: it is not asked for any more (K90)."""
     return pod.metadata.deletion_timestamp != "" and not pod.spec.node_name
 
 
@@ -254,7 +258,7 @@ def is_being_deleted_unplaced(pod: Pod) -> bool:
 
 
 def may_be_preempted(pod: Pod, priority_class: PriorityClass | None) -> bool:
-    """The pod's annotation ``true`` or ``false``, else that of its PriorityClass, else true (K87)."""
+    """Return the pod's annotation ``true`` or ``false``, else that of its PriorityClass, else true (K87)."""
     own = pod.metadata.annotations.get(keys.ALLOW_PREEMPTION)
     if own in ("true", "false"):
         return own == "true"
@@ -262,12 +266,12 @@ def may_be_preempted(pod: Pod, priority_class: PriorityClass | None) -> bool:
 
 
 def preemption_of_class(priority_class: PriorityClass | None) -> bool:
-    """Whether pods of the class may be preempted: not if its annotation is ``false`` (K42)."""
+    """Return whether pods of the class may be preempted: not if its annotation is ``false`` (K42)."""
     if priority_class is None:
         return True
     return priority_class.metadata.annotations.get(keys.ALLOW_PREEMPTION) != "false"
 
 
 def may_preempt(pod: Pod) -> bool:
-    """Whether others may be preempted for the pod (K87)."""
+    """Return whether other pods may be preempted for this pod (K87)."""
     return pod.spec.preemption_policy != "Never"

@@ -1,4 +1,4 @@
-"""The names that the shim reads and writes: keys of labels and annotations, and of tags.
+"""Keys that the shim reads and writes: of labels, annotations and tags.
 
 They are those of YuniKorn, so that manifests written for it work unchanged (K40 to K46).
 """
@@ -55,27 +55,27 @@ _INTERNAL: Final = "internal.yunikorn.apache.org/"
 #: the only partition (K6)
 PARTITION: Final = "default"
 
-# Of pods (K40, K41).
+# Keys of pods (K40, K41).
 
 #: label or annotation: the application
 APP_ID: Final = _DOMAIN + "app-id"
-#: label: its old name
+#: label: the old key for the application
 OLD_APP_ID: Final = "applicationId"
-#: label: Spark's name for it
+#: label: Spark's key for the application
 SPARK_APP_ID: Final = "spark-app-selector"
 #: label or annotation: path of the queue
 QUEUE: Final = _DOMAIN + "queue"
-#: label: its old name
+#: label: the old key for the queue
 OLD_QUEUE: Final = "queue"
-#: annotation: the group of this pod
+#: annotation: the task group of this pod
 TASK_GROUP_NAME: Final = _DOMAIN + "task-group-name"
-#: annotation: the groups of the application, as JSON
+#: annotation: the task groups of the application, as JSON
 TASK_GROUPS: Final = _DOMAIN + "task-groups"
 #: annotation: placeholder timeout and style of the gang
 POLICY_PARAMETERS: Final = _DOMAIN + "schedulingPolicyParameters"
 #: annotation: user and groups, as JSON
 USER_INFO: Final = _DOMAIN + "user.info"
-#: label: the user, where the annotation is not there
+#: label: the user, if there is no such annotation
 OLD_USER_NAME: Final = _DOMAIN + "username"
 #: label and its value: the scheduler's own pods, which admission leaves alone
 SCHEDULER_LABEL: Final = ("app", "yunikorn")
@@ -83,13 +83,13 @@ SCHEDULER_LABEL: Final = ("app", "yunikorn")
 ALLOW_PREEMPTION: Final = _DOMAIN + "allow-preemption"
 #: annotation: the pod is a placeholder
 PLACEHOLDER: Final = _INTERNAL + "placeholder"
-#: annotation: its old name
+#: annotation: the old key for placeholders
 OLD_PLACEHOLDER: Final = _DOMAIN + "placeholder"
-#: label: its oldest name
+#: label: the oldest key for placeholders
 OLD_PLACEHOLDER_LABEL: Final = "placeholder"
-#: annotation of a placeholder: hash of the definition that it was made from
+#: annotation of a placeholder: hash of the definition that it was created from
 DEFINITION_HASH: Final = _INTERNAL + "task-groups-hash"
-#: annotation of a placeholder: members of its group
+#: annotation of a placeholder: number of members of its group
 MIN_MEMBER: Final = _INTERNAL + "min-member"
 #: annotation of a placeholder: the autoscaler may remove its node
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -97,13 +97,13 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 
 
-# Of namespaces (K42).
+# Keys of namespaces (K42).
 
 NAMESPACE_QUOTA: Final = _DOMAIN + "namespace.quota"
 NAMESPACE_GUARANTEED: Final = _DOMAIN + "namespace.guaranteed"
 NAMESPACE_MAX_APPS: Final = _DOMAIN + "namespace.maxApps"
 PARENT_QUEUE: Final = _DOMAIN + "parentqueue"
-#: deprecated: a quota of two types
+#: deprecated: a quota of CPU and memory
 NAMESPACE_MAX_CPU: Final = _DOMAIN + "namespace.max.cpu"
 NAMESPACE_MAX_MEMORY: Final = _DOMAIN + "namespace.max.memory"
 #: for admission: ``true`` or ``false``
@@ -115,18 +115,18 @@ NAMESPACE_GENERATE_APP_ID: Final = _DOMAIN + "namespace.generateAppId"
 NAMESPACE_TAG: Final = "namespace"
 PARENT_QUEUE_TAG: Final = "namespace.parentqueue"
 IMAGE_PULL_SECRETS_TAG: Final = "imagePullSecrets"
-#: of a gang whose manifest names a timeout: it may wait this long for its first placeholder
+#: for a gang whose manifest names a timeout: how long it may wait for its first placeholder
 GANG_WAIT_TAG: Final = "gang.wait.limit"
-#: and what a Soft one does after that: its pods run one by one
+#: for a Soft gang: its pods run one by one after that
 GANG_ELASTIC_TAG: Final = "gang.elastic"
-#: and what it is without placeholders: its asks are placed together (K204)
+#: for a gang without placeholders: its asks are placed together (K204)
 GANG_PLACEHOLDERS_TAG: Final = "gang.placeholders"
 
 # Tags of an ask or an allocation (K46).
 
 POD_NAMESPACE_TAG: Final = "kubernetes.io/meta/namespace"
 POD_NAME_TAG: Final = "kubernetes.io/meta/podName"
-#: before the key of each label
+#: prefix of the key of each label
 LABEL_TAG: Final = "kubernetes.io/label/"
 CREATION_TIME_TAG: Final = "creationTime"
 FOREIGN_TAG: Final = "foreign"

@@ -1,4 +1,4 @@
-"""Messages to the core, of SI 1.5 (K8, K45, K46, K87, K91, K93, K94).
+"""Messages to the core in the form of SI 1.5 (K8, K45, K46, K87, K91, K93, K94).
 
 Each function makes one item; `applications`, `allocations` and `nodes` put items into a request.
 """
@@ -72,11 +72,11 @@ __all__ = [
 ]
 
 _VERSION: Final = "1.5"
-#: in this dialect the core names states as the shims of YuniKorn know them
+#: in this dialect the core uses the state names of YuniKorn's shim
 _DIALECT: Final = {"si.stateNames": "yunikorn"}
 _RACK: Final = "/rack-default"
 _INT64_MAX: Final = 2**63 - 1
-#: a tag of seconds has nine digits at most
+#: a tag of seconds has at most nine digits
 _LONGEST_WAIT: Final = 10**9
 #: all combinations of allowPreemptSelf and allowPreemptOther
 _PREEMPTION: Final = {
@@ -90,7 +90,7 @@ _PREEMPTION: Final = {
 
 
 def register(settings: Settings, build: Mapping[str, str]) -> RegisterResourceManagerRequest:
-    """``build`` describes the program, for display."""
+    """Return a registration; ``build`` describes the program for display."""
     return RegisterResourceManagerRequest(
         rmID=settings.cluster_id,
         version=_VERSION,
@@ -102,6 +102,7 @@ def register(settings: Settings, build: Mapping[str, str]) -> RegisterResourceMa
 
 
 def update_configuration(settings: Settings) -> UpdateConfigurationRequest:
+    """Return an update of the configuration."""
     return UpdateConfigurationRequest(
         rmID=settings.cluster_id,
         policyGroup=settings.policy_group,
@@ -118,14 +119,15 @@ def applications(
     new: Iterable[AddApplicationRequest] = (),
     remove: Iterable[RemoveApplicationRequest] = (),
 ) -> ApplicationRequest:
+    """Return a request with new and removed applications."""
     return ApplicationRequest(rmID=settings.cluster_id, new=new, remove=remove)
 
 
 def add_application(
     application: ApplicationMetadata, *, force: bool, gang: bool = True
 ) -> AddApplicationRequest:
-    """``force``: a live pod of the application has a node already (K45). ``gang`` is false once its gang
-    has resumed: then it has no placeholders and no timeout (K77)."""
+    """Return a new application. ``force`` tells that a live pod of it already has a node (K45). ``gang`` is
+    false once its gang has resumed: then it has no placeholders and no timeout (K77)."""
     request = AddApplicationRequest(
         applicationID=application.id,
         queueName=application.queue,
@@ -147,6 +149,7 @@ def add_application(
 
 
 def remove_application(application_id: str) -> RemoveApplicationRequest:
+    """Return the removal of an application."""
     return RemoveApplicationRequest(applicationID=application_id, partitionName=keys.PARTITION)
 
 
@@ -160,7 +163,8 @@ def allocations(
     releases: Iterable[AllocationRelease] = (),
     ask_releases: Iterable[AllocationAskRelease] = (),
 ) -> AllocationRequest:
-    """The core takes asks first, then the releases of asks, then those of allocations."""
+    """Return a request about allocations. The core handles asks first, then the releases of asks, then those of
+    allocations."""
     request = AllocationRequest(rmID=settings.cluster_id, asks=asks, allocations=existing)
     releases, ask_releases = tuple(releases), tuple(ask_releases)
     if releases or ask_releases:
@@ -182,8 +186,8 @@ def ask(
     priority_class: PriorityClass | None = None,
     amounts: resources.Amounts | None = None,
 ) -> AllocationAsk:
-    """The ask of a pod of ours without a node (K87). ``amounts``: what it needs, if that is known.
-    ``priority``: instead of its own."""
+    """Return the ask of a pod with our scheduler name and without a node (K87). ``amounts`` are its resources
+    if they are known; ``priority`` replaces its own."""
     policy = (
         identity.may_be_preempted(pod, priority_class),
         identity.may_preempt(pod),
@@ -213,8 +217,8 @@ def allocation(
     priority: int | None = None,
     priority_class: PriorityClass | None = None,
 ) -> Allocation:
-    """The allocation of a pod of ours that has a node (K91). ``node`` stands for the pod's own if that is
-    not known yet."""
+    """Return the allocation of a pod with our scheduler name and a node (K91). ``node`` replaces the pod's own
+    if that is not known yet."""
     policy = (
         identity.may_be_preempted(pod, priority_class),
         identity.may_preempt(pod),
@@ -235,7 +239,7 @@ def allocation(
 
 
 def foreign_allocation(pod: Pod) -> Allocation:
-    """The room that a pod of another scheduler takes on its node: it has no application (K91, K143)."""
+    """Return an allocation for a pod of another scheduler on its node; it has no application (K91, K143)."""
     tags = _tags(pod)
     tags[keys.FOREIGN_TAG] = FOREIGN_STATIC if identity.is_static(pod) else FOREIGN_DEFAULT
     return Allocation(
@@ -255,10 +259,10 @@ def release(
     uuid: str = "",
     message: str = "",
 ) -> AllocationRelease:
-    """Of an allocation; a foreign one has no application. Without ``uuid`` it is every allocation of the
-    pod.
+    """Return the release of an allocation; a foreign one has no application. Without ``uuid`` it releases every
+    allocation of the pod.
 
-    A release without a key would mean all pods of the application (K93): it raises ValueError.
+    A release without a key would mean all pods of the application (K93), so it raises ValueError.
     """
     if not uid:
         raise ValueError("a release names its pod")
@@ -278,7 +282,7 @@ def release_ask(
     kind: TerminationType = TerminationType.STOPPED_BY_RM,
     message: str = "",
 ) -> AllocationAskRelease:
-    """Of an ask. It raises ValueError without a key or an application, as `release` does."""
+    """Return the release of an ask. Raises ValueError without a key or an application, like `release`."""
     if not uid or not application_id:
         raise ValueError("the release of an ask names its pod and its application")
     return AllocationAskRelease(
@@ -291,7 +295,7 @@ def release_ask(
 
 
 def _tags(pod: Pod) -> dict[str, str]:
-    """What the core and its pages may know of the pod (K46)."""
+    """Return what the core and its pages may know of the pod (K46)."""
     meta = pod.metadata
     tags = {_label_tag(key): value for key, value in meta.labels.items()}
     tags[keys.POD_NAMESPACE_TAG] = meta.namespace
@@ -312,7 +316,7 @@ def _label_tag(key: str) -> str:
 
 
 def _required_node(pod: Pod) -> str:
-    """The node that a pod of a DaemonSet is made for."""
+    """Return the node that a pod of a DaemonSet is created for."""
     if not any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references):
         return ""
     affinity = pod.spec.affinity
@@ -330,7 +334,7 @@ def _required_node(pod: Pod) -> str:
 
 
 def resource_of(amounts: Mapping[str, int]) -> Resource:
-    """Amounts as a message. Zeros stay: they say that the resource is known."""
+    """Return the amounts as a message. Zeros stay: they say that the resource is known."""
     return _resource(tuple(amounts.items()))
 
 
@@ -343,29 +347,32 @@ def _resource(items: tuple[tuple[str, int], ...]) -> Resource:
 
 
 def nodes(settings: Settings, items: Iterable[NodeInfo]) -> NodeRequest:
+    """Return a request about nodes."""
     return NodeRequest(rmID=settings.cluster_id, nodes=items)
 
 
 def node_created(node: Node, settings: Settings) -> NodeInfo:
-    """A new node, which is closed until what runs there is known (K94)."""
+    """Return a new node, which is closed until its pods are known (K94)."""
     return _node(node, settings, NodeInfo.CREATE_DRAIN)
 
 
 def node_updated(node: Node, settings: Settings) -> NodeInfo:
-    """Other resources or attributes of a node that the core knows."""
+    """Return changed resources or attributes of a node that the core knows."""
     return _node(node, settings, NodeInfo.UPDATE)
 
 
 def node_drained(name: str) -> NodeInfo:
-    """No new pods: the node is cordoned."""
+    """Return the message that the node accepts no new pods because it is cordoned."""
     return NodeInfo(nodeID=name, action=NodeInfo.DRAIN_NODE)
 
 
 def node_opened(name: str) -> NodeInfo:
+    """Return the message that the node accepts pods."""
     return NodeInfo(nodeID=name, action=NodeInfo.DRAIN_TO_SCHEDULABLE)
 
 
 def node_removed(name: str) -> NodeInfo:
+    """Return the removal of a node."""
     return NodeInfo(nodeID=name, action=NodeInfo.DECOMISSION)
 
 

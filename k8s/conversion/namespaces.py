@@ -1,4 +1,4 @@
-"""What annotations of a namespace say about the queue of its applications (K42, K43)."""
+"""Annotations of a namespace that configure the queue of its applications (K42, K43)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTags:
-    """Tags for applications of the namespace, and problems that belong to the namespace."""
+    """Tags for applications of the namespace, and problems of the namespace."""
 
     tags: Mapping[str, str]
     problems: tuple[Problem, ...] = ()
@@ -37,7 +37,7 @@ _NONE: Final = NamespaceTags(MappingProxyType({}))
 
 
 def tags_of(namespace: Namespace | None) -> NamespaceTags:
-    """The tags. A value that cannot be read is left out as a whole."""
+    """Return the tags. A value that cannot be read is dropped as a whole."""
     if namespace is None or not namespace.metadata.annotations:
         return _NONE
     annotations = namespace.metadata.annotations
@@ -45,6 +45,7 @@ def tags_of(namespace: Namespace | None) -> NamespaceTags:
     problems: list[Problem] = []
 
     def resource(tag: str, key: str) -> None:
+        """Read an annotation with resources into a tag."""
         text = annotations.get(key)
         if not text:
             return
@@ -76,7 +77,7 @@ def tags_of(namespace: Namespace | None) -> NamespaceTags:
 
 
 def flag(namespace: Namespace | None, key: str) -> bool | None:
-    """An annotation that is ``true`` or ``false``, or None for anything else (K160)."""
+    """Return an annotation that is ``true`` or ``false``, ``None`` for anything else (K160)."""
     if namespace is None:
         return None
     return {"true": True, "false": False}.get(namespace.metadata.annotations.get(key, ""))
@@ -85,7 +86,7 @@ def flag(namespace: Namespace | None, key: str) -> bool | None:
 def _deprecated_quota(
     annotations: Mapping[str, str], tags: dict[str, str], problems: list[Problem]
 ) -> None:
-    """The quota of two types (K42)."""
+    """Read the deprecated quota of CPU and memory (K42)."""
     old = {
         key: (kind, annotations[key])
         for key, kind in ((keys.NAMESPACE_MAX_CPU, CPU), (keys.NAMESPACE_MAX_MEMORY, "memory"))
@@ -134,7 +135,7 @@ def _checked(quantities: Mapping[str, Any]) -> Amounts:
 
 
 def _rendered(amounts: Amounts) -> str:
-    """A Resource of the scheduler interface in JSON, or nothing if all is zero."""
+    """Return the amounts as JSON of an SI Resource, or "" if all are zero."""
     if not any(amounts.values()):
         return ""
     resources = {name: {"value": value} for name, value in sorted(amounts.items())}

@@ -10,7 +10,7 @@ __all__ = ["any_matches", "split"]
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The expressions of a list, which are separated by commas. Raises ValueError for a wrong one."""
+    """Return the expressions of a comma-separated list. Raises ValueError for an invalid one."""
     patterns = tuple(part for each in text.split(",") if (part := each.strip()))
     for pattern in patterns:
         _compiled(pattern)
@@ -18,7 +18,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def any_matches(patterns: tuple[str, ...], text: str) -> bool:
-    """Whether one of the expressions matches anywhere in the text."""
+    """Return whether one of the expressions matches anywhere in the text."""
     return any(_compiled(pattern).search(text) for pattern in patterns)
 
 

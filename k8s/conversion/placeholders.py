@@ -1,4 +1,4 @@
-"""The placeholder pod: what keeps room for a member of a gang (K69 to K71)."""
+"""The placeholder pod, which reserves resources for a member of a gang (K69 to K71)."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = [
     "owner_of",
 ]
 
-#: of the random end of a name
+#: characters of the random end of a name
 SUFFIX_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 SUFFIX_LENGTH: Final = 10
 
 _MAX_NAME: Final = 63
 _MAX_APPLICATION: Final = 28
 _MAX_GROUP: Final = 20
-#: more members than that are beyond any bound
+#: larger numbers of members are beyond any bound
 _MEMBERS: Final = re.compile("[1-9][0-9]{0,9}", re.ASCII)
 #: what the API server accepts as the value of a label
 _LABEL: Final = re.compile("(?=.{1,63}$)[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
 
 
 def name_of(application_id: str, group: str, suffix: str) -> str:
-    """The name of a placeholder: a DNS label whatever the ids are (K69).
+    """Return the name of a placeholder: a DNS label whatever the ids are (K69).
 
     ``suffix`` is random: `SUFFIX_LENGTH` characters of `SUFFIX_ALPHABET`.
     """
@@ -47,10 +47,10 @@ def name_of(application_id: str, group: str, suffix: str) -> str:
 
 
 def owner_of(originator: Pod) -> tuple[OwnerReference, ...]:
-    """The owner of the placeholders: the garbage collector deletes them with it.
+    """Return the owner of the placeholders: the garbage collector deletes them with it.
 
-    It does not block their owner's deletion: where the server checks that, it takes a right that we do not
-    have (K201).
+    It does not block the owner's deletion: where the API server checks that, it takes a permission that we do
+    not have (K201).
     """
     owner = OwnerReference(
         api_version="v1",
@@ -64,7 +64,7 @@ def owner_of(originator: Pod) -> tuple[OwnerReference, ...]:
 
 
 def originator_uid(placeholder: Pod) -> str:
-    """The UID of the pod that a placeholder belongs to, or an empty text (K71)."""
+    """Return the UID of the pod that a placeholder belongs to, or "" (K71)."""
     for owner in placeholder.metadata.owner_references:
         if owner.kind == "Pod":
             return owner.uid
@@ -72,8 +72,8 @@ def originator_uid(placeholder: Pod) -> str:
 
 
 def declared_by(placeholders: Iterable[Pod]) -> dict[str, str]:
-    """The annotations of a gang, as far as its placeholders tell them: the copies that placeholders of
-    earlier releases have, or the groups of these placeholders."""
+    """Return the annotations of a gang as far as its placeholders show them: the copies on placeholders of
+    earlier releases, or the groups of these placeholders."""
     groups: dict[str, dict[str, Any]] = {}
     policy = ""
     for pod in placeholders:
@@ -93,8 +93,8 @@ def _annotated(definition: str, policy: str) -> dict[str, str]:
 
 
 def _group_of(pod: Pod, name: str, members: int) -> dict[str, Any]:
-    """The group that the placeholder was made from. Its labels and annotations are not told apart from the
-    placeholder's own, and are left out."""
+    """Return the group that the placeholder was created from. Its labels and annotations cannot be told from
+    the placeholder's own and are left out."""
     spec = pod.spec
     requested = spec.containers[0].resources if spec.containers else None
     group: dict[str, Any] = {
@@ -117,7 +117,7 @@ def manifest(
     settings: Settings,
     owners: Sequence[OwnerReference] = (),
 ) -> dict[str, Any]:
-    """A placeholder of the group, ready to be created (K69).
+    """Return the manifest of a placeholder of the group, ready to be created (K69).
 
     ``owners`` are those of an earlier placeholder, if there is one: the originator stays the same after a
     restart (K71).
@@ -166,7 +166,7 @@ def _labels(application: ApplicationMetadata, group: TaskGroup) -> dict[str, str
 
 
 def _annotations(application: ApplicationMetadata, group: TaskGroup) -> dict[str, str]:
-    # What a recovery needs. The definition itself would be copied as often as the gang has members.
+    # A recovery needs these. The definition itself would be copied for every member of the gang.
     annotations = {
         **group.annotations,
         keys.PLACEHOLDER: "true",
@@ -180,7 +180,7 @@ def _annotations(application: ApplicationMetadata, group: TaskGroup) -> dict[str
     policy = policy_text(application.policy)
     if policy:
         annotations[keys.POLICY_PARAMETERS] = policy
-    # Annotations may name what is no label, and are read as well.
+    # Annotations may have values that are no valid labels, and are read as well.
     for key, value in ((keys.APP_ID, application.named), (keys.QUEUE, application.queue)):
         annotations.pop(key, None)
         if value and not _is_label(value):
@@ -193,7 +193,7 @@ def _is_label(value: str) -> bool:
 
 
 def _reference(owner: OwnerReference) -> dict[str, Any]:
-    # Written out with both booleans: the structs leave defaults out.
+    # Both booleans are written out: the structs omit defaults.
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

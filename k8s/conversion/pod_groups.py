@@ -1,8 +1,8 @@
-"""The groups of the Workload API, which pods may name: what a PodGroup asks for (K204, K206), and what of it is
-not supported (K133).
+"""PodGroups of the Workload API, which pods may name: what they request (K204, K206), and what is not supported
+(K133).
 
-A member of a gang must never be scheduled alone, and only its PodGroup says whether it is one. So a pod waits
-until its PodGroup is there, and for good where it asks for something that is not supported.
+A member of a gang must never be scheduled alone, and only its PodGroup says whether it is one. A pod therefore
+waits until its PodGroup exists, and for good if that requests something unsupported.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = [
 
 #: versions of the API, the newest first, and the condition that says whether the group is scheduled (K205)
 CONDITIONS: Final = {"v1beta1": "PodGroupInitiallyScheduled", "v1alpha2": "PodGroupScheduled"}
-#: disruption modes of 1.36, and the only one of the newer form, in which each pod goes by itself
+#: disruption modes of 1.36, and the only one of the newer form, in which each pod is disrupted by itself
 _EACH_POD: Final[tuple[Any, ...]] = (None, "", "Pod", {}, {"single": {}})
 
 
 def not_supported(pod: Pod) -> str:
-    """Why a pod that names a group of a Workload (1.35) is not asked for."""
+    """Return why a pod that names a group of a Workload (1.35) is not asked for."""
     workload = pod.spec.workload_ref
     if workload is None:
         return ""
@@ -41,7 +41,7 @@ def not_supported(pod: Pod) -> str:
 
 
 def overruled(pod: Pod) -> Problem | None:
-    """The pod has a task group too, which is more explicit."""
+    """Return a problem if the pod has a task group too, which is more explicit."""
     group, workload = pod.spec.scheduling_group, pod.spec.workload_ref
     if group is None and workload is None:
         return None
@@ -51,13 +51,13 @@ def overruled(pod: Pod) -> Problem | None:
 
 
 def min_count(group: PodGroup) -> int:
-    """How many pods of it are placed together; 0: its pods are placed one by one."""
+    """Return how many of its pods are placed together; 0 if they are placed one by one."""
     gang = group.spec.scheduling_policy.gang
     return gang.min_count if gang is not None else 0
 
 
 def refusal(group: PodGroup, settings: Settings) -> str:
-    """Why the pods of the group are not scheduled at all; "": they may be (K206)."""
+    """Return why the pods of the group are not scheduled at all; "" if they may be (K206)."""
     spec, members = group.spec, min_count(group)
     policy, constraints = spec.scheduling_policy, spec.scheduling_constraints
     if (policy.basic is None) == (policy.gang is None):
@@ -81,6 +81,6 @@ def refusal(group: PodGroup, settings: Settings) -> str:
 
 
 def is_scheduled(group: PodGroup) -> bool:
-    """Whether its condition says so: that is never taken back (K205)."""
+    """Return whether its condition says Scheduled, which is never taken back (K205)."""
     found = group.status.conditions
     return any(each.type in CONDITIONS.values() and each.status == "True" for each in found)

@@ -1,4 +1,4 @@
-"""What is wrong with a text that a user wrote: data for a Kubernetes event, never an exception."""
+"""Problems with texts that users wrote: data for Kubernetes events, never exceptions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 
 __all__ = ["CLAIMS_UNREAD", "Problem", "shown"]
 
-#: why a pod with a claim is not asked for until they are listed: nothing is wrong (K88)
+#: why a pod with a claim is not asked for until claims are listed; nothing is wrong (K88)
 CLAIMS_UNREAD: Final = "the claims of the cluster are not known yet"
 
-#: that many characters of a user's text are shown
+#: at most this many characters of a user's text are shown
 _SHOWN = 200
 
 
@@ -24,5 +24,5 @@ class Problem:
 
 
 def shown(text: str) -> str:
-    """The text in quotes, cut if it is long."""
+    """Return the text in quotes, shortened if it is long."""
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")

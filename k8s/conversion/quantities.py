@@ -1,8 +1,8 @@
 """Quantities of Kubernetes: ``500m``, ``1.5Gi``, ``12E``, ``1e3`` (K86).
 
-A quantity is a signed decimal number with a suffix: ``n u m k M G T P E`` (powers of 1000), ``Ki`` to
-``Ei`` (powers of 1024), or an exponent of ten. The API server accepts nothing finer than ``1n`` and
-nothing larger than int64: what is beyond is rounded up to it, or capped.
+A quantity is a signed decimal number with a suffix: ``n u m k M G T P E`` (powers of 1000), ``Ki`` to ``Ei``
+(powers of 1024), or an exponent of ten. The API server accepts nothing finer than ``1n`` and nothing larger
+than int64: other values are rounded up or capped.
 
 The arithmetic is exact and uses integers only. Rounding is away from zero.
 """
@@ -17,7 +17,7 @@ from quadriga.k8s.conversion.problems import shown
 
 __all__ = ["CPU", "INT64_MAX", "VCORE", "QuantityError", "amount", "exact"]
 
-#: the name that Kubernetes uses, and the one of the scheduler, which counts thousandths
+#: the name in Kubernetes, and the name in the scheduler, which counts thousandths
 CPU: Final = "cpu"
 VCORE: Final = "vcore"
 INT64_MAX: Final = 2**63 - 1
@@ -33,9 +33,9 @@ _SUFFIXES: Final = {
     **{letter: _NANO * 1000**power for power, letter in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": _NANO * 1024**power for power, letter in enumerate("KMGTPE", start=1)},
 }
-#: a longer text is no quantity: it keeps int() away from huge numbers
+#: a longer text is no quantity: this keeps int() away from huge numbers
 _MAX_CHARACTERS: Final = 100
-#: exponents beyond are all the same: the result is 1n, the largest number, or zero
+#: larger exponents all have the same result: 1n, the largest number, or zero
 _MAX_EXPONENT: Final = 2 * _MAX_CHARACTERS
 
 
@@ -45,7 +45,8 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=16_384)
 def amount(resource: str, quantity: str | int | float) -> int:
-    """The amount of a resource: thousandths of ``cpu``, of all others whole numbers, rounded up (K82).
+    """Return the amount of a resource as an integer, rounded up: ``cpu`` in thousandths, all others in whole
+    units (K82).
 
     It is at most int64. Raises `QuantityError`.
     """
@@ -54,7 +55,7 @@ def amount(resource: str, quantity: str | int | float) -> int:
 
 
 def exact(resource: str, quantity: str | int | float) -> int:
-    """The same without a limit: thousandths of a cpu can be beyond int64 although the quantity is not."""
+    """Return the same without a limit: thousandths of a cpu can exceed int64 although the quantity does not."""
     nano = _parse(quantity)
     unit = _NANO // 1000 if resource == CPU else _NANO
     whole = -(-abs(nano) // unit)
@@ -62,7 +63,7 @@ def exact(resource: str, quantity: str | int | float) -> int:
 
 
 def _parse(quantity: str | int | float) -> int:
-    """In units of 1n."""
+    """Return the quantity in units of 1n."""
     text = quantity if isinstance(quantity, str) else repr(quantity)
     match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_CHARACTERS else None
     if match is None:

@@ -1,7 +1,6 @@
-"""What a pod needs and a node offers, in the scheduler's units (K82 to K85, K94).
+"""Resources that a pod needs and a node offers, in the scheduler's units (K82 to K85, K94).
 
-Amounts are a dict of resource and whole number: ``vcore`` in thousandths, ``memory`` in bytes, all others
-by value.
+Amounts map resources to integers: ``vcore`` in thousandths, ``memory`` in bytes, all others by value.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ __all__ = [
 
 Amounts = dict[str, int]
 
-#: a pod needs one of them, a node says how many it takes
+#: a pod needs one; a node says how many it takes
 PODS: Final = "pods"
-#: what a pod asks for has the name of a DeviceClass after it: DRA serves it, no node offers it
+#: prefix of a request for a DeviceClass by name: DRA serves it, no node offers it
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 
 _SIDECAR: Final = "Always"
-#: the resources that a pod as a whole can ask for (K84)
+#: the resources that a pod as a whole can request (K84)
 _POD_LEVEL: Final = frozenset((CPU, "memory"))
 _HUGE_PAGES: Final = "hugepages-"
 
 
 def of_pod(pod: Pod) -> Amounts:
-    """What the pod needs while it runs or starts, whichever is more (K82 to K85)."""
+    """Return what the pod needs while it starts or runs, whichever is more (K82 to K85)."""
     spec, status = pod.spec, pod.status
     if not spec.init_containers and len(spec.containers) == 1 and not status.container_statuses:
         requested = spec.containers[0].resources
@@ -54,8 +53,8 @@ def of_pod(pod: Pod) -> Amounts:
 
 
 def may_differ(old: Pod, new: Pod) -> bool:
-    """Whether the two versions may need different amounts: a resize is asked for, is in force, or has turned
-    out to be infeasible (K85)."""
+    """Return whether the two versions may need different amounts: a resize is requested, in force, or
+    infeasible (K85)."""
     was, now, before, after = old.spec, new.spec, old.status, new.status
     return (
         after.container_statuses != before.container_statuses
@@ -70,12 +69,12 @@ def may_differ(old: Pod, new: Pod) -> bool:
 
 
 def of_node(node: Node) -> Amounts:
-    """What the node offers to pods, the number of pods included (K94)."""
+    """Return what the node offers to pods, including the number of pods (K94)."""
     return converted(node.status.allocatable)
 
 
 def converted(quantities: Mapping[str, str | int | float]) -> Amounts:
-    """Amounts of quantities. One that cannot be read is left out: `problem_of` names it."""
+    """Return the amounts of quantities. An unreadable one is left out: `problem_of` names it."""
     found = {}
     for name, quantity in quantities.items():
         try:
@@ -86,7 +85,7 @@ def converted(quantities: Mapping[str, str | int | float]) -> Amounts:
 
 
 def problem_of(pod: Pod) -> Problem | None:
-    """Why the resources of the pod cannot be read. An API server lets no such pod in."""
+    """Return why the resources of the pod cannot be read. An API server accepts no such pod."""
     for where, quantities in _named(pod):
         for name, quantity in quantities.items():
             try:
@@ -107,8 +106,8 @@ def _named(pod: Pod) -> Iterable[tuple[str, Quantities]]:
 
 
 def _of_containers(pod: Pod) -> Amounts:
-    """The larger one for each resource: all that runs together, or an init container with the sidecars
-    declared before it (K83)."""
+    """Return the larger need for each resource: of everything that runs together, or of an init container with
+    the sidecars declared before it (K83)."""
     infeasible = _resize_is_infeasible(pod)
     statuses = {each.name: each for each in pod.status.container_statuses}
     total: Amounts = {}
@@ -134,8 +133,8 @@ def _of_containers(pod: Pod) -> Amounts:
 def _of_container(
     container: Container, status: ContainerStatus | None, infeasible: bool
 ) -> Amounts:
-    """During a resize the most of what is wanted and what is in force; what is in force alone if the node
-    can never do it (K85)."""
+    """Return the need of a container. During a resize it is the larger of the desired and the actual resources;
+    the actual ones alone if the resize is infeasible on the node (K85)."""
     wanted = converted(container.resources.requests) if container.resources is not None else {}
     if status is None or (not status.allocated_resources and status.resources is None):
         return wanted
@@ -147,8 +146,8 @@ def _of_container(
 
 
 def _of_pod_level(pod: Pod, requests: Quantities) -> Amounts:
-    """What the pod asks for as a whole (K84). The status names these resources for pods without such requests
-    too: there it is the sum of the containers and does not count."""
+    """Return what the pod requests as a whole (K84). The status has these resources for pods without such
+    requests too: there it is the sum of the containers and does not count."""
     names = [each for each in requests if each in _POD_LEVEL or each.startswith(_HUGE_PAGES)]
     wanted = converted({name: requests[name] for name in names})
     status = pod.status

@@ -1,7 +1,7 @@
 """The settings of the shim, from two ConfigMaps (K47 to K51).
 
-`merge` makes one text for each key of both ConfigMaps. `read` makes `Settings` of the texts, and `change`
-applies later ones, as far as they can be applied without a restart.
+`merge` makes one text for each key of both ConfigMaps. `read` makes `Settings` from the texts, and `change`
+applies later ones as far as possible without a restart.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ CONFIGS_NAME: Final = "yunikorn-configs"
 
 _COMPRESSED: Final = ".gz"
 _YAML: Final = ".yaml"
-#: all archives may hold that many bytes: a ConfigMap has at most 1 MiB, and gzip shrinks text ten times
+#: limit on the bytes of all unpacked archives: a ConfigMap has at most 1 MiB, and gzip shrinks text tenfold
 _MAX_BYTES: Final = 16 << 20
 _GZIP: Final = zlib.MAX_WBITS | 16
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the ConfigMaps say. Times are in ns."""
+    """The settings of the ConfigMaps. Times are in ns."""
 
     cluster_id: str = DEFAULTS["cluster_id"]
     policy_group: str = DEFAULTS["policy_group"]
-    #: pods with one of these schedulers are ours, all others are foreign (K7)
+    #: pods with one of these scheduler names are ours, all others are foreign (K7)
     scheduler_names: tuple[str, ...] = DEFAULTS["scheduler_names"]
     volume_bind_timeout: int = DEFAULTS["volume_bind_timeout"]
     bind_timeout: int = DEFAULTS["bind_timeout"]
     disable_gang_scheduling: bool = DEFAULTS["disable_gang_scheduling"]
-    #: the same application id in two namespaces names two applications (K52)
+    #: the same application id in two namespaces stands for two applications (K52)
     ids_per_namespace: bool = DEFAULTS["ids_per_namespace"]
-    #: how often a group's lost placeholders are made again in a minute
+    #: how often per minute a group's lost placeholders are recreated
     gang_retries: int = DEFAULTS["gang_retries"]
-    #: how much an object of the API server may say, by the names in ``bounds``
+    #: limits on the size of API objects, by the names in ``bounds``
     bounds: Mapping[str, int] = field(default_factory=lambda: DEFAULTS["bounds"])
-    #: bounds of a gang (Q16): its members, its task groups, the bytes of its definition, and the bytes
-    #: that all its placeholders take over from the definition
+    #: limits of a gang (Q16): its members, its task groups, the bytes of its definition, and the bytes that all
+    #: its placeholders copy from the definition
     gang_max_members: int = DEFAULTS["gang_max_members"]
     gang_max_groups: int = DEFAULTS["gang_max_groups"]
     gang_max_definition: int = DEFAULTS["gang_max_definition"]
     gang_max_placeholders: int = DEFAULTS["gang_max_placeholders"]
     #: bytes of the definitions that are kept parsed
     gang_cache: int = DEFAULTS["gang_cache"]
-    #: nodes are added for waiting pods, so placeholders are made for gangs that no nodes can hold yet
+    #: an autoscaler adds nodes for waiting pods, so placeholders are created for gangs that no nodes can hold
+    #: yet
     gang_scale_up: bool = DEFAULTS["gang_scale_up"]
     #: changes of the ConfigMaps take effect at once
     hot_refresh: bool = DEFAULTS["hot_refresh"]
@@ -74,13 +75,13 @@ class Settings:
     placeholder_fs_group: int | None = DEFAULTS["placeholder_fs_group"]
     #: label of a node with the machine type
     instance_type_label: str = DEFAULTS["instance_type_label"]
-    #: requests a second, and at once, to the API server
+    #: requests to the API server: per second, and at once
     qps: int = DEFAULTS["qps"]
     burst: int = DEFAULTS["burst"]
-    #: requests without an answer yet
+    #: limit of unanswered requests
     inflight: int = DEFAULTS["inflight"]
 
-    # Of admission. The lists are regular expressions for `patterns.any_matches`.
+    # Settings of admission. The lists are regular expressions for `patterns.any_matches`.
     admission_service_name: str = DEFAULTS["admission_service_name"]
     scheduler_service_address: str = DEFAULTS["scheduler_service_address"]
     #: while the webhook does not answer, a user that the requester may not claim is refused (K169)
@@ -96,7 +97,7 @@ class Settings:
     external_users: tuple[str, ...] = DEFAULTS["external_users"]
     external_groups: tuple[str, ...] = DEFAULTS["external_groups"]
 
-    #: the core's configuration (YAML); empty: the core's default
+    #: the core's configuration (YAML); "" for the core's default
     queues: str = ""
     #: every other key, for the core (K48)
     extra: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -114,7 +115,8 @@ class Merged:
 class Reading:
     """Settings, or every error with its key: then the old settings stay (K49).
 
-    Warnings are of settings that have no effect."""
+    Warnings are about settings that have no effect.
+    """
 
     settings: Settings | None
     errors: tuple[str, ...] = ()
@@ -122,7 +124,7 @@ class Reading:
 
 
 def merge(defaults: ConfigMap | None, configs: ConfigMap | None) -> Merged:
-    """The texts of both ConfigMaps, the second one over the first one; one that is missing is empty.
+    """Return the texts of both ConfigMaps; the second one takes precedence, and a missing one is empty.
 
     Keys of ``binaryData`` end in ``.gz``, are unpacked, and lose the suffix (K47).
     """
@@ -144,7 +146,7 @@ def merge(defaults: ConfigMap | None, configs: ConfigMap | None) -> Merged:
 
 
 def _unpacked(key: str, packed: bytes, room: int) -> tuple[str, int]:
-    """The text, and how many bytes of ``room`` it takes."""
+    """Return the text, and how many bytes of ``room`` it takes."""
     if not key.endswith(_COMPRESSED):
         raise ValueError(f"its name does not end in {_COMPRESSED}")
     # A gzip file can have several members.
@@ -169,7 +171,7 @@ def _unpacked(key: str, packed: bytes, room: int) -> tuple[str, int]:
 
 
 def read(values: Mapping[str, str]) -> Reading:
-    """Settings of merged texts. All values are read, so that every error is named."""
+    """Return the settings of merged texts. All values are read, so that every error is named."""
     found: dict[str, Any] = {}
     errors: list[str] = []
     warnings: list[str] = []
@@ -197,7 +199,7 @@ def read(values: Mapping[str, str]) -> Reading:
 
 
 def from_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> Reading:
-    """`merge` and `read`."""
+    """Return the settings of two ConfigMaps: `merge`, then `read`."""
     merged = merge(defaults, configs)
     reading = read(merged.values)
     if merged.errors:
@@ -206,10 +208,10 @@ def from_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> Reading:
 
 
 def change(current: Settings, values: Mapping[str, str]) -> Reading:
-    """What a change of the texts makes of the current settings.
+    """Return the current settings after a change of the texts.
 
-    A setting that needs a restart keeps its value, with a warning (K49). Without hot refresh everything
-    keeps its value.
+    A setting that needs a restart keeps its value, with a warning (K49). Without hot refresh all settings keep
+    their values.
     """
     if not current.hot_refresh:
         name = "service.enableConfigHotRefresh"

@@ -18,7 +18,7 @@ _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
-#: the largest bounds that a setting can give a gang: pods, and bytes of all annotations of a pod
+#: largest limits that a setting can give a gang: pods, and bytes of all annotations of a pod
 _MOST_MEMBERS: Final = 1_000_000
 _MOST_TEXT: Final = 1 << 18
 
@@ -27,19 +27,19 @@ _MOST_TEXT: Final = 1 << 18
 class Key:
     """One setting."""
 
-    #: of `Settings`
+    #: attribute of `Settings`
     attribute: str
-    #: makes the value of the text; raises ValueError
+    #: makes the value from the text; raises ValueError
     parse: Callable[[str], Any]
     default: str
-    #: a change takes effect with a restart only
+    #: a change takes effect only after a restart
     restart: bool
-    #: why the setting has no effect here, if it has none
+    #: why the setting has no effect here; "" if it has one
     ignored: str = ""
 
 
 def boolean(text: str) -> bool:
-    """As Go reads it. Raises ValueError."""
+    """Return the boolean as Go parses it. Raises ValueError."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -67,6 +67,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _number(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         # Twenty digits are enough, and keep int() away from long texts.
+        """Return the integer, checked against the range."""
         if re.fullmatch(r"[+-]?[0-9]{1,20}", text) is None or not low <= int(text) <= high:
             raise ValueError(f"{shown(text)} is not a whole number from {low} to {high}")
         return int(text)
@@ -75,7 +76,7 @@ def _number(low: int, high: int) -> Callable[[str], int]:
 
 
 def _id(text: str) -> int | None:
-    """0 and an empty text mean none."""
+    """Return a user or group id; 0 and "" mean none."""
     return _number(0, _INT64_MAX)(text) or None if text else None
 
 
@@ -104,7 +105,7 @@ _ACCESS: Final = "admissionController.accessControl."
 _Row = tuple[str, Callable[[str], Any], str]
 
 # fmt: off
-#: a change takes effect with a restart: attribute, reader, default
+#: settings that take effect after a restart: attribute, reader, default
 _RESTART: Final[dict[str, _Row]] = {
     "service.clusterId":                    ("cluster_id",               _text,                 "mycluster"),
     "service.policyGroup":                  ("policy_group",             _text,                 "queues"),
@@ -133,7 +134,7 @@ _RESTART: Final[dict[str, _Row]] = {
     _FILTER + "generateUniqueAppId":         ("generate_unique_app_id",   boolean,               "false"),
 }
 
-#: a change takes effect at once
+#: settings that take effect at once
 _LIVE: Final[dict[str, _Row]] = {
     "service.enableConfigHotRefresh":  ("hot_refresh",               boolean,        "true"),
     _HOOK + "amServiceName":           ("admission_service_name",    _text,          _ADMISSION_NAME),
@@ -150,7 +151,7 @@ _LIVE: Final[dict[str, _Row]] = {
     _ACCESS + "externalGroups":        ("external_groups",           patterns.split, ""),
 }
 
-#: known and without effect here: reader, reason
+#: settings that are known and have no effect here: reader, reason
 _IGNORED: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "service.schedulingInterval":   (_duration,              _SCHEDULING),
     "service.eventChannelCapacity": (_number(1, _INT64_MAX), _QUEUE),
@@ -172,7 +173,7 @@ KEYS: Final[MappingProxyType[str, Key]] = MappingProxyType(
     }
 )
 
-#: the default of each attribute of `Settings`
+#: default of each attribute of `Settings`
 DEFAULTS: Final[MappingProxyType[str, Any]] = MappingProxyType(
     {key.attribute: key.parse(key.default) for key in KEYS.values() if not key.ignored}
 )

@@ -1,8 +1,8 @@
 """Task groups: the gang that an application declares, and how long it waits (K61 to K68).
 
-They are read from the pod that creates the application. With any error the application has no gang, and
-an event says why. A definition beyond one of the bounds of the settings is no error but a refusal: the gang
-may be as large as it says, so its pods are not scheduled one by one (Q16).
+They are read from the pod that creates the application. With any error the application has no gang, and an
+event says why. A definition that exceeds a bound of the settings is not an error but a refusal: the gang may
+really be that large, so its pods are not scheduled one by one (Q16).
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ HARD: Final = "Hard"
 _SOFT: Final = "Soft"
 _TIMEOUT_KEY: Final = "placeholderTimeoutInSeconds"
 _STYLE_KEY: Final = "gangSchedulingStyle"
-#: at most so many things that are wrong with one text are named
+#: at most this many problems of one text are named
 _MOST_NAMED: Final = 10
-#: an entry of the cache takes this much (bytes) beside its texts
+#: bytes of a cache entry beside its texts
 _ENTRY: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """One group of a gang: that many pods, each of that size."""
+    """One group of a gang: the number of pods, and the size of each."""
 
     name: str
     min_member: int
@@ -75,7 +75,7 @@ class TaskGroup:
     node_selector: Mapping[str, str]
     #: as the API spells them, for the placeholder
     tolerations: Sequence[Mapping[str, Any]]
-    #: the same as `_tolerated` compares them
+    #: the same in the form that `_tolerated` returns, for comparison
     tolerated: frozenset[tuple[str, str, str, str]]
     affinity: Mapping[str, Any] | None
     topology_spread_constraints: Sequence[Mapping[str, Any]]
@@ -87,26 +87,27 @@ class Policy:
 
     #: ``Hard`` or ``Soft``
     style: str = _SOFT
-    #: 0 is the core's default, below 0 never
+    #: 0 for the core's default, below 0 for never
     timeout_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TaskGroups:
-    """What a pod says about its gang: no groups, no gang."""
+    """The gang of a pod; without groups there is none."""
 
     groups: tuple[TaskGroup, ...] = ()
     policy: Policy = Policy()
     problems: tuple[Problem, ...] = ()
-    #: the bound that the definition is beyond; "": none. Such a gang has no groups, and its pods wait (Q16)
+    #: the exceeded bound; "" for none. A refused gang has no groups, and its pods wait (Q16)
     refusal: str = ""
 
     def group(self, name: str) -> TaskGroup | None:
+        """Return the group of this name."""
         return next((each for each in self.groups if each.name == name), None)
 
 
 class _BeyondBound(Exception):
-    """A definition says more than a setting allows. The text names what, how much and the setting."""
+    """A definition exceeds a setting. The text names what, how much, and the setting."""
 
 
 _NO_GANG: Final = TaskGroups()
@@ -115,7 +116,7 @@ _parsed: Final[WeightedCache[tuple[str, str, int, int, int, int], TaskGroups]] =
 
 
 def read(pod: Pod, settings: Settings) -> TaskGroups:
-    """Groups and policy of the pod's annotations, and what is wrong with them."""
+    """Return groups and policy of the pod's annotations, and their problems."""
     if settings.disable_gang_scheduling:
         return _NO_GANG
     annotations = pod.metadata.annotations
@@ -147,12 +148,12 @@ def read(pod: Pod, settings: Settings) -> TaskGroups:
 
 
 def definition_of(pod: Pod, settings: Settings) -> str:
-    """The definition in the pod's annotations; "" if there is none or it is too long to be read."""
+    """Return the definition in the pod's annotations; "" if there is none or it is too long to be read."""
     return _bounded(pod, keys.TASK_GROUPS, settings)
 
 
 def parameters_of(pod: Pod, settings: Settings) -> str:
-    """The policy in the pod's annotations; "" if there is none or it is too long to be read."""
+    """Return the policy in the pod's annotations; "" if there is none or it is too long to be read."""
     return _bounded(pod, keys.POLICY_PARAMETERS, settings)
 
 
@@ -162,12 +163,12 @@ def _bounded(pod: Pod, key: str, settings: Settings) -> str:
 
 
 def hash_of(definition: str) -> str:
-    """What stands for a definition on the placeholders of its gang."""
+    """Return the hash that identifies a definition on the placeholders of its gang."""
     return hashlib.sha256(definition.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _size_beyond(source: str, most: int) -> int:
-    """The size of the text in bytes if it is larger than ``most``, else 0."""
+    """Return the size of the text in bytes if it exceeds ``most``, else 0."""
     if len(source) * 4 <= most:
         return 0
     size = len(source.encode("utf-8", "replace"))
@@ -209,7 +210,7 @@ def _problem(note: str) -> Problem:
 
 
 def refusal_of(gang: TaskGroups) -> Problem | None:
-    """What each pod of a refused gang is told."""
+    """Return the problem that is reported to each pod of a refused gang."""
     return _problem(f"the pod is not scheduled: {gang.refusal}") if gang.refusal else None
 
 
@@ -217,7 +218,7 @@ def refusal_of(gang: TaskGroups) -> Problem | None:
 
 
 def _quantity(value: Any, path: str, unknown: list[str]) -> str:
-    """As text; JSON numbers are quantities too."""
+    """Return a quantity as text; JSON numbers are quantities too."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{path} is not a quantity")
     return value.strip() if isinstance(value, str) else repr(value)
@@ -278,7 +279,7 @@ _GROUP: Final = Fields(
 def _read_groups(
     definition: str, unknown: list[str], members: int, most_groups: int, copies: int
 ) -> tuple[TaskGroup, ...]:
-    """The groups in their order. Raises ValueError with the first error (K62), and `_BeyondBound`."""
+    """Return the groups in their order. Raises ValueError with the first error (K62), and `_BeyondBound`."""
     items = decode(definition)
     if items is None:
         return ()
@@ -360,7 +361,7 @@ def _amounts(name: str, quantities: Mapping[str, str]) -> Amounts:
 
 
 def placeholder_ask(groups: Sequence[TaskGroup]) -> Amounts:
-    """What all placeholders of all groups need, ``pods`` included (K64)."""
+    """Return what all placeholders of all groups need, including ``pods`` (K64)."""
     total: Amounts = {}
     for group in groups:
         for kind, value in group.resources.items():
@@ -373,7 +374,7 @@ def placeholder_ask(groups: Sequence[TaskGroup]) -> Amounts:
 
 
 def _read_policy(parameters: str, longest: int) -> tuple[Policy, list[str]]:
-    """The policy, and what is skipped (K67)."""
+    """Return the policy, and the parameters that are skipped (K67)."""
     style, timeout = _SOFT, 0
     skipped: list[str] = []
     for item in parameters.split(" ") if parameters else ():
@@ -400,7 +401,7 @@ def _read_policy(parameters: str, longest: int) -> tuple[Policy, list[str]]:
 
 
 def policy_text(policy: Policy) -> str:
-    """The policy as an annotation says it; "" if it is the default."""
+    """Return the policy in the form of the annotation; "" if it is the default."""
     timeout, style = policy.timeout_seconds, policy.style
     items = [f"{_TIMEOUT_KEY}={timeout}"] if timeout else []
     if style != _SOFT or items:
@@ -412,7 +413,7 @@ def policy_text(policy: Policy) -> str:
 
 
 def unknown_group(pod: Pod, name: str, groups: TaskGroups) -> Problem | None:
-    """A pod names a group that the application does not have (K65)."""
+    """Return a problem if the pod names a group that the application does not have (K65)."""
     if not name or groups.group(name) is not None:
         return None
     known = ", ".join(each.name for each in groups.groups) or "none"
@@ -420,7 +421,7 @@ def unknown_group(pod: Pod, name: str, groups: TaskGroups) -> Problem | None:
     return Problem("GangScheduling", "TaskGroupsError", note)
 
 
-#: tolerations that the API server gives to every pod
+#: tolerations that the API server adds to every pod
 _DEFAULT_TOLERATIONS: Final = frozenset(
     (
         ("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
@@ -430,16 +431,17 @@ _DEFAULT_TOLERATIONS: Final = frozenset(
 
 
 def _tolerated(tolerations: Sequence[Toleration]) -> frozenset[tuple[str, str, str, str]]:
-    """What is tolerated; what every pod tolerates is left out."""
+    """Return what is tolerated, without what every pod tolerates."""
     found = {(each.key, each.operator or "Equal", each.value, each.effect) for each in tolerations}
     return frozenset(found - _DEFAULT_TOLERATIONS)
 
 
 def differences(pod: Pod, group: TaskGroup, placeholder: Pod) -> Problem | None:
-    """What a real pod needs otherwise than a placeholder of its group, which it then may not replace (K70).
+    """Return a problem if a real pod needs something else than a placeholder of its group, which it then may be
+    unable to replace (K70).
 
-    The amounts are those of the placeholder that the server made: it may have added the defaults of a LimitRange,
-    as it did to the pod (K203).
+    The amounts are those of the placeholder that the API server stored: it may have added the defaults of a
+    LimitRange, as it did to the pod (K203).
     """
     found: list[str] = []
     own, made = of_pod(pod), of_pod(placeholder)

@@ -1,4 +1,4 @@
-"""Times of the API: RFC 3339."""
+"""Times of the API (RFC 3339)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["unix_seconds"]
 
 @lru_cache(maxsize=16_384)
 def unix_seconds(text: str) -> int | None:
-    """Whole seconds since the Unix epoch, or None for a text that is not a time."""
+    """Return whole seconds since the Unix epoch, ``None`` for a text that is not a time."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

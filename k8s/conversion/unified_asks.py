@@ -1,7 +1,7 @@
-"""Asks in the form of SI 1.6 and later: an Allocation without a node is an ask (K8, X45).
+"""Asks in the form of SI 1.6 and later, where an Allocation without a node is an ask (K8, X45).
 
-In this form the key is the only name of an ask and of its allocation. So an ask of a key that has an
-allocation would change the size of that, and a release by the key ends either.
+In this form the key is the only name of an ask and of its allocation. An ask with the key of an existing
+allocation would change its size, and a release of the key ends either.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["unified"]
 
 
 def unified(request: AllocationRequest) -> Iterator[AllocationRequest]:
-    """The requests of SI 1.6 that mean what this one means in SI 1.5, to be sent in this order.
+    """Yield the requests of SI 1.6 that mean what this one means in SI 1.5, to be sent in this order.
 
-    An ask beside a release of the allocation of its key is a second try after a failed bind (K108): the release
-    has to be handled first, so it is a request before.
+    An ask beside a release of the allocation with its key is a second attempt after a failed bind (K108): the
+    release must be handled first, so it goes into an earlier request.
     """
     asked = {each.allocationKey for each in request.asks}
     first, rest = list[AllocationRelease](), list[AllocationRelease]()
@@ -33,7 +33,7 @@ def unified(request: AllocationRequest) -> Iterator[AllocationRequest]:
         (first if is_replaced else rest).append(_by_key(release))
     rest += [_of_ask(each) for each in request.releases.allocationAsksToRelease]
     replaced = {each.allocationKey for each in first}
-    # what was reported of such an allocation is over with it
+    # reports about such an allocation end with it
     allocations = [each for each in request.allocations if each.allocationKey not in replaced]
     allocations += [_as_allocation(each) for each in request.asks]
     if first:
@@ -54,7 +54,8 @@ def _request(
 
 
 def _as_allocation(ask: AllocationAsk) -> Allocation:
-    """Without a node. There is no field for the number of allocations, which is 1 (K6)."""
+    """Return the ask as an Allocation without a node. There is no field for the number of allocations, which is
+    1 (K6)."""
     made = Allocation(
         allocationKey=ask.allocationKey,
         applicationID=ask.applicationID,

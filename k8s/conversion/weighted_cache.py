@@ -1,6 +1,6 @@
-"""A cache that is bounded by the size of the texts it was asked about, not by their number (Q16).
+"""A cache that is bounded by the size of its keys, not by their number (Q16).
 
-What is made of a text takes memory in proportion to it. A bound on the number of entries alone would let a
+What is parsed from a text takes memory in proportion to it. A bound on the number of entries alone would let a
 few hundred large texts fill the memory.
 """
 
@@ -17,19 +17,19 @@ V = TypeVar("V")
 
 
 class WeightedCache(Generic[K, V]):
-    """What was made of a key, the one used last kept longest. Not for several threads."""
+    """A least recently used cache of values made from keys. It is not thread-safe."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[K, tuple[V, int]] = OrderedDict()
-        #: of all entries
+        #: sum over all entries
         self.weight = 0
 
     def __len__(self) -> int:
         return len(self._found)
 
     def get(self, key: K, weight: int, most: int, make: Callable[[], V]) -> V:
-        """The value of the key, made if it is not there. ``weight`` is that of the entry, ``most`` what all
-        entries may weigh together: a heavier one is not kept."""
+        """Return the value of the key, made if it is missing. ``weight`` is that of the entry, ``most`` the
+        limit of all entries together: a heavier one is not kept."""
         entry = self._found.get(key)
         if entry is not None:
             self._found.move_to_end(key)
@@ -42,11 +42,12 @@ class WeightedCache(Generic[K, V]):
         return value
 
     def _shrink(self, most: int) -> None:
-        """Drop what was not used for the longest time."""
+        """Drop the least recently used entries."""
         while self.weight > most:
             _, (_, weight) = self._found.popitem(last=False)
             self.weight -= weight
 
     def clear(self) -> None:
+        """Drop all entries."""
         self._found.clear()
         self.weight = 0

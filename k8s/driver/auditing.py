@@ -1,7 +1,7 @@
 """Audits once a minute: what the watch has and what the core counts goes through the shim's queue (K176).
 
-The parts are small, so that neither the loop nor the core's thread is held up. What the core has said before
-a part was read is in the queue before it.
+The parts are small, so that neither the loop nor the core's thread is held up. What the core has said before a
+part was read is in the queue before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
-from quadriga.k8s.driver.core_books import Books
+from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.inputs import AuditBegins, AuditEnds, CoreShows, Input, WatchShows
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("quadriga.kubernetes")
 
 #: seconds from the end of an audit to the next one
 EVERY: Final = 60.0
-#: pods, nodes and applications in a part
+#: number of pods, nodes and applications in a part
 _PODS: Final = 500
 _NODES: Final = 50
 _APPLICATIONS: Final = 20
@@ -36,13 +36,13 @@ class _Cache(Protocol):
 
 
 class Auditor:
-    """``pods()`` are those that the watch has, by UID; ``serves()`` says whether the shim is to be compared at
-    all. ``books`` is ``None`` for a core in another process, which shows none: then only the watch is
-    compared with the caches."""
+    """Runs audits. ``pods()`` returns the pods of the watch by UID; ``serves()`` whether the shim can be
+    compared at all. ``core_state`` is ``None`` for a core in another process, which does not show its state:
+    then only the watch is compared with the caches."""
 
     def __init__(
         self,
-        books: Books | None,
+        core_state: CoreState | None,
         cache: _Cache,
         *,
         pods: Callable[[], Mapping[str, Pod]],
@@ -52,7 +52,7 @@ class Auditor:
         sleep: Callable[[float], Awaitable[None]],
         every: float = EVERY,
     ) -> None:
-        self._books = books
+        self._core_state = core_state
         self._cache = cache
         self._pods = pods
         self._applications = applications
@@ -69,12 +69,12 @@ class Auditor:
                 await self.audit()
 
     async def audit(self) -> None:
-        """One audit. It has no end if the core has ended."""
-        self._put(AuditBegins(with_core=self._books is not None))
+        """Run one audit. It never completes if the core has ended."""
+        self._put(AuditBegins(with_core=self._core_state is not None))
         await self._show_watch()
-        if self._books is not None:
+        if self._core_state is not None:
             try:
-                await self._show_core(self._books)
+                await self._show_core(self._core_state)
             except RuntimeError as error:
                 _log.debug("the audit was given up: %s", error)
                 return
@@ -89,13 +89,13 @@ class Auditor:
         if gone:
             self._put(WatchShows(gone=gone))
 
-    async def _show_core(self, books: Books) -> None:
-        names = await books.names()
+    async def _show_core(self, core_state: CoreState) -> None:
+        names = await core_state.names()
         for part in _parts(_union(self._cache.node_names(), names.nodes), _NODES):
-            nodes = await books.nodes(part)
+            nodes = await core_state.nodes(part)
             self._put(CoreShows(nodes_asked=part, nodes=nodes))
         for part in _parts(_union(self._applications(), names.applications), _APPLICATIONS):
-            applications = await books.applications(part)
+            applications = await core_state.applications(part)
             self._put(CoreShows(applications_asked=part, applications=applications))
 
 

@@ -1,4 +1,4 @@
-"""The two ConfigMaps with the settings: as they are at the start, and every change (K47, K49, K152)."""
+"""The two ConfigMaps with the settings: their state at the start, and every change (K47, K49, K152)."""
 
 from __future__ import annotations
 
@@ -24,44 +24,46 @@ _log = logging.getLogger("quadriga.kubernetes.settings")
 
 _decode = msgspec.json.Decoder(ConfigMap).decode
 _NAMES: Final = (conversion.DEFAULTS_NAME, conversion.CONFIGS_NAME)
-#: seconds between two tries to read them at the start
+#: seconds between two attempts to read them at the start
 _PAUSE: Final = 2.0
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 
 
 def config_maps_path(namespace: str) -> str:
+    """Return the path of the ConfigMaps of a namespace."""
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
 
 
 def only_ours(config_map: ConfigMap) -> ConfigMap:
-    """Others of the namespace, of which there may be thousands with a megabyte each, lose their contents."""
+    """Return the ConfigMap, without its contents unless it is one of ours: a namespace may have thousands of a
+    megabyte each."""
     if config_map.metadata.name not in _NAMES:
         config_map.data, config_map.binary_data = {}, {}
     return config_map
 
 
 class ConfigMaps:
-    """``hear`` is told the texts of both whenever they have changed."""
+    """The two ConfigMaps. ``deliver`` is called with the texts of both whenever they have changed."""
 
-    def __init__(self, namespace: str, hear: Callable[[ConfigurationChanged], None]) -> None:
+    def __init__(self, namespace: str, deliver: Callable[[ConfigurationChanged], None]) -> None:
         self._path = config_maps_path(namespace)
-        self._hear = hear
+        self._deliver = deliver
         self._maps: dict[str, ConfigMap] = {}
-        self._told: conversion.Merged | None = None
+        self._announced: conversion.Merged | None = None
 
     async def read(self, client: Client, timing: Timing) -> conversion.Reading:
-        """Read them, until the server answers. Raises `PermissionError`."""
+        """Read both, retrying until the server answers. Raises `PermissionError`."""
         for name in _NAMES:
             while (found := await self._get(client, name)) is None:
                 await timing.sleep(_PAUSE)
             if found.metadata.name:
                 self._maps[name] = found
-        self._told = self._merged()
+        self._announced = self._merged()
         return conversion.from_maps(*map(self._maps.get, _NAMES))
 
     async def _get(self, client: Client, name: str) -> ConfigMap | None:
-        """The ConfigMap, one without a name if there is none, ``None`` if the server does not say."""
+        """Return the ConfigMap, one without a name if it does not exist, ``None`` if the server does not tell."""
         try:
             status, body = await client.request("GET", f"{self._path}/{name}")
         except NoAnswer as error:
@@ -78,7 +80,7 @@ class ConfigMaps:
         raise PermissionError(f"ConfigMap {name} cannot be read: {refusal}")
 
     def announce(self, change: Change, config_map: ConfigMap) -> None:
-        """Of a reflector."""
+        """Apply a change that a reflector announces."""
         name = config_map.metadata.name
         if name not in _NAMES:
             return
@@ -87,9 +89,9 @@ class ConfigMaps:
         else:
             self._maps[name] = config_map
         merged = self._merged()
-        if merged != self._told:
-            self._told = merged
-            self._hear(ConfigurationChanged(merged.values, merged.errors))
+        if merged != self._announced:
+            self._announced = merged
+            self._deliver(ConfigurationChanged(merged.values, merged.errors))
 
     def _merged(self) -> conversion.Merged:
         return conversion.merge(*map(self._maps.get, _NAMES))

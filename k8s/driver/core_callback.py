@@ -1,7 +1,7 @@
-"""What the core calls, on its own thread (K5).
+"""The callback that the core calls on its own thread (K5).
 
-A message is put into the shim's queue. Only what the core must know before it goes on is done at once:
-allocations are assumed, and predicates are answered, both from the cluster's cache.
+A message is put into the shim's queue. Only what the core needs before it goes on is done at once: allocations
+are assumed, and predicates are answered, both from the cluster cache.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ __all__ = ["CoreCallback"]
 
 
 class CoreCallback:
-    """A `ResourceManagerCallback`. ``hear`` takes a message from any thread."""
+    """A `ResourceManagerCallback`. ``deliver`` takes a message from any thread."""
 
     def __init__(
         self,
         cache: ClusterCache,
-        hear: Callable[[CoreAnswered], None],
+        deliver: Callable[[CoreAnswered], None],
         dump: Callable[[], str],
     ) -> None:
         self._cache = cache
-        self._hear = hear
+        self._deliver = deliver
         self._dump = dump
 
     def update_allocation(self, response: AllocationResponse) -> None:
+        """Assume the new allocations, then queue the message."""
         refusals: dict[str, str] = {}
         cache = self._cache
         for allocation in response.new:
@@ -46,26 +47,30 @@ class CoreCallback:
             refusal = cache.assume(uid, allocation.nodeID)
             if refusal is not None:
                 refusals[uid] = refusal
-        self._hear(CoreAnswered(response, refusals))
+        self._deliver(CoreAnswered(response, refusals))
 
     def update_application(self, response: ApplicationResponse) -> None:
-        self._hear(CoreAnswered(response))
+        """Queue the message."""
+        self._deliver(CoreAnswered(response))
 
     def update_node(self, response: NodeResponse) -> None:
-        self._hear(CoreAnswered(response))
+        """Queue the message."""
+        self._deliver(CoreAnswered(response))
 
     def predicates(self, args: PredicatesArgs) -> str | None:
+        """Return the first reason against the node. Without one, an allocation counts there for a moment (K99)."""
         return self._cache.predicates(args.allocationKey, args.nodeID, args.allocate)
 
     def refusal(self, args: PredicatesArgs) -> str | None:
-        """For an explanation: nothing is assumed (K99)."""
+        """Return the first reason against the node for an explanation, without assuming anything (K99)."""
         return next(iter(self._cache.refusals(args.allocationKey, args.nodeID)), None)
 
     def refused_nodes(self, uid: str, nodes: tuple[str, ...]) -> KnownRefusals | None:
-        """Which of the nodes refuse the pod: the core then asks only about the others (K137)."""
+        """Return the nodes that refuse the pod: the core then asks only about the others (K137)."""
         return self._cache.refused_nodes(uid, nodes)
 
     def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+        """Return which victims must be evicted before the pod may go to the node (K117)."""
         index = self._cache.preemption_predicates(
             args.allocationKey, args.nodeID, tuple(args.preemptAllocationKeys), args.startIndex
         )
@@ -74,13 +79,15 @@ class CoreCallback:
         return PreemptionPredicatesResponse(success=True, index=index)
 
     def send_event(self, events: Sequence[EventRecord]) -> None:
-        self._hear(CoreAnswered(events))
+        """Queue the events."""
+        self._deliver(CoreAnswered(events))
 
     def update_container_scheduling_state(
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
-        self._hear(CoreAnswered(request))
+        """Queue the message."""
+        self._deliver(CoreAnswered(request))
 
     def get_state_dump(self) -> str:
-        """The shim's part of a state dump (K17)."""
+        """Return the shim's part of a state dump (K17)."""
         return self._dump()

@@ -1,7 +1,7 @@
-"""Sends the shim's messages to the core, in their order, from a thread of its own.
+"""Sender of the shim's messages to the core, in their order, from a thread of its own.
 
-A call of the core may wait, in this process until the core has applied the request, over gRPC until there
-is room. The shim's loop must not wait, so it hands its messages over.
+A call of the core may wait: in this process until the core has applied the request, over gRPC until there is
+capacity. The shim's loop must not wait, so it hands its messages over.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = ["CoreSender"]
 
 _log = logging.getLogger("quadriga.kubernetes.core")
 
-#: seconds between two tries to reach a core that does not answer
+#: seconds between two attempts to reach a core that does not answer
 _PAUSE: Final = 1.0
 
 
 class CoreSender:
-    """``hear`` takes what comes of it, from the sender's thread. With ``unify`` asks have the form of SI 1.6
-    (K8)."""
+    """Sends messages. ``deliver`` takes the outcomes, on the sender's thread. With ``unify`` asks have the form of
+    SI 1.6 (K8)."""
 
     def __init__(
         self,
         scheduler: SchedulerAPI,
         callback: ResourceManagerCallback,
-        hear: Callable[[Input], None],
+        deliver: Callable[[Input], None],
         *,
         unify: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._callback = callback
-        self._hear = hear
+        self._deliver = deliver
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="quadriga-to-core", daemon=True)
@@ -61,10 +61,11 @@ class CoreSender:
 
     @property
     def waiting(self) -> int:
-        """Messages that are not handed over yet."""
+        """The number of messages that are not handed over yet."""
         return self._queue.qsize()
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def send(self, request: Any) -> None:
@@ -72,7 +73,7 @@ class CoreSender:
         self._queue.put(request)
 
     def stop(self) -> None:
-        """End the thread. What waits is not sent."""
+        """End the thread. Queued messages are not sent."""
         self._stopping.set()
         self._queue.put(None)
         if self._thread.ident is not None:
@@ -85,7 +86,7 @@ class CoreSender:
                 request = self._hand_over(request)
 
     def _hand_over(self, request: Any) -> RegisterResourceManagerRequest | None:
-        """Returns the message that comes next, if it has been taken from the queue."""
+        """Hand the message to the core. Return the next message if it has been taken from the queue."""
         name = type(request).__name__
         while True:
             try:
@@ -94,40 +95,41 @@ class CoreSender:
             except ConnectionError as error:
                 _log.warning("%s could not be sent: %s", name, error)
             except (RequestError, PermissionError) as error:
-                self._hear(CoreRefused(name, str(error)))
+                self._deliver(CoreRefused(name, str(error)))
                 return None
             except Exception as error:
                 if _must_register(error):
                     return self._forget()
                 _log.exception("%s was not sent", name)
-                self._hear(CoreRefused(name, repr(error)))
+                self._deliver(CoreRefused(name, repr(error)))
                 return None
             if self._stopping.wait(_PAUSE):
                 return None
 
     def _register(self, request: RegisterResourceManagerRequest) -> None:
         response = self._scheduler.register_resource_manager(request, self._callback)
-        self._hear(CoreAnswered(response))
+        self._deliver(CoreAnswered(response))
 
     def _update_unified(self, request: AllocationRequest) -> None:
-        """A part that was handed over before an error changes nothing when it comes again."""
+        """Send the request in the form of SI 1.6. A part that was handed over before an error changes nothing
+        when it is sent again."""
         for part in unified(request):
             self._scheduler.update_allocation(part)
 
     def _forget(self) -> RegisterResourceManagerRequest | None:
-        """K151: what waits was meant for a core that knew us, up to a registration."""
+        """Drop the queued messages up to a registration: they were meant for a core that knew us (K151)."""
         while not self._queue.empty():
             request = self._queue.get()
             if isinstance(request, RegisterResourceManagerRequest):
                 return request
-        self._hear(CoreForgot())
+        self._deliver(CoreForgot())
         return None
 
 
 def _must_register(error: Exception) -> bool:
-    """Whether a remote core does not know this resource manager any more."""
+    """Return whether a remote core does not know this resource manager any more."""
     try:
         from quadriga.si.client.errors import RegisterAgain
-    except ImportError:  # without gRPC there is no remote core
+    except ImportError:  # there is no remote core without gRPC
         return False
     return isinstance(error, RegisterAgain)

@@ -1,8 +1,8 @@
-"""Why a pod waits, in a sentence or two for its condition (K156).
+"""Explanations of why a pod waits, in a sentence or two for its condition (K156).
 
-The core knows quotas, gangs and how much room nodes have; the cache knows which nodes the pod's constraints
-refuse. Both are asked, and the text says the first thing that fails, how many nodes refuse for which
-reason, and the smallest change that would help.
+The core knows quotas, gangs and the free resources of nodes; the cache knows which nodes the pod's constraints
+refuse. Both are asked, and the text gives the first check that fails, how many nodes refuse for which reason,
+and the smallest change that would help.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from quadriga.si import RequestError
 
 __all__ = ["CoreSays", "Explainer", "Failing", "LocalCore", "RemoteCore", "text_of"]
 
-#: nodes that the constraints are looked up for without giving way to other work
+#: at most this many nodes are checked against the constraints before other work has its turn
 _CHUNK: Final = 100
-#: groups of nodes that are told
+#: at most this many groups of nodes are named
 _GROUPS: Final = 6
 #: checks of the core that are about nodes
 _SIZES, _PREDICATES = "node sizes", "predicates"
@@ -30,10 +30,10 @@ _SIZES, _PREDICATES = "node sizes", "predicates"
 _TOGETHER: Final = "together"
 _ABOUT_NODES: Final = frozenset({"nodes", _SIZES, _PREDICATES})
 
-#: a change of a node that has a name, in a remedy or among the changes that are needed together
+#: a change of a named node, in a remedy or among the changes that are needed together
 _ON_A_NODE: Final = re.compile(r"(^|[:;] )[^:;]+ more free on node ([^\s;]+)")
 _ANOTHER_NODE: Final = "another node with room for the pod that its constraints allow"
-#: what a new node has to meet, as the core says it and as users of Kubernetes read it
+#: the condition on a new node, in the core's words and in those of Kubernetes users
 _CONDITIONS: Final = ("that the predicates accept", "that the pod's constraints allow")
 
 _ROOT: Final = "queue root"
@@ -43,22 +43,22 @@ _COUNTED: Final = re.compile(r"(\d+) nodes?: (?:not enough free (.*))?", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class CoreSays:
-    """What the core says of an ask that waits."""
+    """What the core says about a waiting ask."""
 
-    #: what has to happen first, as a sentence; "" if nothing is in its way
+    #: what has to happen first, as a sentence; "" if nothing blocks the ask
     verdict: str
     #: texts of failed checks about nodes; empty if something else comes first
     nodes: tuple[str, ...] = ()
-    #: the change that alone is enough, if there is one
+    #: the change that is sufficient alone, if there is one
     remedy: str = ""
-    #: the changes that are needed together, as a sentence, if no single one is enough
+    #: the changes that are needed together, as a sentence, if no single one is sufficient
     together: str = ""
-    #: quotas, limits or a gang keep it waiting: nodes are not what it waits for
+    #: quotas, limits or a gang block it: it does not wait for nodes
     held: bool = False
 
 
 class Failing(Protocol):
-    """A check of the core that fails: `quadriga.si.explained.FailedCheck`, or its message."""
+    """A failing check of the core: `quadriga.si.explained.FailedCheck`, or its message."""
 
     @property
     def about(self) -> str: ...
@@ -73,12 +73,12 @@ class Failing(Protocol):
 
 
 class Core(Protocol):
-    """Where an ask can be explained."""
+    """A core that explains asks."""
 
     async def explain(
         self, rm_id: str, application_id: str, allocation_key: str
     ) -> CoreSays | None:
-        """``None`` if the core knows no such ask: it is allocated, or not asked for."""
+        """Return the explanation, ``None`` if the core has no such ask: it is allocated, or not requested."""
         ...
 
 
@@ -92,7 +92,10 @@ class LocalCore:
     async def explain(
         self, rm_id: str, application_id: str, allocation_key: str
     ) -> CoreSays | None:
+        """Return the explanation of an ask."""
+
         def read(scheduler: Scheduler) -> CoreSays | None:
+            """Read the explanation on the core's thread."""
             try:
                 found = scheduler.explain(
                     application_id, allocation_key, self._partition, rm_id, predicates=False
@@ -105,10 +108,10 @@ class LocalCore:
 
 
 def _says(verdict: str, failing: Sequence[Failing]) -> CoreSays:
-    """What the checks that fail come to."""
+    """Summarize the failing checks."""
     if not failing:
         return CoreSays("")
-    # root has as much as all nodes together: the nodes say more about that
+    # the root queue has as much as all nodes together: the nodes say more about that
     beyond_root = [each for each in failing if each.subject != _ROOT] or failing
     first = beyond_root[0]
     together = next((each.text for each in failing if each.about == _TOGETHER), "")
@@ -125,7 +128,7 @@ def _remedy(checks: Sequence[Failing]) -> str:
 
 
 class RemoteCore:
-    """A core that is reached by a client: ``ask`` blocks, and returns the verdict and the checks that fail."""
+    """A core that is reached by a client: ``ask`` blocks and returns the verdict and the failing checks."""
 
     def __init__(self, ask: Callable[[str, str], tuple[str, Sequence[Failing]]]) -> None:
         self._ask = ask
@@ -133,6 +136,7 @@ class RemoteCore:
     async def explain(
         self, rm_id: str, application_id: str, allocation_key: str
     ) -> CoreSays | None:
+        """Return the explanation of an ask."""
         try:
             verdict, failing = await asyncio.to_thread(self._ask, application_id, allocation_key)
         except (RequestError, ConnectionError, TimeoutError):
@@ -141,11 +145,12 @@ class RemoteCore:
 
 
 class Explainer:
-    """Explains pods that wait.
+    """Explains waiting pods.
 
-    ``ask_of(uid)`` gives application and key of the ask that a pod waits for, or ``None`` if it does not
-    wait any more; ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates;
-    ``unoffered(uid)`` the resources that no node offers; ``device_class(resource)`` the DeviceClass that serves it.
+    ``ask_of(uid)`` returns application and key of the ask that a pod waits for, or ``None`` if it does not wait
+    any more; ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates;
+    ``unoffered(uid)`` the resources that no node offers; ``device_class(resource)`` the DeviceClass that serves
+    it.
     """
 
     def __init__(
@@ -168,14 +173,14 @@ class Explainer:
         self._device_class = device_class
 
     async def explain(self, uid: str) -> str | None:
-        """The text, or ``None`` if there is nothing to explain."""
+        """Return the text, or ``None`` if there is nothing to explain."""
         ask = self._ask_of(uid)
         if ask is None:
             return None
         application_id, key = ask
         says = await self._core.explain(self._rm_id, application_id, key)
         elsewhere = await self._elsewhere(uid)
-        if says is None:  # a gang that the nodes cannot hold is not asked for
+        if says is None:  # a gang that the nodes cannot hold has no ask
             return f"Smallest change: {elsewhere}." if elsewhere else None
         names = sorted(self._nodes())
         refused = Counter[str]()
@@ -191,7 +196,7 @@ class Explainer:
         return text_of(says, len(names), refused)
 
     async def _elsewhere(self, uid: str) -> str:
-        """The change for a pod whose devices only the default scheduler can place (K207)."""
+        """Return the remedy for a pod whose devices only the default scheduler can allocate (K207)."""
         for resource in self._unoffered(uid):
             if name := await self._device_class(resource):
                 return (
@@ -201,17 +206,18 @@ class Explainer:
         return ""
 
     def _heeding(self, key: str, text: str) -> str:
-        """A change as the constraints of the pod allow it: more room on a node that they refuse is of no
-        use."""
+        """Return the change as the pod's constraints allow it: more free resources on a node that they refuse
+        are of no use."""
 
         def instead(match: re.Match[str]) -> str:
+            """Return the replacement of one change."""
             return f"{match[1]}{_ANOTHER_NODE}" if self._refusals(key, match[2]) else match[0]
 
         return _ON_A_NODE.sub(instead, text).replace(*_CONDITIONS)
 
 
 def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
-    """The text for a core's answer and the nodes that the predicates refuse, by reason."""
+    """Return the text for a core's answer and the nodes that the predicates refuse, by reason."""
     groups = [_group(each) for each in says.nodes]
     groups += [f"{count} {reason}" for reason, count in _largest_first(refused)]
     if says.held or not groups:
@@ -228,7 +234,7 @@ def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
 
 
 def _s(number: int, noun: str) -> str:
-    """The noun in the form that the number needs."""
+    """Return the noun in the form that the number needs."""
     return noun if number == 1 else f"{noun}s"
 
 
@@ -237,7 +243,7 @@ def _largest_first(refused: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _group(text: str) -> str:
-    """``3 nodes: not enough free memory; node a ...`` as ``3 lack memory (node a ...)``."""
+    """Shorten ``3 nodes: not enough free memory; node a ...`` to ``3 lack memory (node a ...)``."""
     first, semicolon, rest = text.partition("; ")
     counted = _COUNTED.match(first)
     if counted is not None:

@@ -1,4 +1,4 @@
-"""Whether the shim is well, for probes (K16)."""
+"""The health of the shim, for probes (K16)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _TURN: Final = 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``alive``: the loop turns. ``ready``: it holds the lease, its caches are synced and the core knows
-    the cluster. ``reasons`` say what is missing. ``leader``: who leads instead, if this process only stands
-    by for it: it lacks nothing but the lease."""
+    """The health. ``alive``: the loop turns. ``ready``: it holds the lease, its caches are synced and the core
+    knows the cluster. ``reasons`` say what is missing. ``leader``: the other process that leads, if this one is
+    a standby that lacks nothing but the lease."""
 
     alive: bool
     ready: bool
@@ -36,9 +36,9 @@ def health_of(
     delay: int = 0,
     longest: int = _TURN,
 ) -> Health:
-    """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not; ``rival``
-    holds the lease as this process has read it. ``stuck`` names what the loop is at for more than
-    ``longest``, and ``delay`` is how long its oldest input waits."""
+    """Return the health for these facts. Times are in ns; ``stopped`` is the reason why the shim has ended, ""
+    if it has not; ``rival`` holds the lease as this process has read it. ``stuck`` names what the loop has been
+    doing for more than ``longest``, and ``delay`` is how long its oldest input waits."""
     reasons = []
     alive = now - turned_at <= _TURN
     if stopped:

@@ -1,8 +1,7 @@
-"""The shim at work: one asyncio loop in a thread of its own, and the core behind `SchedulerAPI` (K1, K2).
+"""The running shim: one asyncio loop in a thread of its own, and the core behind `SchedulerAPI` (K1, K2).
 
-Reflectors, the core and ended writes put what they have to say into one queue. The loop takes it from there,
-lets the shim decide, and carries out what the shim wants. Nothing in the loop waits for the core or for the
-API server.
+Reflectors, the core and completed writes put inputs into one queue. The loop takes them from there, lets the
+shim decide, and carries out its actions. Nothing in the loop waits for the core or for the API server.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.auditing import EVERY, Auditor
 from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path, only_ours
-from quadriga.k8s.driver.core_books import Books
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.driver.explaining import Core, Explainer
 from quadriga.k8s.driver.health import Health, health_of
 from quadriga.k8s.driver.inbox import Inbox, described
@@ -74,7 +73,7 @@ from quadriga.k8s.transport.reflector import Reflector, Watching
 from quadriga.k8s.writers.condition_writer import ConditionWriter, Explain, GroupConditionWriter
 from quadriga.k8s.writers.event_writer import EventWriter
 from quadriga.k8s.writers.lease import Guarded, Lease, LeaseTimes
-from quadriga.k8s.writers.stamps import whole_time
+from quadriga.k8s.writers.timestamps import whole_time
 from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 
@@ -83,15 +82,15 @@ __all__ = ["KubernetesShim", "Options"]
 _log = logging.getLogger("quadriga.kubernetes")
 
 SECOND: Final = 1_000_000_000
-#: inputs that are decided on before the actions are carried out
+#: at most this many inputs are handled before the actions are carried out
 _BATCH: Final = 256
 #: the loop turns at least this often (s), for the health check
 _TURN: Final = 1.0
-#: the start waits this long (s) for claims, of which pods may have none (K142)
+#: the start waits this long (s) for claims, which pods may not have at all (K142)
 _VOLUMES_PATIENCE: Final = 30.0
-#: seconds after which the server may have PodGroups, or have them in another version
+#: seconds between checks whether the server has PodGroups, or has them in another version
 _LOOK_FOR_GROUPS: Final = 300.0
-#: a state dump waits for the loop this long (s)
+#: a state dump waits this long (s) for the loop
 _DUMP_TIMEOUT: Final = 5.0
 _KINDS: Final = (
     ("/api/v1/nodes", Node),
@@ -103,41 +102,42 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What does not stand in the ConfigMaps."""
+    """Options that are not in the ConfigMaps."""
 
-    #: of the scheduler: its ConfigMaps and its lease are there
+    #: namespace of the scheduler, with its ConfigMaps and its lease
     namespace: str = "default"
-    #: of this process, unique in the cluster
+    #: identity of this process, unique in the cluster
     identity: str = "quadriga"
-    #: what the core is told of this program, for display
+    #: describes this program to the core, for display
     build: Mapping[str, str] = field(default_factory=dict)
-    #: ``None``: as the settings say
+    #: ``None``: use the settings
     leader_election: bool | None = None
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
     watching: type[Watching] | Watching = Watching
-    #: asks are sent in the form of SI 1.6, as allocations without a node (K8)
+    #: send asks in the form of SI 1.6, as allocations without a node (K8)
     unified_asks: bool = False
     #: seconds between two audits (K176)
     audit_every: float = EVERY
-    #: seconds that an input may wait, and that the loop may spend on one, before the shim is not ready
+    #: if an input waits, or is handled, for more than this many seconds the shim is not ready
     health_delay: float = 5.0
-    #: the garbage collector rests while the cluster is listed (K190)
+    #: disable the garbage collector while the cluster is listed (K190)
     tune_gc: bool = True
 
 
 class _Timing:
-    """The time and the chance of the real world."""
+    """The real time and randomness."""
 
     now = staticmethod(time.monotonic_ns)
     random = staticmethod(random.random)
 
     @staticmethod
     async def sleep(seconds: float) -> None:
+        """Sleep for some seconds."""
         await asyncio.sleep(seconds)
 
 
 class _Stopped(Exception):
-    """The process ends, with this code and for this reason."""
+    """The process ends with this code and for this reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(code, reason)
@@ -145,10 +145,10 @@ class _Stopped(Exception):
 
 
 class KubernetesShim:
-    """Schedules the pods of a cluster by the core behind ``scheduler``.
+    """Schedules the pods of a cluster with the core behind ``scheduler``.
 
-    `start`, then `wait` or `stop`. ``core`` explains why pods wait (K156).
-    ``observe(method, path, status)`` hears of every answer of the API server.
+    Call `start`, then `wait` or `stop`. ``core`` explains why pods wait (K156). ``observe(method, path,
+    status)`` is called for every response of the API server.
     """
 
     def __init__(
@@ -188,13 +188,13 @@ class KubernetesShim:
     # -- for other threads -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the shim; return at once."""
         self._turned_at = self._timing.now()
         self._thread.start()
         self._begun.wait()
 
     def stop(self) -> None:
-        """End, and wait for the end. What is written already stays; nothing else is lost with it (K12)."""
+        """Stop the shim and wait for its end. Completed writes stay; nothing else is lost (K12)."""
         loop, main = self._loop, self._main
         if loop is not None and main is not None:
             with suppress(RuntimeError):  # it has ended by itself
@@ -203,24 +203,24 @@ class KubernetesShim:
             self._thread.join()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit code when it has ended, ``None`` if it has not within ``timeout`` seconds."""
+        """Return the exit code when it has ended, ``None`` if it has not within ``timeout`` seconds."""
         return self._outcome.code if self._ended.wait(timeout) else None
 
     @property
     def reason(self) -> str:
-        """Why it has ended."""
+        """The reason why it has ended."""
         return self._outcome.reason
 
     def core_forgot(self) -> None:
-        """A remote core was restarted (K151). From any thread."""
-        self._hear(CoreForgot())
+        """Note that a remote core was restarted (K151). Thread-safe."""
+        self._put_from_thread(CoreForgot())
 
     def core_refused(self, request: str, reason: str) -> None:
-        """A remote core has refused a whole request. From any thread."""
-        self._hear(CoreRefused(request, reason))
+        """Note that a remote core has refused a whole request. Thread-safe."""
+        self._put_from_thread(CoreRefused(request, reason))
 
     def health(self) -> Health:
-        """From any thread (K16)."""
+        """Return the health (K16). Thread-safe."""
         shim, inbox = self._shim, self._inbox
         longest = int(self.options.health_delay * SECOND)
         unsynced = tuple(each.key for each in list(self._reflectors) if not each.synced)
@@ -240,7 +240,7 @@ class KubernetesShim:
         )
 
     def measured(self) -> list[Measured]:
-        """Metrics (K16). From any thread."""
+        """Return the metrics (K16). Thread-safe."""
         shim = self._shim
         audit = shim.audit if shim is not None else None
         return measured_of(
@@ -248,7 +248,8 @@ class KubernetesShim:
         )
 
     def state_dump(self) -> str:
-        """All of the shim's state as JSON, without secrets (K17). From any thread but the loop's."""
+        """Return all of the shim's state as JSON, without secrets (K17). Call it from any thread but the
+        loop's."""
         loop = self._loop
         if loop is None or self._ended.is_set():
             return json.dumps({"stopped": self._outcome.reason})
@@ -283,7 +284,7 @@ class KubernetesShim:
         self._inbox = Inbox(clock=self._timing.now)
         self._all_synced = asyncio.Event()
         self._begun.set()
-        # With the defaults until the settings are read (K13).
+        # Use the defaults until the settings are read (K13).
         settings = Settings()
         limits = Limits(settings.qps, settings.burst, settings.inflight, clock=self._timing.now)
         async with Client(self._login, limits, observe=self._observe) as client:
@@ -359,7 +360,7 @@ class KubernetesShim:
             async with asyncio.TaskGroup() as tasks:
                 for each in self._reflectors:
                     tasks.create_task(each.run())
-                tasks.create_task(self._tell_synced(volumes))
+                tasks.create_task(self._announce_synced(volumes))
                 tasks.create_task(volumes.run())
                 tasks.create_task(conditions.run())
                 tasks.create_task(groups.run())
@@ -373,7 +374,7 @@ class KubernetesShim:
         finally:
             self._end_listing()
             await pods.close()
-            # Its thread may be in a call of the core, which ends.
+            # Its thread may be in a call of the core, which will end.
             await asyncio.to_thread(sender.stop)
 
     def _new_shim(self, settings: Settings, volumes: Volumes) -> Shim:
@@ -381,7 +382,7 @@ class KubernetesShim:
             settings,
             self._cache,
             suffix=_suffix,
-            obstacle=volumes.obstacle,
+            blocked_reason=volumes.blocked_reason,
             build=self.options.build,
             namespace=self.options.namespace,
         )
@@ -390,7 +391,7 @@ class KubernetesShim:
         service = self._scheduler
         (pods,) = (each for each in self._reflectors if each.key == _KINDS[-1][0])
         return Auditor(
-            Books(service, self.settings.cluster_id)
+            CoreState(service, self.settings.cluster_id)
             if isinstance(service, SchedulerService)
             else None,
             self._cache,
@@ -427,7 +428,7 @@ class KubernetesShim:
                 announce_pod if kind is Pod else self._announce,
                 self._timing,
                 synced=self._one_synced,
-                room=inbox.room,
+                wait_for_capacity=inbox.wait_for_capacity,
                 watching=self.options.watching,
                 within=within.get(kind),
             )
@@ -472,8 +473,8 @@ class KubernetesShim:
     async def _look_for_groups(
         self, tasks: asyncio.TaskGroup, client: Client, version: str
     ) -> None:
-        """An upgrade of the server may bring PodGroups, or another version of them. A server that has lost them
-        may have them again."""
+        """Check from time to time whether the server has PodGroups, or has them in another version: an upgrade
+        may bring them. A server that has lost them may get them again."""
         watched = self._reflectors[-1] if version else None
         while True:
             await self._timing.sleep(_LOOK_FOR_GROUPS)
@@ -495,8 +496,8 @@ class KubernetesShim:
             self._end_listing()
             self._all_synced.set()
 
-    async def _tell_synced(self, volumes: Volumes) -> None:
-        """The shim starts with all that its pods need."""
+    async def _announce_synced(self, volumes: Volumes) -> None:
+        """Tell the shim that everything is synced that its pods need at the start."""
         await self._all_synced.wait()
         if volumes.awaited:
             try:
@@ -513,7 +514,7 @@ class KubernetesShim:
         self._put(VolumesChanged())
 
     def _begin_listing(self) -> None:
-        """K190: collecting garbage takes three quarters of the time of a first list."""
+        """Disable the garbage collector for the first lists: it would take three quarters of their time (K190)."""
         if self.options.tune_gc:
             gc.disable()
 
@@ -536,8 +537,8 @@ class KubernetesShim:
             await inbox.wait(wait)
             self._turned_at = now()
             wall = clock()
-            heard = inbox.take(_BATCH)
-            for each in heard:
+            inputs = inbox.take(_BATCH)
+            for each in inputs:
                 watchdog.at(each)
                 if isinstance(each, Changed) and isinstance(each.object, Pod):
                     for _ in self._cache.preparing(each.object):
@@ -551,10 +552,10 @@ class KubernetesShim:
             messages = shim.flush()
             carry_out(messages)
             deadline = shim.next_deadline()
-            changed = bool(heard or actions or messages) or deadline is None or deadline > wall
+            changed = bool(inputs or actions or messages) or deadline is None or deadline > wall
             pause = standstill.pause(changed=changed)
             watchdog.idle()
-            # However much waits, the writes and the watches have their turns.
+            # However many inputs wait, writes and watches have their turns.
             await asyncio.sleep(0)
 
     async def _lead(self, client: Client) -> None:
@@ -590,13 +591,13 @@ class KubernetesShim:
     def _may_write(self) -> bool:
         return self._lease is None or self._lease.held
 
-    def _put(self, heard: Input) -> None:
+    def _put(self, input: Input) -> None:
         assert self._inbox is not None
-        self._inbox.put(heard)
+        self._inbox.put(input)
 
-    def _hear(self, heard: Input) -> None:
+    def _put_from_thread(self, input: Input) -> None:
         if self._inbox is not None:
-            self._inbox.put_from_thread(heard)
+            self._inbox.put_from_thread(input)
 
     def _condition_of(self, uid: str) -> PodCondition | None:
         pod = self._cache.pod(uid)
@@ -629,7 +630,7 @@ class KubernetesShim:
                     "path": each.key,
                     "state": each.state,
                     "resourceVersion": each.version,
-                    "ageSeconds": (now - each.heard_at) // SECOND,
+                    "ageSeconds": (now - each.last_contact) // SECOND,
                     "objects": each.known,
                     "problem": each.problem,
                 }
@@ -643,7 +644,7 @@ class KubernetesShim:
 
 
 def _suffix() -> str:
-    """The end of a placeholder's name (K69)."""
+    """Return the random end of a placeholder's name (K69)."""
     return "".join(random.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
 
 

@@ -28,7 +28,7 @@ def measured_of(
     audit: Audit | None,
     watchdog: Watchdog,
 ) -> list[Measured]:
-    """The metrics. Without writers and audits the settings have not been read yet."""
+    """Return the metrics. Writers and audits are ``None`` before the settings are read."""
     found: list[Measured] = [
         (
             "quadriga_kubernetes_leader",
@@ -85,7 +85,7 @@ def measured_of(
             [
                 (
                     {"resource": _plural(each.key)},
-                    (time.monotonic_ns() - each.heard_at) / _SECOND if each.heard_at else 0,
+                    (time.monotonic_ns() - each.last_contact) / _SECOND if each.last_contact else 0,
                 )
                 for each in reflectors
             ],
@@ -167,11 +167,11 @@ def _of_writers(writers: Writers) -> list[Measured]:
 
 
 def _labels(name: str) -> dict[str, str]:
-    """Of ``BindEnded.bound``."""
+    """Return the labels for a value of ``BindEnded.bound``."""
     write, _, outcome = name.partition(".")
     return {"write": write.removesuffix("Ended").lower(), "outcome": outcome}
 
 
 def _plural(path: str) -> str:
-    """The resource at the end of a reflector's path."""
+    """Return the resource at the end of a reflector's path."""
     return path.rpartition("/")[2]

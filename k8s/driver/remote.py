@@ -1,4 +1,4 @@
-"""A core in another process, over gRPC: what its client notices comes to the shim (K1, K151)."""
+"""A core in another process, over gRPC: what its client notices is passed to the shim (K1, K151)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ class CoreWatcher(Watcher):
         self.shim: _Shim | None = None
 
     def changed(self, state: str, why: str) -> None:
+        """Tell the shim when the core has forgotten it."""
         super().changed(state, why)
         if state == FORGOTTEN and self.shim is not None:
             self.shim.core_forgot()
 
     def refused(self, request: Any, error: RequestError) -> None:
+        """Tell the shim that the core has refused a request."""
         super().refused(request, error)
         if self.shim is not None:
             self.shim.core_refused(error.request, str(error))

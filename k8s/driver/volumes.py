@@ -1,6 +1,6 @@
-"""Storage for the shim: watched from the first pod with a claim on that has no node yet (K9).
+"""Storage objects for the shim, watched from the first pod with a claim and without a node (K9).
 
-A cluster without claims pays nothing. When a claim changes, the pods that wait for it are looked at again.
+A cluster without claims pays nothing. When a claim changes, the pods that wait for it are checked again.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _KINDS: Final[tuple[tuple[str, Any], ...]] = (
 )
 #: filters that know where a bound volume can be used
 _PLACES: Final = ("VolumeBinding", "VolumeZone")
-#: since 1.24
+#: available since 1.24
 _CAPACITIES: Final = "csistoragecapacities"
 
 Key = tuple[str, str]
 
 
 class Volumes:
-    """On the shim's loop. ``again(pod)`` is called when the pod is to be looked at again, and ``changed``
-    when predicates may answer otherwise."""
+    """Watches storage objects, on the shim's loop. ``again(pod)`` is called when the pod must be checked again,
+    and ``changed`` when predicates may answer differently."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Volumes:
             timeout=settings.volume_bind_timeout,
             write_timeout=settings.bind_timeout,
         )
-        #: pods with claims that have no node, and which of them use a claim; as ordered sets
+        #: pods with claims and without a node, and which of them use a claim; as ordered sets
         self._pods: dict[str, Pod] = {}
         self._users: dict[Key, dict[str, None]] = {}
         self._needed = asyncio.Event()
@@ -89,15 +89,15 @@ class Volumes:
 
     @property
     def awaited(self) -> bool:
-        """Whether a pod needs what is not known yet."""
+        """Whether a pod needs something that is not known yet."""
         return self._needed.is_set() and not self._synced.is_set()
 
     async def synced(self) -> None:
-        """Return when all is known."""
+        """Wait until everything is listed."""
         await self._synced.wait()
 
     def pod_changed(self, change: Change, pod: Pod) -> None:
-        """A reflector announces a pod, before the shim hears of it."""
+        """Note the claims of a pod that a reflector announces, before the shim handles it."""
         known = pod.uid in self._pods
         if not known and not pod.spec.volumes:
             return
@@ -127,7 +127,7 @@ class Volumes:
                 self._again(self._pods[uid])
 
     def announce(self, change: Change, found: Any) -> None:
-        """A reflector announces an object of storage."""
+        """Apply a change of a storage object that a reflector announces."""
         if change == "DELETED":
             self._cache.remove_volume_object(found)
         else:
@@ -136,8 +136,8 @@ class Volumes:
             self._changed()
         self._claims.announce(change, found)
 
-    def obstacle(self, pod: Pod) -> str:
-        """Why the pod must not be asked for yet (K88). Empty: it may."""
+    def blocked_reason(self, pod: Pod) -> str:
+        """Return why the pod must not be asked for yet; "" if it may (K88)."""
         if not has_claims(pod):
             return ""
         if not self._claims.synced:
@@ -157,7 +157,7 @@ class Volumes:
     # -- watching ----------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Watch once it is needed, until cancelled."""
+        """Watch from the first need until cancelled."""
         await self._needed.wait()
         kinds = list(_KINDS)
         if _CAPACITIES in await patiently(

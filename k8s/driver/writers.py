@@ -33,7 +33,7 @@ __all__ = ["Writers"]
 
 
 class Writers:
-    """``stop(code, reason)`` ends the process."""
+    """The writers of all kinds of actions. ``stop(code, reason)`` ends the process."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Writers:
         self.groups.drop(action.uid)
 
     def carry_out(self, actions: Iterable[Action]) -> None:
-        """In their order."""
+        """Carry out the actions in their order."""
         carry = self._carry
         for action in actions:
             carry[type(action)](action)

@@ -1,6 +1,6 @@
-"""The shim's own lifecycles, as tables of ``quadriga.fsm``: what they cause is data (``effects``).
+"""The shim's own lifecycles, as tables of ``quadriga.fsm``; their effects are data (``effects``).
 
-``APPLICATION`` and ``TASK`` are the applications and pods of our scheduler name, ``PLACEHOLDER`` the creation
+``APPLICATION`` and ``TASK`` are the applications and pods with our scheduler name, ``PLACEHOLDER`` the creation
 of one placeholder, ``NODE`` a node, ``REFLECTOR`` a list and watch, ``SHIM`` the shim itself with its recovery.
 """
 

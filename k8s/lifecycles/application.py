@@ -1,17 +1,17 @@
 """The lifecycle of an application in the shim (K32).
 
 The pods that name one application id are one application. It is New until one of its pods may be scheduled,
-Submitted until the core has answered, and then Running; one whose id the core has turned down shortly before
-is Held for a while first, and one that it turns down is Held again if its pods would only be replaced. The gang
-of a PodGroup is Held until enough pods of it exist, and Placing until the core has placed these together. A gang
+Submitted until the core has answered, and then Running. If the core has just rejected its id, it is Held for a
+while first; if the core rejects it and its pods would only be recreated, it is Held again. The gang of a
+PodGroup is Held until enough of its pods exist, and Placing until the core has placed these together. A gang
 with task groups is Reserving first, until every task group has all its placeholders on nodes. A gang that does
-not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was not
-allowed: its placeholders are deleted, and it goes on as an ordinary application. The core completes
-(Completed) or kills it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
+not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was refused:
+its placeholders are deleted, and it goes on as an ordinary application. The core completes (Completed) or kills
+it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
 
-Its pods drive it, and the messages of the core. Releases delete pods and never change the state
-of the application (K27). A failure is legal in every state that may still change (K28). What arrives late
-and means nothing any more is written down as ignored.
+It is driven by its pods and by the messages of the core. Releases delete pods and never change the state of the
+application (K27). A failure is legal in every state that may still change (K28). Late messages that no longer
+mean anything are listed as ignored.
 """
 
 from __future__ import annotations
@@ -82,20 +82,20 @@ FORGET: Final = "forget"
 FORGOTTEN: Final = "forgotten"
 OVERDUE: Final = "overdue"
 
-#: States of an application that a new pod joins (K60). In the others it waits for the end.
+#: States of an application that a new pod joins (K60). In the others the pod waits for its end.
 JOINED: Final = (NEW, HELD, SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING)
 JOINABLE: Final[frozenset[State]] = frozenset(JOINED)
 #: States in which the core knows the application.
 IN_CORE: Final = (PLACING, RESERVING, RESUMING, RUNNING, FAILING)
 #: States in which the core has been told of the application, whether it has answered or not.
 TOLD: Final = (SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING, FAILING)
-#: States of a gang without placeholders that the core is to place as a whole (K204).
+#: States of a gang without placeholders that the core has to place as a whole (K204).
 GATHERS: Final[frozenset[State]] = frozenset({SUBMITTED, PLACING})
-#: States of one that is looked at when its pods have changed.
+#: States of an application that is checked again when its pods have changed.
 LOOKED_AT: Final[frozenset[State]] = frozenset({NEW, HELD, SUBMITTED, PLACING})
-#: States in which its chosen members are asked for, and nobody else.
+#: States in which only its chosen members are asked for.
 ASKS_CHOSEN: Final[frozenset[State]] = frozenset({PLACING})
-#: States of a gang that ends its wait when a member has a node by other means (K146).
+#: States of a gang that stops waiting when a member gets a node by other means (K146).
 WAITS_FOR_MEMBERS: Final[frozenset[State]] = frozenset({PLACING, RESERVING})
 #: States in which real pods are asked for.
 ASKS_REAL: Final[frozenset[State]] = frozenset({RUNNING})
@@ -111,37 +111,37 @@ DROPS_PLACEHOLDERS: Final[frozenset[State]] = frozenset(
 )
 #: States of a gang whose time limit depends on its placeholder timeout.
 WAITS_FOR_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING, RESUMING})
-#: States of an application that is not submitted.
+#: States of an application that was not submitted.
 UNSUBMITTED: Final[frozenset[State]] = frozenset({NEW})
-#: States in which the core has the asks that were sent; in others it lets them go by itself.
+#: States in which the core has the asks that were sent; in others it drops them by itself.
 HAS_ASKS: Final[frozenset[State]] = frozenset({PLACING, RESERVING, RUNNING})
-#: States in which a pod that is not asked for says why.
+#: States in which the reason is reported to pods that are not asked for.
 SAYS_WHY: Final[frozenset[State]] = frozenset({HELD, PLACING, RESERVING})
-#: States of an application that is submitted again after a while.
+#: States of an application that is submitted again later.
 HOLDS: Final[frozenset[State]] = frozenset({HELD})
 #: States in which the end of the last placeholder settles the application.
 SETTLES: Final[frozenset[State]] = frozenset({RESUMING})
-#: States in which the answer of the core to the submission is still expected.
+#: States in which the core has not answered the submission.
 UNANSWERED: Final[frozenset[State]] = frozenset({SUBMITTED})
-#: States of an application that has ended, and is forgotten with its last pod.
+#: States of an application that has ended and is forgotten with its last pod.
 ENDED: Final = (REJECTED, COMPLETED, FAILED)
 #: States of an application that has completed: pods without a node came too late for it (K60).
 DONE: Final[frozenset[State]] = frozenset({COMPLETED})
 #: States in which an application waits for the core to say that it has ended.
 ENDING: Final[frozenset[State]] = frozenset({FAILING})
-#: States of an application that is not there any more.
+#: States of an application that no longer exists.
 GONE: Final[frozenset[State]] = frozenset({REMOVED})
 
 #: what the core's reason of a failure contains after a placeholder timeout, in any dialect (K34)
 TIMED_OUT: Final = "ResourceReservationTimeout"
-#: what begins the reason of an application that the core did not accept
-TURNED_DOWN: Final = "ApplicationRejected"
+#: start of the reason of an application that the core rejected
+REJECTED_PREFIX: Final = "ApplicationRejected"
 
 _GANG: Final = "GangScheduling"
 
 
 class ApplicationFacts(Protocol):
-    """What the guards and emitters read."""
+    """The facts that guards and emitters read."""
 
     state: State
 
@@ -160,15 +160,15 @@ class ApplicationFacts(Protocol):
     @property
     def has_placeholders(self) -> bool: ...
     @property
-    def has_followers(self) -> bool: ...  # pods that wait for its end (K60, K200)
+    def has_followers(self) -> bool: ...  # pods wait for its end (K60, K200)
     @property
-    def has_pods(self) -> bool: ...  # other than those that wait for its end (K60)
+    def has_pods(self) -> bool: ...  # pods other than those that wait for its end (K60)
     @property
-    def delay(self) -> int: ...  # how long it is not submitted, in ns (K60, Q16)
+    def delay(self) -> int: ...  # ns for which it is not submitted (K60, Q16)
     @property
-    def would_come_again(self) -> bool: ...  # a controller replaces its pods when they fail (K60)
+    def would_come_again(self) -> bool: ...  # a controller recreates its pods when they fail (K60)
     @property
-    def core_has_pods(self) -> bool: ...  # the core had asks or allocations of it, and ends it
+    def core_has_pods(self) -> bool: ...  # the core has had asks or allocations, and completes it
     @property
     def core_waits(self) -> bool: ...  # the core still waits for the placeholders of a gang
     @property
@@ -179,36 +179,42 @@ class ApplicationFacts(Protocol):
 
 
 def has_to_wait(app: ApplicationFacts, info: Info) -> bool:
+    """Its submission is delayed (K60, Q16)."""
     return app.delay > 0
 
 
 def would_come_again(app: ApplicationFacts, info: Info) -> bool:
+    """Its pods would only be recreated (K60)."""
     return app.would_come_again
 
 
 def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
+    """A Hard gang is older than its placeholder timeout, and no member has started (K77)."""
     return app.is_gang and app.timeout_over and app.hard and not app.has_started
 
 
 def is_hard(app: ApplicationFacts, info: Info) -> bool:
-    """K202: a Hard gang never goes on as single pods."""
+    """A Hard gang never goes on as single pods (K202)."""
     return app.hard
 
 
 def reserves(app: ApplicationFacts, info: Info) -> bool:
-    """K145, K146: it is a gang, none of its members is placed, and it has time left."""
+    """It is a gang, none of its members is placed, and it has time left (K145, K146)."""
     return app.is_gang and not app.timeout_over and not app.has_started
 
 
 def places_whole(app: ApplicationFacts, info: Info) -> bool:
+    """Its members are placed together (K204)."""
     return app.places_whole
 
 
 def timed_out_soft(app: ApplicationFacts, info: Info) -> bool:
+    """A gang is older than its placeholder timeout, and no member has started (K77)."""
     return app.is_gang and app.timeout_over and not app.has_started
 
 
 def groups_full(app: ApplicationFacts, info: Info) -> bool:
+    """Each group has minMember bound placeholders (K74)."""
     return app.groups_full
 
 
@@ -218,16 +224,17 @@ def unaware(app: ApplicationFacts, info: Info) -> bool:
 
 
 def none_left(app: ApplicationFacts, info: Info) -> bool:
+    """It has no placeholders left."""
     return not app.has_placeholders
 
 
 def ends_at_once(app: ApplicationFacts, info: Info) -> bool:
-    """The core would wait for its first ask for ever (K178), or the next members are a gang again and do not
-    wait until the core has completed this one (K200, K204)."""
+    """The core would never complete it (K178), or its next members cannot wait for that (K200, K204)."""
     return not app.core_has_pods or app.has_followers or app.places_whole
 
 
 def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
+    """It has no pods except those that wait for its end."""
     return not app.has_pods
 
 
@@ -319,7 +326,7 @@ def try_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def fail_refused(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K202: it ends as at its timeout, which the core has not seen, since it has not had all asks."""
+    """It ends as at its timeout, which the core has not seen because it has not had all asks (K202)."""
     reason = f"{TIMED_OUT}: a placeholder could not be created: {fired.info['reason']}"
     return (RemoveApplication(), DeletePlaceholders(), FailPods(reason), HasEnded())
 
@@ -347,16 +354,16 @@ def release_pod(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def fail_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K34, K35: pods that have a node are left alone."""
+    """Pods that have a node are left alone (K34, K35)."""
     return (DeletePlaceholders(), FailPods(fired.info["reason"]))
 
 
 def reject_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (DeletePlaceholders(), FailPods(f"{TURNED_DOWN}: {fired.info['reason']}"))
+    return (DeletePlaceholders(), FailPods(f"{REJECTED_PREFIX}: {fired.info['reason']}"))
 
 
 def fail_at_start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K77: the core has not seen any of it time out, so it is removed there."""
+    """The core has not seen any of it time out, so it is removed there (K77)."""
     reason = f"{TIMED_OUT}: the placeholder timeout was over before any placeholder was created"
     return (RemoveApplication(), DeletePlaceholders(), FailPods(reason), HasEnded())
 

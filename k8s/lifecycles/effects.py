@@ -1,7 +1,7 @@
-"""The effects of the shim's lifecycles, as data. The room ``shim`` has one handler for each of them.
+"""The effects of the shim's lifecycles, as data. ``shim`` has one handler for each of them.
 
-An effect says what must happen to an application or a pod. How it is written to the API server or told to
-the core is not said here.
+An effect says what must happen to an application or a pod. How that is written to the API server or sent to the
+core is not decided here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "ReleaseForeign",
     "ReleasePod",
     "RemoveApplication",
-    "Reconsider",
+    "Reconcile",
     "ReportForeign",
     "ReportPod",
     "ReportPodsOfNode",
@@ -63,8 +63,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Say(Effect):
-    """A Kubernetes event (K153): of a task about its pod, of an application about its originator.
-    ``originator``: of a task, but about the originator."""
+    """Record a Kubernetes event (K153): for a task about its pod, for an application about its originator. With
+    ``originator``, for a task about the originator."""
 
     reason: str
     action: str
@@ -75,7 +75,7 @@ class Say(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Warn(Effect):
-    """A line in the log."""
+    """Log a warning."""
 
     text: str
 
@@ -85,7 +85,7 @@ class Warn(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AddApplication(Effect):
-    """Submit the application to the core. ``gang``: with its placeholder ask, if it has one."""
+    """Submit the application to the core. With ``gang`` it includes the placeholder ask, if it has one."""
 
     gang: bool = True
 
@@ -97,7 +97,7 @@ class RemoveApplication(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AskForPods(Effect):
-    """Ask for every real pod without a node; ``again``: also for those that were asked for."""
+    """Ask for every real pod without a node; with ``again`` also for those that were asked for."""
 
     again: bool = False
 
@@ -109,7 +109,7 @@ class CreateMissing(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CreateAgain(Effect):
-    """Create a placeholder of the group in place of a lost one, at most 3 in a minute (K80)."""
+    """Create a placeholder of the group in place of a lost one, at most 3 per minute (K80)."""
 
     group: str
 
@@ -126,14 +126,14 @@ class DropWaitingPlaceholders(Effect):
 
 @dataclass(frozen=True, slots=True)
 class FailPods(Effect):
-    """Tell the pods without a node that their application has failed (K34)."""
+    """Report to the pods without a node that their application has failed (K34)."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class MarkResumed(Effect):
-    """Note at the originator that the gang is over, so that a restart knows it (K77)."""
+    """Mark the originator: the gang is over, which a restart must know (K77)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class HasEnded(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReleasePod(Effect):
-    """Fire ``release`` at the pod's task: the core gives up its allocation for the reason ``type``."""
+    """Fire ``release`` at the pod's task: the core releases its allocation for the reason ``type``."""
 
     key: str
     type: int
@@ -164,29 +164,29 @@ class ReportPod(Effect):
 
 @dataclass(frozen=True, slots=True)
 class BindPod(Effect):
-    """Bind the pod to the node that the core chose; its claims first (K102 to K107)."""
+    """Bind the pod to the node that the core chose, after its claims (K102 to K107)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelBind(Effect):
-    """Do not try the bind again (K97)."""
+    """Stop retrying the bind (K97)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgain(Effect):
-    """One request to the core: give the allocation up, and ask again (K108)."""
+    """Release the allocation and ask again, in one request to the core (K108)."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class AbandonAssumption(Effect):
-    """The pod no longer counts on the node that the core chose (K108, K109)."""
+    """Stop counting the pod on the node that the core chose (K108, K109)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseNode(Effect):
-    """Predicates refuse this node for the pod for a while (K110)."""
+    """Let predicates refuse this node for the pod for a while (K110)."""
 
     node: str
 
@@ -200,19 +200,19 @@ class GiveBack(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAsk(Effect):
-    """Take the ask back."""
+    """Release the ask."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmRelease(Effect):
-    """The pod is gone: tell the core that its allocation has ended, with this type (K39, K93)."""
+    """Confirm to the core that the allocation of a pod that is gone has ended, with this type (K39, K93)."""
 
     type: int
 
 
 @dataclass(frozen=True, slots=True)
 class DeletePod(Effect):
-    """Delete the pod (K112). ``preempted``: tell it why first (K113)."""
+    """Delete the pod (K112). With ``preempted`` set the condition with the reason first (K113)."""
 
     preempted: bool = False
 
@@ -224,17 +224,17 @@ class AnnouncePlaceholder(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReportForeign(Effect):
-    """Report the pod as one of another scheduler, so that its room is counted (K143)."""
+    """Report the pod as one of another scheduler, so that its resources count (K143)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseForeign(Effect):
-    """The pod does not count as one of another scheduler any more."""
+    """Stop counting the pod as one of another scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reconsider(Effect):
-    """Ask for the pod if its application allows it, or report it if it has a node by now."""
+class Reconcile(Effect):
+    """Ask for the pod if its application allows it, or report it if it has a node now."""
 
 
 # -- of a placeholder that is being created ----------------------------------------------------
@@ -255,7 +255,7 @@ class NoPlaceholders(Effect):
 
 @dataclass(frozen=True, slots=True)
 class TryPlaceholderAgain(Effect):
-    """Create no placeholder but one of the group, after a pause that grows (K202)."""
+    """Retry with a single placeholder of the group, after a pause that grows (K202)."""
 
     group: str
 
@@ -265,7 +265,7 @@ class TryPlaceholderAgain(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SayNode(Effect):
-    """A Kubernetes event about a node (K153)."""
+    """Record a Kubernetes event about a node (K153)."""
 
     reason: str
     note: str
@@ -274,12 +274,12 @@ class SayNode(Effect):
 
 @dataclass(frozen=True, slots=True)
 class CreateNode(Effect):
-    """Tell the core of the node, closed."""
+    """Tell the core of the node, which is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPodsOfNode(Effect):
-    """Report what runs on the node."""
+    """Report the pods on the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +319,8 @@ class Serve(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StopProcess(Effect):
+    """End the process."""
+
     code: int
     reason: str
 

@@ -1,8 +1,8 @@
 """The lifecycle of a node as the shim sees it (K94, K97).
 
-A node is Creating until the core has accepted or rejected it. It is Closed while nothing new may be placed
-there: because what runs on it is being reported, or because it is cordoned; else it is Open. A Rejected node
-is offered again when it changes. It is Removed with its object.
+A node is Creating until the core has accepted or rejected it. It is Closed while no new pods may be placed
+there, because its pods are being reported or it is cordoned; else it is Open. A Rejected node is offered again
+when it changes. It is Removed with its object.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ REMOVED_: Final = "removed"
 FORGOTTEN: Final = "forgotten"
 OVERDUE: Final = "overdue"
 
-#: States of a node that the core knows: what runs there is reported.
+#: States of a node that the core knows: its pods are reported.
 KNOWN: Final[frozenset[State]] = frozenset({CLOSED, OPEN})
-#: States of a node that takes new pods.
+#: States of a node that accepts new pods.
 OPENED: Final[frozenset[State]] = frozenset({OPEN})
 #: States of a node that is offered again when it changes.
-TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
-#: States of a node whose answer from the core is expected.
+OFFERED_AGAIN: Final[frozenset[State]] = frozenset({REJECTED})
+#: States of a node whose answer from the core is due.
 UNANSWERED: Final[frozenset[State]] = frozenset({CREATING})
 
 
 class NodeFacts(Protocol):
-    """What the guards read."""
+    """The facts that guards read."""
 
     state: State
 
@@ -68,11 +68,12 @@ class NodeFacts(Protocol):
 
 
 def may_open(node: NodeFacts, info: Info) -> bool:
-    """Not during a recovery: all nodes open at its end (K141)."""
+    """No recovery is under way, because all nodes open at its end (K141), and the node is not cordoned."""
     return bool(info["serving"]) and not node.is_cordoned
 
 
 def is_cordoned(node: NodeFacts, info: Info) -> bool:
+    """The node is cordoned."""
     return node.is_cordoned
 
 

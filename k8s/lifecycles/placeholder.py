@@ -1,10 +1,10 @@
-"""The lifecycle of the creation of a placeholder (K72, K80).
+"""The lifecycle of a pending placeholder (K72, K80).
 
-One of these exists from the decision to create a placeholder until its pod is seen in the watch. It is
-Waiting for its turn, which is at once, or later if the group has lost too many; then it is Creating until the
-API server has answered. A name that is taken is replaced by another one. A create that is refused is
-the end of a Soft gang, and a Hard one tries again (K202). After the gang is over the pod is not wanted any more
-(Abandoned); if it appears all the same, it is deleted.
+It exists from the decision to create a placeholder until its pod is seen in the watch. It is Waiting for its
+turn, which is at once, or later if the group has lost too many; then it is Creating until the API server has
+answered. A name that is taken is replaced by another one. A create that is refused is the end of a Soft gang; a
+Hard one retries (K202). After the end of the gang the pod is not wanted any more (Abandoned); if it appears all
+the same, it is deleted.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SEEN_: Final = "seen"
 MISSED: Final = "missed"
 ABANDON: Final = "abandon"
 
-#: States of a creation whose turn has not come.
+#: States of a placeholder whose turn has not come.
 WAITS: Final[frozenset[State]] = frozenset({WAITING})
-#: States of a creation after which its pod may still appear.
+#: States of a placeholder whose pod may still appear.
 OPEN: Final = (WAITING, CREATING, CREATED)
-#: States of a creation that the API server has allowed.
+#: States of a placeholder that the API server has accepted.
 ALLOWED: Final[frozenset[State]] = frozenset({CREATED, SEEN})
-#: States of a creation that has ended.
+#: States of a pending placeholder that has ended.
 OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
 _CREATE = (CreatePod(),)

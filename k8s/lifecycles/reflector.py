@@ -1,9 +1,9 @@
 """The lifecycle of a reflector: list the objects of one kind, then watch them (K19 to K24).
 
-It is Listing until a full list was delivered, then Watching. A watch that ends in the ordinary way is opened
-again where it was; one whose version has expired needs a new list, and the differences are announced. After
-any other error the reflector is in Backoff for a while and goes on where it was: with the watch if it knows
-a version, else with the list.
+It is Listing until a complete list was delivered, then Watching. A watch that ends in the ordinary way is
+reopened where it was; one whose version has expired needs a new list, and the differences are announced. After
+any other error the reflector is in Backoff for a while and goes on where it was: with the watch if it knows a
+version, else with the list.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ WORKS: Final[frozenset[State]] = frozenset({LISTING, WATCHING})
 
 
 class ReflectorFacts(Protocol):
-    """What the guards read."""
+    """The facts that guards read."""
 
     state: State
 
     @property
     def key(self) -> str: ...
     @property
-    def has_version(self) -> bool: ...  # a resource version from which it can watch
+    def has_version(self) -> bool: ...  # there is a resource version to watch from
 
 
 def has_version(reflector: ReflectorFacts, info: Info) -> bool:
+    """There is a resource version to watch from."""
     return reflector.has_version
 
 
@@ -59,7 +60,7 @@ def list_all(reflector: ReflectorFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def list_whole(reflector: ReflectorFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K19: the continuation of a paged list has expired."""
+    """The continuation of a paged list has expired (K19)."""
     return _LIST_WHOLE
 
 

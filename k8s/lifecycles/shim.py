@@ -1,14 +1,13 @@
 """The lifecycles of the shim and of its recovery (section 9).
 
-The shim is Waiting until it holds the lease, and fills its caches meanwhile. With the lease it is Syncing
-until every reflector has delivered its first list, then Recovering until the core knows the cluster,
-and then Serving. A core that was restarted makes it recover again, from the caches (K151). It is Stopped
-when the lease is lost or when something does not come forward; the process ends then, and another one
-starts anew.
+The shim is Waiting until it holds the lease, and fills its caches meanwhile. With the lease it is Syncing until
+every reflector has delivered its first list, then Recovering until the core knows the cluster, and then
+Serving. A core that was restarted makes it recover again, from the caches (K151). It is Stopped when the lease
+is lost or when something makes no progress; the process then ends, and another one starts.
 
-A recovery has four steps, so that no ask is decided before all that runs is counted (K141): register;
-submit the applications of all live pods; create all nodes, draining; report what runs on them. Each waits
-for the answers of the core, 60 s without progress at most (K142).
+A recovery has four steps, so that no ask is decided before everything that runs is counted (K141): register;
+submit the applications of all live pods; create all nodes, draining; report their pods. Each step waits for the
+answers of the core, at most 60 s without progress (K142).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ LOSE: Final = "lose"
 SILENT: Final[frozenset[State]] = frozenset({WAITING, SYNCING, STOPPED})
 #: States in which changes of objects are handled as they come; before, they wait.
 SERVES: Final[frozenset[State]] = frozenset({SERVING})
-#: States of a recovery that is under way.
+#: States of a recovery under way.
 RECOVERS: Final[frozenset[State]] = frozenset(
     {
         "Recovering_Registering",
@@ -81,7 +80,7 @@ STEPS: Final[dict[RecoveryState, State]] = {
 
 
 class ShimFacts(Protocol):
-    """What the guards read."""
+    """The facts that guards read."""
 
     state: State
 
@@ -92,6 +91,7 @@ class ShimFacts(Protocol):
 
 
 def has_synced(shim: ShimFacts, info: Info) -> bool:
+    """Every reflector has delivered its first list."""
     return shim.has_synced
 
 

@@ -1,17 +1,16 @@
-"""The lifecycle of a task: one pod of ours, real or a placeholder (K37).
+"""The lifecycle of a task: one pod with our scheduler name, real or a placeholder (K37).
 
-A task is New until its application allows it to be asked for, or Gated while the pod has scheduling gates.
-It is Asked until the core chooses a node, Binding until the API server has confirmed that, and then Bound. A
-pod that is found with a node is Recovering until the core has confirmed it. The core takes an allocation
-back by a release; the pod is deleted and the task is Releasing until it is gone. It is Ended when its pod
-has succeeded, has failed or is deleted, which is always the last word: only then is the core told that
-the allocation has ended, with the type of the release if the core asked for it (K39).
+A task is New until its application allows it to be asked for, or Gated while the pod has scheduling gates. It
+is Asked until the core chooses a node, Binding until the API server has confirmed that, and then Bound. A pod
+that is found with a node is Recovering until the core has confirmed it. The core takes an allocation back by a
+release; the pod is deleted and the task is Releasing until it is gone. It is Ended when its pod has succeeded,
+has failed or is deleted, which is always final: only then is the core told that the allocation has ended, with
+the type of the release if the core asked for it (K39).
 
-The watch of pods drives it, and the messages of the core and the results of binds, each of which may be late.
-An allocation that arrives too late is given back (K111). A bind that has failed returns the task to Asked
-and not to a failure (K108). Failed is the pod that the core will not have; it is tried again after a while.
-A running pod that the core will not have, because it does not accept it or has ended its application, is Failed
-too and counts as foreign (K96, K143).
+It is driven by the watch of pods, the messages of the core and the outcomes of binds, each of which may be
+late. An allocation that arrives too late is given back (K111). A failed bind returns the task to Asked and not
+to a failure (K108). A pod that the core rejects is Failed; it is retried after a while. A running pod that the
+core rejects, or whose application has ended in the core, is Failed too and counts as foreign (K96, K143).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from quadriga.k8s.lifecycles.effects import (
     ConfirmRelease,
     DeletePod,
     GiveBack,
-    Reconsider,
+    Reconcile,
     RefuseNode,
     ReleaseAsk,
     ReleaseForeign,
@@ -83,9 +82,9 @@ ENDED_: Final = "ended"
 
 #: States of a task without a node (K34).
 UNPLACED: Final = (NEW, GATED, ASKED, FAILED)
-#: States of a task that is not asked for and may be, once its application allows it.
+#: States of a task that is not asked for and may be once its application allows it.
 WAITS: Final[frozenset[State]] = frozenset({NEW})
-#: States of a task whose pod is looked at again: it may have lost its gates, or have a node.
+#: States of a task whose pod is checked again: it may have lost its gates, or have a node.
 LOOKED_AT: Final[frozenset[State]] = frozenset({NEW, GATED})
 #: States of a task for which the core looks for a node (K155).
 SOUGHT: Final[frozenset[State]] = frozenset({ASKED})
@@ -95,23 +94,23 @@ PLACED: Final = (RECOVERING, BINDING, BOUND, RELEASING)
 STARTED: Final[frozenset[State]] = frozenset({ASKED, RECOVERING, BINDING, BOUND, RELEASING})
 #: States of a task that is on its node.
 ON_NODE: Final[frozenset[State]] = frozenset({BOUND})
-#: States of a task that is reported as an existing allocation when the core starts anew (K141, K151).
+#: States of a task that is reported as an existing allocation when the core restarts (K141, K151).
 REPORTED: Final[frozenset[State]] = frozenset({RECOVERING, BINDING, RELEASING})
 #: States of a task that waits for the core to confirm its node.
 UNCONFIRMED: Final[frozenset[State]] = frozenset({RECOVERING})
 #: States of a task whose bind has not ended.
 BINDS: Final[frozenset[State]] = frozenset({BINDING})
-#: States of a task whose node is chosen here: another node in the watch was chosen by somebody else.
+#: States of a task whose node is chosen here: another node in the watch was chosen by another process.
 EXPECTS_NODE: Final[frozenset[State]] = frozenset({ASKED, BINDING})
-#: States of a task that is found with a node that nobody here has chosen.
+#: States of a task that is found with a node that was not chosen here.
 FINDS_NODE: Final[frozenset[State]] = frozenset({NEW, FAILED})
-#: States of a placeholder that is lost if it ends: the core has not taken it back (K80).
+#: States of a placeholder that is lost if it ends: the core has not released it (K80).
 LOSES: Final[frozenset[State]] = frozenset({NEW, ASKED, RECOVERING, BINDING, BOUND, FAILED})
-#: States of a task whose pod has ended.
+#: States of a task whose pod has terminated.
 GONE: Final[frozenset[State]] = frozenset({ENDED})
-#: States of a task whose pod is being deleted.
+#: States of a task whose pod is terminating.
 LEAVING: Final[frozenset[State]] = frozenset({RELEASING})
-#: States of a task that is looked at again after a while, ever later.
+#: States of a task that is retried after a while, with growing pauses.
 TRIES_AGAIN: Final[frozenset[State]] = frozenset({FAILED})
 #: States of a task whose size the core knows (K85).
 SIZED: Final[frozenset[State]] = frozenset({ASKED, BINDING, BOUND, RECOVERING})
@@ -124,7 +123,7 @@ PLACEHOLDER_REPLACED: Final = 4
 
 
 class TaskFacts(Protocol):
-    """What the guards and emitters read."""
+    """The facts that guards and emitters read."""
 
     state: State
 
@@ -133,17 +132,17 @@ class TaskFacts(Protocol):
     @property
     def is_placeholder(self) -> bool: ...
     @property
-    def group(self) -> str: ...  # of a gang; "": none
+    def group(self) -> str: ...  # task group of a gang; "" for none
     @property
-    def node(self) -> str: ...  # chosen by the core, or of the pod; "": none
+    def node(self) -> str: ...  # chosen by the core, or of the pod; "" for none
     @property
-    def uuid(self) -> str: ...  # of the allocation; "": the core has given none
+    def uuid(self) -> str: ...  # of the allocation; "" if the core has given none
     @property
-    def release_type(self) -> int: ...  # of the release that the core asked for; 0: none
+    def release_type(self) -> int: ...  # of the release that the core requested; 0 for none
     @property
-    def is_foreign(self) -> bool: ...  # the core would not have it, and counts it as foreign (K143)
+    def is_foreign(self) -> bool: ...  # the core rejected it and counts it as foreign (K143)
     @property
-    def app_has_ended(self) -> bool: ...  # the core does not have its application any more
+    def app_has_ended(self) -> bool: ...  # its application no longer exists in the core
     @property
     def may_try_again(self) -> bool: ...  # it has no node, and its application asks for such pods
 
@@ -151,39 +150,43 @@ class TaskFacts(Protocol):
 # -- guards ------------------------------------------------------------------------------------
 
 
-def obstructed(task: TaskFacts, info: Info) -> bool:
-    """K88: a check of the pod has failed."""
-    return bool(info.get("obstacle"))
+def blocked(task: TaskFacts, info: Info) -> bool:
+    """A check of the pod has failed (K88)."""
+    return bool(info.get("blocked_reason"))
 
 
 def refused(task: TaskFacts, info: Info) -> bool:
-    """K100: the check before the assumption has failed."""
+    """The check before the assumption has failed (K100)."""
     return bool(info.get("refusal"))
 
 
 def same_allocation(task: TaskFacts, info: Info) -> bool:
-    """The allocation that it has already: the core has confirmed a new size (K85), or a report."""
+    """It is the allocation that the task has already: the core has confirmed a new size (K85), or a report."""
     return bool(task.uuid == info["uuid"] if task.uuid else task.node == info["node"])
 
 
 def is_placeholder(task: TaskFacts, info: Info) -> bool:
+    """The task is a placeholder."""
     return task.is_placeholder
 
 
 def may_try_again(task: TaskFacts, info: Info) -> bool:
+    """The pod has no node, and its application asks for such pods."""
     return task.may_try_again
 
 
 def has_allocation(task: TaskFacts, info: Info) -> bool:
+    """The core has given the pod an allocation."""
     return bool(task.uuid)
 
 
 def is_foreign(task: TaskFacts, info: Info) -> bool:
+    """The core counts the pod as foreign (K143)."""
     return task.is_foreign
 
 
 def app_has_ended(task: TaskFacts, info: Info) -> bool:
-    """Its node has less room all the same (K96)."""
+    """Its application no longer exists in the core, but the pod still uses its node (K96)."""
     return task.app_has_ended
 
 
@@ -213,7 +216,7 @@ _DELETE_TIMED_OUT = (
 _TAKE_BACK = (ReleaseAsk(), DeletePod())
 _RELEASE_ASK = (ReleaseAsk(),)
 _UNASSUME = (CancelBind(), AbandonAssumption())
-_RECONSIDER = (Reconsider(),)
+_RECONCILE = (Reconcile(),)
 _STOPPED = (ConfirmRelease(STOPPED_BY_RM),)
 _QUEUED = (SendAsk(), Say("Scheduling", "Scheduling", "the pod waits in its queue for a node"))
 _COUNT_AS_FOREIGN = (
@@ -225,7 +228,7 @@ _COUNT_AS_FOREIGN = (
     ),
     ReportForeign(),
 )
-#: in this order in one message, so that its room is never free in between
+#: in this order in one message, so that its resources are never free in between
 _REPORT_AS_OWN = (ReportPod(), ReleaseForeign())
 _STEP_EVENTS: Final = {"bind": "PodBindFailure", "volumes": "PodVolumesBindFailure"}
 
@@ -246,11 +249,11 @@ def send_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _SEND_ASK
 
 
-def say_obstacle(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    obstacle = fired.info["obstacle"]
-    if fired.info.get("unread"):  # it passes by itself, so that nothing is wrong
-        return (Say("Scheduling", "Scheduling", obstacle),)
-    return (Say("FailedScheduling", "Scheduling", obstacle, warning=True),)
+def say_blocked_reason(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    blocked_reason = fired.info["blocked_reason"]
+    if fired.info.get("unread"):  # it passes by itself, so nothing is wrong
+        return (Say("Scheduling", "Scheduling", blocked_reason),)
+    return (Say("FailedScheduling", "Scheduling", blocked_reason, warning=True),)
 
 
 def report(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -270,7 +273,7 @@ def say_scheduled(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def assume_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K100, K108: nothing was assumed and nothing written."""
+    """Nothing was assumed and nothing written (K100, K108)."""
     info = fired.info
     reason = "AssumePodError" if task.is_placeholder else "AssumePodFailed"
     note = f"node {info['node']} can no longer take the pod: {info['refusal']}"
@@ -282,7 +285,7 @@ def assume_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def bind_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K108, K110."""
+    """The bind has failed: ask again and refuse the node for a while (K108, K110)."""
     note = f"the pod could not be bound to node {task.node}: {fired.info['reason']}"
     return (
         Say(_STEP_EVENTS[fired.info.get("step", "bind")], "Binding", note, warning=True),
@@ -293,19 +296,19 @@ def bind_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def give_back(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K111: and the driver has assumed it already."""
+    """The driver has assumed it already (K111)."""
     return (AbandonAssumption(), GiveBack(fired.info["uuid"]))
 
 
 def give_second_back(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """It has another allocation, which stays."""
+    """The task has another allocation, which stays."""
     return (GiveBack(fired.info["uuid"]),)
 
 
 def release_elsewhere(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """Ours first, so that the core does not count the pod on two nodes."""
+    """Our allocation is released first, so that the core does not count the pod on two nodes."""
     unassume = (AbandonAssumption(),) if fired.source == BINDING else ()
-    ours = (GiveBack(task.uuid),) if task.uuid else ()  # a pending ask is satisfied by the report
+    ours = (GiveBack(task.uuid),) if task.uuid else ()  # the report satisfies a pending ask
     return (*unassume, *ours, *_REPORT)
 
 
@@ -322,7 +325,7 @@ def delete(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def delete_for(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K113: a victim of preemption hears why."""
+    """A victim of preemption gets the reason (K113)."""
     if fired.info["type"] == TIMEOUT and task.is_placeholder:
         return _DELETE_TIMED_OUT
     if fired.info["type"] != PREEMPTED_BY_SCHEDULER:
@@ -357,8 +360,8 @@ def report_as_own(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _REPORT_AS_OWN
 
 
-def reconsider(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _RECONSIDER
+def reconcile(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _RECONCILE
 
 
 def resize(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -376,7 +379,7 @@ def warn_and_cancel(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def confirm(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    """K39: with the type of the core's release, else as stopped."""
+    """The type is that of the core's release, else stopped (K39)."""
     return (ConfirmRelease(task.release_type or STOPPED_BY_RM),)
 
 
@@ -402,8 +405,8 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
     rows=(
         #   trigger                  from                            to          guard, emit
         row(GATE,                 NEW,                            GATED,      emit=say_gated),
-        row(UNGATE,               GATED,                          NEW,        emit=reconsider),
-        row(ASK,                  NEW,                            STAYS,      when=obstructed,  emit=say_obstacle),
+        row(UNGATE,               GATED,                          NEW,        emit=reconcile),
+        row(ASK,                  NEW,                            STAYS,      when=blocked,  emit=say_blocked_reason),
         row(ASK,                  NEW,                            ASKED,      emit=ask),
         row(ASK,                  ASKED,                          STAYS,      emit=send_ask),
         row(RECOVER, (NEW, GATED, FAILED), FAILED, when=app_has_ended, emit=count_as_foreign),
@@ -445,7 +448,7 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
         row(REJECTED,             RECOVERING,                     FAILED,     emit=report_foreign),
         ignored(REJECTED,         (NEW, GATED, BINDING, BOUND, RELEASING, FAILED),
                                   why="it belongs to an ask that is over"),
-        row(AGAIN,                FAILED,                         NEW,        when=may_try_again, emit=reconsider),
+        row(AGAIN,                FAILED,                         NEW,        when=may_try_again, emit=reconcile),
         ignored(AGAIN,            FAILED,
                                   why="it has a node, or its application is not live"),
         row(NODE_LOST,            BINDING,                        STAYS,      emit=unassume),

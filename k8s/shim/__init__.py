@@ -1,2 +1,2 @@
-"""The deciding part of the shim: inputs come in with the time, actions come out. There is no clock,
-thread, random number or I/O inside."""
+"""The deciding part of the shim. Inputs and the time come in, actions come out; there is no clock, thread,
+random number or I/O inside."""

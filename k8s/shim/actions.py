@@ -1,7 +1,7 @@
-"""What the shim wants done: messages to the core and writes to the API server, as data.
+"""Actions: what the shim wants done, that is messages to the core and writes to the API server, as data.
 
-The driver carries them out in this order per pod; writes to one pod never overtake each other. Retries are
-the driver's as well, so the shim hears of an end only (``inputs``).
+The driver carries out the actions of a pod in this order; writes to one pod never overtake each other. The
+driver also retries, so the shim learns only how an action ended (``inputs``).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["Outbox"]
 
 
 class _Action(msgspec.Struct, frozen=True, gc=False):
-    """Several are made for each pod: a frozen dataclass would take ten times as long."""
+    """Base of the actions. Several are made for each pod, and a frozen dataclass would take ten times as long."""
 
 
 class PodRef(_Action, frozen=True):
-    """Which pod: a name alone may be another pod by now."""
+    """A reference to a pod. It has the UID, because a later pod may have the same name."""
 
     namespace: str
     name: str
@@ -44,7 +44,7 @@ class PodRef(_Action, frozen=True):
 
 
 class Send(_Action, frozen=True):
-    """A message to the core, after all earlier ones."""
+    """Send a message to the core, after all earlier ones."""
 
     request: (
         RegisterResourceManagerRequest
@@ -56,22 +56,22 @@ class Send(_Action, frozen=True):
 
 
 class Bind(_Action, frozen=True):
-    """Bind the pod to the node (K102 to K107); its claims first. Ends in ``BindEnded``."""
+    """Bind the pod to the node (K102 to K107), after its claims. The outcome is a ``BindEnded``."""
 
     pod: PodRef
     node: str
-    #: other pods come first (Q16)
+    #: lets other pods go first (Q16)
     placeholder: bool = False
 
 
 class CancelBind(_Action, frozen=True):
-    """Do not try the pod's bind again (K97). It still ends in ``BindEnded``."""
+    """Stop retrying the pod's bind (K97). The outcome is still a ``BindEnded``."""
 
     uid: str
 
 
 class Delete(_Action, frozen=True):
-    """Delete the pod, until it works or is not there (K79, K112). ``grace`` in seconds, ``None`` for the
+    """Delete the pod, and retry until it is gone (K79, K112). ``grace`` is in seconds; ``None`` leaves the
     pod's own. ``preempted`` sets the condition DisruptionTarget first (K113)."""
 
     pod: PodRef
@@ -80,7 +80,7 @@ class Delete(_Action, frozen=True):
 
 
 class Create(_Action, frozen=True):
-    """Create this placeholder pod (K72). Ends in ``CreateEnded``."""
+    """Create a placeholder pod (K72). The outcome is a ``CreateEnded``."""
 
     application_id: str
     group: str
@@ -95,7 +95,7 @@ class Annotate(_Action, frozen=True):
 
 
 class SetCondition(_Action, frozen=True):
-    """Set the condition PodScheduled=False of a waiting pod (K155 to K157). The newest one wins."""
+    """Set the condition PodScheduled=False of a waiting pod (K155 to K157). The newest condition wins."""
 
     pod: PodRef
     reason: str
@@ -103,17 +103,17 @@ class SetCondition(_Action, frozen=True):
 
 
 class SetGroupCondition(SetCondition, frozen=True):
-    """Set the condition of a PodGroup, which ``pod`` names: True with the reason ``Scheduled``, False with any
-    other one (K205)."""
+    """Set the condition of the PodGroup that ``pod`` refers to: True with the reason ``Scheduled``, False with
+    any other reason (K205)."""
 
-    #: of the API
+    #: version of the PodGroup API
     version: str = ""
-    #: of the PodGroup
+    #: ``metadata.generation`` of the PodGroup
     generation: int = 0
 
 
 class DropCondition(_Action, frozen=True):
-    """What ``SetCondition`` still waits to write of this pod, or of this PodGroup, is out of date."""
+    """Drop the ``SetCondition`` of this pod or PodGroup that is still to be written: it is out of date."""
 
     uid: str
 
@@ -127,7 +127,7 @@ class FailPod(_Action, frozen=True):
 
 
 class Record(_Action, frozen=True):
-    """A Kubernetes event about an object (K153)."""
+    """Record a Kubernetes event about an object (K153)."""
 
     kind: Literal["Pod", "Node", "Namespace", "ConfigMap"]
     namespace: str
@@ -137,12 +137,12 @@ class Record(_Action, frozen=True):
     reason: str
     action: str
     note: str
-    #: an earlier process may have written it: it is not written again if it is there
-    maybe_told: bool = False
+    #: an earlier process may have written the event: do not write it again if it exists
+    may_exist: bool = False
 
 
 class LogWarning(_Action, frozen=True):
-    """A line for the operator."""
+    """Log a warning for the operator."""
 
     text: str
 
@@ -171,7 +171,7 @@ Action = (
 )
 
 
-#: parts of one message (K141)
+#: at most this many items go into one message (K141)
 MOST: Final = 1000
 
 _NONE: Final = 0
@@ -181,7 +181,7 @@ _NODES: Final = 3
 
 
 class Outbox:
-    """``settings`` names the resource manager."""
+    """Collects messages to the core. ``settings`` names the resource manager."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -201,6 +201,7 @@ class Outbox:
         self._wakes = False
 
     def ask(self, ask: AllocationAsk) -> None:
+        """Add a new or changed ask."""
         self._begin(_ALLOCATIONS)
         if ask.allocationKey in self._released:
             self._split()
@@ -208,7 +209,7 @@ class Outbox:
         self._asked.add(ask.allocationKey)
 
     def ask_instead(self, ask: AllocationAsk, release: AllocationRelease | None) -> None:
-        """Both in one message (K108)."""
+        """Add an ask and the release of what it replaces, both in one message (K108)."""
         self._begin(_ALLOCATIONS)
         if ask.allocationKey in self._released:
             self._split()
@@ -219,6 +220,7 @@ class Outbox:
             self._released.add(release.allocationKey)
 
     def report(self, allocation: Allocation) -> None:
+        """Report an allocation that already exists."""
         self._begin(_ALLOCATIONS)
         key = allocation.allocationKey
         if key in self._released or key in self._asked:
@@ -226,40 +228,46 @@ class Outbox:
         self._reports.append(allocation)
 
     def release(self, release: AllocationRelease) -> None:
+        """Add the release of an allocation."""
         self._begin(_ALLOCATIONS)
         self._releases.append(release)
         self._released.add(release.allocationKey)
 
     def release_ask(self, release: AllocationAskRelease) -> None:
+        """Add the release of an ask."""
         self._begin(_ALLOCATIONS)
         self._ask_releases.append(release)
         self._released.add(release.allocationKey)
 
     def add_application(self, application: AddApplicationRequest) -> None:
+        """Add a new application."""
         self._begin(_APPLICATIONS)
         if application.applicationID in self._removed_ids:
             self._split()
         self._new.append(application)
 
     def remove_application(self, application_id: str) -> None:
+        """Add the removal of an application."""
         self._begin(_APPLICATIONS)
         self._removed.append(messages.remove_application(application_id))
         self._removed_ids.add(application_id)
 
     def node(self, node: NodeInfo) -> None:
+        """Add a new node or a change of a node."""
         self._begin(_NODES)
         self._nodes.append(node)
 
     def wake(self) -> None:
-        """The core tries again what predicates have refused, which any message makes it do."""
+        """Send at least one message: any message makes the core retry what predicates have refused."""
         self._wakes = True
 
     def request(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
+        """Add a registration or a change of configuration, which is a message of its own."""
         self._close()
         self._done.append(Send(request))
 
     def flush(self) -> list[Send]:
-        """All messages, in their order. The box is empty then."""
+        """Return all messages in their order and empty the outbox."""
         self._close()
         done, self._done = self._done, []
         if self._wakes and not done:
@@ -268,7 +276,8 @@ class Outbox:
         return done
 
     def clear(self) -> None:
-        """The core has forgotten everything: what was not sent means nothing (K151)."""
+        """Drop the messages that were not sent. The core has forgotten everything, so they mean nothing to it
+        (K151)."""
         self.flush()
 
     def _begin(self, kind: int) -> None:
@@ -278,7 +287,7 @@ class Outbox:
         self._parts += 1
 
     def _split(self) -> None:
-        """The part at hand begins a new message."""
+        """Start a new message with the current item."""
         self._close()
         self._parts = 1
 

@@ -1,4 +1,4 @@
-"""Applications: which pods make them, and what their effects do (K26 to K35, K52 to K60)."""
+"""Applications: which pods create them, and how their effects are executed (K26 to K35, K52 to K60)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
-from quadriga.k8s.shim.tasks import allocated, consider, record_about, report
+from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
 
 __all__ = [
     "create_application",
@@ -44,9 +44,9 @@ __all__ = [
     "withdraw",
 ]
 
-#: bytes of a reason that go into the status of a pod (K34)
+#: the reason in a pod's status has at most this many bytes (K34)
 _MAX_REASON = 1024
-#: ns after which a gang that waits for other reasons than time is looked at again at the latest
+#: ns after which a gang that waits for something other than time is checked again at the latest
 _LOOK_AGAIN = 3600 * SECOND
 
 
@@ -54,7 +54,7 @@ _LOOK_AGAIN = 3600 * SECOND
 
 
 def create_application(kernel: Kernel, pod: Pod) -> Application:
-    """A new application with what this pod says (K58)."""
+    """Create an application from the metadata of this pod (K58)."""
     namespace = kernel.namespaces.get(pod.metadata.namespace)
     metadata = _read(kernel, pod)
     app = Application(metadata, pod, kernel.created_applications)
@@ -65,7 +65,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
     if app.pod_group is not None:
         app.pod_group.app = app
     for problem in metadata.problems:
-        _tell(kernel, pod, problem)
+        _record_problem(kernel, pod, problem)
     if namespace is not None:
         for problem in metadata.namespace_problems:
             kernel.actions.append(
@@ -85,7 +85,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
 
 
 def _read(kernel: Kernel, pod: Pod) -> ApplicationMetadata:
-    """The gang of a PodGroup has no task groups."""
+    """Read the metadata of the pod's application. The gang of a PodGroup has no task groups."""
     namespace = kernel.namespaces.get(pod.metadata.namespace)
     metadata = metadata_of.read(pod, namespace, kernel.settings)
     if pod_groups.gang_of(kernel, pod) is None:
@@ -95,13 +95,14 @@ def _read(kernel: Kernel, pod: Pod) -> ApplicationMetadata:
     return replace(metadata, id=gang_id, gang=TaskGroups(), definition_hash="", tags=tags)
 
 
-def _tell(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
+def _record_problem(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
     if problem is not None:
         record_about(kernel, pod, problem.reason, problem.action, problem.note)
 
 
 def join(kernel: Kernel, pod: Pod) -> Task | None:
-    """Make a task of a pod of ours. A placeholder without an application is nobody's: ``None`` (K59, K147)."""
+    """Add a pod with our scheduler name to its application as a task. Return ``None`` for a placeholder without
+    an application (K59, K147)."""
     is_placeholder = identity.is_placeholder(pod)
     app = kernel.applications.get(pod_groups.application_id(kernel, pod))
     if app is None:
@@ -120,15 +121,15 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
     if is_placeholder:
         _take_sample(kernel, app, task)
     else:
-        _tell_differences(kernel, app, task)
+        _record_differences(kernel, app, task)
     if app.later and not app.real:
         settle(kernel, app)
     return task
 
 
 def _starts_anew(app: Application, task: Task) -> bool:
-    """A member of a gang whose other members are all gone, or going, belongs to the next run of the gang,
-    however long ago they went (K200). So does what comes after it."""
+    """Return whether the task belongs to the next run of the gang: all other members are gone or terminating,
+    no matter for how long (K200). Pods that come later belong to that run too."""
     if task.node:
         return False
     return bool(app.later) or (
@@ -137,13 +138,13 @@ def _starts_anew(app: Application, task: Task) -> bool:
 
 
 def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
-    """A pod that differs from what was turned down makes the held application anew: its template was mended,
-    and the pods of the old template may stay until it runs (K60)."""
+    """Replace the held application if the pod differs from what was rejected: its template was corrected, and
+    pods of the old template may stay until the new one runs (K60)."""
     metadata, down = _read(kernel, pod), kernel.rejected_applications
     if down.delay(metadata, kernel.now):
         return held
     if held.pod_group is not None and not down.delay(held.metadata, kernel.now):
-        return held  # it waits for this pod (K204)
+        return held  # the application waits for this pod (K204)
     gang = held.metadata.gang
     if (gang.refusal or held.is_too_large) and metadata.gang in (gang, TaskGroups()):
         return held
@@ -177,33 +178,38 @@ def _leave(app: Application, task: Task) -> None:
     app.leaving -= bool(task.pod.metadata.deletion_timestamp)
 
 
-def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
-    """What the pod says and does not get (K56, K58, K65, K70)."""
+def _record_differences(kernel: Kernel, app: Application, task: Task) -> None:
+    """Record an event for each setting of the pod that differs from its application and has no effect (K56,
+    K58, K65, K70)."""
     pod = task.pod
     if pod.spec.node_name:
         return
     if refusal := app.metadata.gang.refusal:
-        _tell_refusal(kernel, app, pod, refusal)
+        _report_refusal(kernel, app, pod, refusal)
         return
-    _tell(kernel, pod, identity.ambiguity(pod))
+    _record_problem(kernel, pod, identity.ambiguity(pod))
     if pod is not app.originator:
-        _tell(kernel, pod, metadata_of.deviation(pod, app.metadata))
-        _tell(kernel, pod, metadata_of.sharing(pod, app.metadata))
+        _record_problem(kernel, pod, metadata_of.deviation(pod, app.metadata))
+        _record_problem(kernel, pod, metadata_of.sharing(pod, app.metadata))
     if task.group:
         group = app.groups.get(task.group)
         if group is None:
-            _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
+            _record_problem(
+                kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang)
+            )
         else:
             _compare(kernel, group, task)
-            _tell(kernel, pod, overruled(pod))
+            _record_problem(kernel, pod, overruled(pod))
 
 
 def _compare(kernel: Kernel, group: Group, task: Task) -> None:
-    """With a placeholder as the server made it, when there is one (K203)."""
+    """Compare the task with a placeholder of its group as the API server stored it, once there is one (K203)."""
     if group.sample is None:
         group.early.append(task)
     else:
-        _tell(kernel, task.pod, task_groups.differences(task.pod, group.spec, group.sample))
+        _record_problem(
+            kernel, task.pod, task_groups.differences(task.pod, group.spec, group.sample)
+        )
 
 
 def _take_sample(kernel: Kernel, app: Application, placeholder: Task) -> None:
@@ -217,16 +223,16 @@ def _take_sample(kernel: Kernel, app: Application, placeholder: Task) -> None:
             _compare(kernel, group, task)
 
 
-def _tell_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
-    """On the pod and in the log: an operator looks at both (Q16)."""
-    _tell(kernel, pod, task_groups.refusal_of(app.metadata.gang))
+def _report_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
+    """Report the refusal as an event of the pod and in the log, because an operator looks at both (Q16)."""
+    _record_problem(kernel, pod, task_groups.refusal_of(app.metadata.gang))
     where = f"pod {pod.metadata.namespace}/{pod.metadata.name} of application {app.key}"
     kernel.actions.append(actions.LogWarning(f"{where} is not scheduled: {refusal}"))
 
 
 def submit_if_ready(kernel: Kernel, app: Application) -> None:
-    """Submit the application with its first pod that may be scheduled (K32). Pods that run already do not
-    wait for their report."""
+    """Submit the application with its first pod that may be scheduled (K32). Pods that already run do not wait
+    for their report."""
     if app.state not in application_fsm.UNSUBMITTED:
         return
     for task in app.tasks.values():
@@ -240,7 +246,7 @@ def submit_if_ready(kernel: Kernel, app: Application) -> None:
 
 
 def hold(kernel: Kernel, app: Application) -> None:
-    """Not at once if the core has just turned down the same application (K60)."""
+    """Hold the application for a while if the core has just rejected the same one (K60)."""
     app.delay = kernel.rejected_applications.delay(app.metadata, kernel.now)
     if app.delay:
         reason = kernel.rejected_applications.reason(app.key)
@@ -251,8 +257,8 @@ def hold(kernel: Kernel, app: Application) -> None:
 
 
 def _hold_gang(kernel: Kernel, app: Application) -> None:
-    """Not while its definition is beyond a bound, or while all nodes cannot hold it. What has begun goes on:
-    a gang that has pods on nodes, or placeholders."""
+    """Hold a gang while its definition exceeds a bound or the nodes cannot hold it. A gang that already has
+    placeholders, or pods on nodes, goes on."""
     app.delay = 0
     if app.pod_group is not None:
         if lacks := pod_groups.lacks(kernel, app):
@@ -274,7 +280,7 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
     app.delay = _LOOK_AGAIN
     if seconds > 0:
         began, created = kernel.now, app.metadata.created
-        if not kernel.serving and created is not None:  # it has waited for an earlier process
+        if not kernel.serving and created is not None:  # waited since an earlier process
             began = min(began, created * SECOND)
         app.waits_until = app.waits_until or began + seconds * SECOND
         app.delay = max(0, min(app.delay, app.waits_until - kernel.now))
@@ -285,14 +291,15 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
 
 
 def shortage(kernel: Kernel, app: Application) -> str:
-    """Why the nodes cannot hold the gang; "" if they may, or if nodes are added for pods that wait."""
+    """Return why the nodes cannot hold the gang; "" if they may, or if an autoscaler adds nodes for waiting
+    pods."""
     if not app.is_gang or app.timeout_over or kernel.settings.gang_scale_up:
         return ""
     return kernel.room.shortage(app.metadata.groups)
 
 
 def wait_for_nodes(kernel: Kernel, app: Application, lacks: str) -> None:
-    """The gang gets no placeholders until the nodes have changed. That is said once."""
+    """Create no placeholders for the gang until the nodes change, and report that once."""
     kernel.too_large[app] = None
     if app.is_too_large or app.originator is None:
         return
@@ -305,7 +312,7 @@ def wait_for_nodes(kernel: Kernel, app: Application, lacks: str) -> None:
 
 
 def look_again(kernel: Kernel, app: Application) -> None:
-    """Submit an application that was held, unless there is still a reason to hold it."""
+    """Submit a held application unless there is still a reason to hold it."""
     before = app.held_because
     _hold_gang(kernel, app)
     if not app.delay:
@@ -314,11 +321,11 @@ def look_again(kernel: Kernel, app: Application) -> None:
     kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
     if app.held_because != before:
         for task in app.tasks.values():
-            consider(kernel, task)
+            reconcile(kernel, task)
 
 
 def end_task(kernel: Kernel, task: Task) -> None:
-    """The pod of the task has ended, or is gone (K91 to K93)."""
+    """End the task: its pod has terminated or is gone (K91 to K93)."""
     was_lost = task.is_placeholder and task.state in task_fsm.LOSES
     kernel.fire_task(task, task_fsm.ENDED_)
     del kernel.tasks[task.key]
@@ -341,14 +348,14 @@ def end_task(kernel: Kernel, task: Task) -> None:
 
 
 def _replace_originator(app: Application) -> None:
-    """The oldest of the other real pods: placeholders need an owner that lives."""
+    """Make the oldest other real pod the originator, because placeholders need an owner that lives."""
     app.originator = next(
         (task.pod for task in app.tasks.values() if not task.is_placeholder), app.originator
     )
 
 
 def settle(kernel: Kernel, app: Application) -> None:
-    """Fire what follows from the pods that the application has left."""
+    """Fire what follows from the pods that the application still has."""
     if app.state in application_fsm.SETTLES and not app.placeholders:
         kernel.fire_application(app, application_fsm.SETTLED)
     if not app.real and app.state not in application_fsm.GONE:
@@ -356,7 +363,7 @@ def settle(kernel: Kernel, app: Application) -> None:
     if not app.tasks and app.state in application_fsm.ENDED:
         kernel.fire_application(app, application_fsm.FORGET)
     elif not app.tasks and app.state in application_fsm.ENDING:
-        kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)  # 60 s from here
+        kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)  # the 60 s start now
     if app.state in application_fsm.GONE and kernel.applications.get(app.key) is app:
         del kernel.applications[app.key]
         kernel.too_large.pop(app, None)
@@ -365,11 +372,11 @@ def settle(kernel: Kernel, app: Application) -> None:
 
 
 def _start_anew(kernel: Kernel, old: Application) -> None:
-    """The pods that waited for the end of the application make a new one (K60)."""
+    """Create a new application from the pods that waited for the end of the old one (K60)."""
     later = old.later
     first = next((task for task in later.values() if not task.is_placeholder), None)
     if first is None:
-        for task in later.values():  # they end as pods of the old one
+        for task in later.values():  # these end as pods of the old application
             kernel.fire_task(task, task_fsm.DISCARD)
         return
     old.later = {}
@@ -378,12 +385,12 @@ def _start_anew(kernel: Kernel, old: Application) -> None:
         _enter(kernel, app, task)
     submit_if_ready(kernel, app)
     for task in later.values():
-        consider(kernel, task)
+        reconcile(kernel, task)
 
 
 def leave_behind(kernel: Kernel, app: Application) -> None:
-    """The application has completed. Pods without a node came too late for it, and those that the core does
-    not count, because their node was gone, are not part of it any more (K60, K97)."""
+    """Drop the tasks that a completed application leaves: pods without a node came too late for it, and pods
+    whose node was gone are not counted by the core (K60, K97)."""
     for task in list(app.tasks.values()):
         if task.is_placeholder or task.is_foreign:
             continue
@@ -398,7 +405,7 @@ def leave_behind(kernel: Kernel, app: Application) -> None:
 
 
 def start(kernel: Kernel, app: Application) -> None:
-    """A member has a node, or all have: the core does not hold the others back any more (K146, K204)."""
+    """Let the core place the remaining members too: one member has a node, or all have (K146, K204)."""
     allocations, app.allocations = app.allocations, {}
     kernel.fire_application(app, application_fsm.MEMBER_PLACED)
     for allocation, refusal in allocations.values():
@@ -406,7 +413,7 @@ def start(kernel: Kernel, app: Application) -> None:
 
 
 def withdraw(kernel: Kernel, app: Application) -> None:
-    """The core is not to place the members that were chosen. Others may be chosen at once."""
+    """Tell the core not to place the chosen members. Others may be chosen at once."""
     kernel.fire_application(app, application_fsm.WITHDRAW)
     for task in app.chosen.values():
         if task.state in task_fsm.SOUGHT:
@@ -453,7 +460,7 @@ def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
         elif effect.again and task.state in task_fsm.SOUGHT:
             kernel.fire_task(task, task_fsm.ASK)
         else:
-            consider(kernel, task)
+            reconcile(kernel, task)
 
 
 @executes(ReleasePod)
@@ -479,13 +486,13 @@ def _has_ended(kernel: Kernel, app: Application, effect: HasEnded) -> None:
 
 @executes(FailPods)
 def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
-    """K34: the whole reason, and for two kinds of failure the end of the pod. Of a held application the pods
-    stay that would be replaced at once (K60)."""
+    """Write the whole reason to the pods' status, and fail the pods for two kinds of failure (K34). Pods of a
+    held application that would be replaced at once stay (K60)."""
     reason = effect.reason.encode()[:_MAX_REASON].decode(errors="ignore")
     phase_reason = next(
         (
             kind
-            for kind in (application_fsm.TIMED_OUT, application_fsm.TURNED_DOWN)
+            for kind in (application_fsm.TIMED_OUT, application_fsm.REJECTED_PREFIX)
             if kind in effect.reason
         ),
         "",
@@ -493,8 +500,8 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     message = reason
     if phase_reason == application_fsm.TIMED_OUT:
         message = "the gang was not scheduled in time because resources were lacking"
-    elif phase_reason == application_fsm.TURNED_DOWN:
-        message = reason.removeprefix(application_fsm.TURNED_DOWN).removeprefix(": ")
+    elif phase_reason == application_fsm.REJECTED_PREFIX:
+        message = reason.removeprefix(application_fsm.REJECTED_PREFIX).removeprefix(": ")
     for task in app.tasks.values():
         if task.is_placeholder or task.node or task.state not in task_fsm.UNPLACED:
             continue

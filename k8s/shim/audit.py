@@ -1,8 +1,8 @@
-"""The audit: the watch against the cache, the cache against the shim, and these against the core (K176).
+"""The audit: compare the watch with the cache, the cache with the shim, and both with the core (K176).
 
-Everything comes through the queue, so at its turn all that the core or the watch said before is known here.
-What differs nevertheless is a message to the core that is under way, or an error. A difference that
-the next audit finds as well is told and mended (``mending``).
+All parts of the audit come through the queue, so everything that the core or the watch said before is known
+when they are handled. A remaining difference is either a message to the core under way or an error. A
+difference that the next audit finds again is reported and repaired (``mending``).
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from quadriga.k8s.shim.model import NodeEntry, Task
 
 __all__ = ["begin", "core_shows", "dump", "end", "watch_shows"]
 
-#: differences that are told one by one
-_TOLD: Final = 20
-#: that a state dump names
+#: at most this many differences are reported one by one
+_REPORTED: Final = 20
+#: at most this many differences appear in a state dump
 _DUMPED: Final = 100
 
 
 def begin(kernel: Kernel, input: AuditBegins) -> None:
+    """Start an audit, or abandon it if the shim is not serving."""
     if kernel.serving:
         kernel.audit.begin(input.with_core)
     else:
@@ -45,19 +46,20 @@ def begin(kernel: Kernel, input: AuditBegins) -> None:
 
 
 def end(kernel: Kernel, input: AuditEnds) -> None:
+    """End the audit: report and repair the differences that stand."""
     audit = kernel.audit
     if not audit.runs:
         return
-    told = 0
+    reported = 0
     for difference, subject, is_new in list(audit.end(kernel.now)):
         if is_new:
-            told += 1
-            if told <= _TOLD:
-                _tell(kernel, difference)
+            reported += 1
+            if reported <= _REPORTED:
+                _report(kernel, difference)
         mend(kernel, difference, subject)
-    if told > _TOLD:
+    if reported > _REPORTED:
         kernel.actions.append(
-            actions.LogWarning(f"audit: {told - _TOLD} more differences are not named")
+            actions.LogWarning(f"audit: {reported - _REPORTED} more differences are not named")
         )
 
 
@@ -65,6 +67,7 @@ def end(kernel: Kernel, input: AuditEnds) -> None:
 
 
 def watch_shows(kernel: Kernel, input: WatchShows) -> None:
+    """Compare the watch with the cache and the shim."""
     audit, cache = kernel.audit, kernel.cache
     if not audit.runs:
         return
@@ -91,7 +94,7 @@ def watch_shows(kernel: Kernel, input: WatchShows) -> None:
 
 
 def _compare_known(kernel: Kernel, pod: Pod) -> None:
-    """The pod is in the cache: does the shim have it where it is?"""
+    """Check that the shim has a cached pod where the cache has it."""
     uid = pod.metadata.uid
     task = kernel.tasks.get(uid)
     node = pod.spec.node_name
@@ -111,7 +114,8 @@ def _compare_known(kernel: Kernel, pod: Pod) -> None:
 
 
 def _should_be_known(kernel: Kernel, pod: Pod) -> bool:
-    """K90, K147: some pods of ours are none of the shim's business any more."""
+    """Return whether the shim should have the pod: some pods with our scheduler name are deliberately ignored
+    (K90, K147)."""
     if not identity.is_ours(pod, kernel.settings):
         return bool(pod.spec.node_name)
     if refused.is_left_out(pod) or pod_groups.why_left_out(kernel, pod):
@@ -123,6 +127,7 @@ def _should_be_known(kernel: Kernel, pod: Pod) -> bool:
 
 
 def core_shows(kernel: Kernel, input: CoreShows) -> None:
+    """Compare nodes and applications of the core with the shim."""
     if not kernel.audit.runs:
         return
     for name in input.nodes_asked:
@@ -167,7 +172,7 @@ def _compare_pods(kernel: Kernel, name: str, core: CoreNode) -> None:
         audit.compared["allocations"] += 1
         pod = kernel.cache.pod(uid)
         if pod is None:
-            continue  # the watch says so too
+            continue  # the watch reports it too
         is_foreign = task is None or task.is_foreign
         kind = differences.FOREIGN if is_foreign else differences.POD
         if told is None:
@@ -191,7 +196,8 @@ def _compare_pods(kernel: Kernel, name: str, core: CoreNode) -> None:
 
 
 def _counts(task: Task) -> bool:
-    """Not those that the core has let go, or was never told of, and that are being deleted."""
+    """Return whether the core should count the task. It should not if it has released it, was never told of it,
+    or if its pod is terminating."""
     return task.state not in task_fsm.LEAVING or bool(task.uuid)
 
 
@@ -206,7 +212,7 @@ def _compare_application(
             audit.differs(differences.APPLICATION, app_id, app_id, state, "has it")
         return
     if app.state not in application_fsm.IN_CORE:
-        return  # its answer is expected
+        return  # an answer is still due
     if core is None:
         audit.differs(
             differences.APPLICATION, app_id, app_id, f"one that is {app.state}", "unknown"
@@ -234,8 +240,8 @@ def _compare_application(
 # -- texts -------------------------------------------------------------------------------------
 
 
-def _tell(kernel: Kernel, difference: Difference) -> None:
-    """To the operator, and as an event on what it is about."""
+def _report(kernel: Kernel, difference: Difference) -> None:
+    """Log the difference and record a Kubernetes event on the object."""
     kind, where, what, cluster, core = difference
     note = f"audit: {kind} {what}"
     if where and where != what:
@@ -303,7 +309,7 @@ def _text(amounts: Mapping[str, int]) -> str:
 
 
 def dump(kernel: Kernel) -> dict[str, Any]:
-    """The last audit, for a state dump."""
+    """Return the last audit for a state dump."""
     report = kernel.audit.report
     if report is None:
         return {}

@@ -1,4 +1,4 @@
-"""Messages of the core, in the order that each of them prescribes (K38, K39)."""
+"""Handle messages of the core, each in the order that it prescribes (K38, K39)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from quadriga.k8s.shim.pod_groups import is_whole, say_waiting
 from quadriga.k8s.shim.tasks import (
     SKIPPED,
     allocated,
-    consider,
+    reconcile,
     record_about,
     report,
     report_or_count,
+    report_to_members,
     say_why,
-    tell_members,
 )
 from quadriga.si import (
     Allocation,
@@ -35,9 +35,15 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 
-__all__ = ["allocations_answered", "applications_answered", "dropped", "events_sent", "state_told"]
+__all__ = [
+    "allocations_answered",
+    "applications_answered",
+    "dropped",
+    "events_sent",
+    "scheduling_state_updated",
+]
 
-#: what each new state of the core means, in both of its dialects (K8)
+#: what each new state in the core means here, in both of its dialects (K8)
 _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
     "Resuming": application_fsm.RESUME,
     "Completed": application_fsm.COMPLETE,
@@ -46,7 +52,7 @@ _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
     "Killed": application_fsm.FAILED_,
     "Failed": application_fsm.FAILED_,
 }
-#: types of releases that only confirm what the shim has told
+#: types of releases that only confirm what the shim has requested
 _CONFIRMATIONS: Final = frozenset(
     {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 )
@@ -63,6 +69,7 @@ _CONDITIONS: Final = {
 def allocations_answered(
     kernel: Kernel, response: AllocationResponse, refusals: Mapping[str, str]
 ) -> None:
+    """Handle new, rejected and released allocations and asks."""
     for allocation in response.new:
         refusal = refusals.get(allocation.allocationKey, "") if refusals else ""
         if not _is_kept(kernel, allocation, refusal):
@@ -81,7 +88,8 @@ def allocations_answered(
 
 
 def _is_kept(kernel: Kernel, allocation: Allocation, refusal: str) -> bool:
-    """Whether it waits for the allocations of the other members: none is bound before all may be (K204)."""
+    """Return whether the allocation is kept until the other members have theirs: none is bound before all can
+    be (K204)."""
     task = kernel.tasks.get(allocation.allocationKey)
     if task is None or task.app.state not in application_fsm.ASKS_CHOSEN:
         return False
@@ -114,13 +122,13 @@ def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocati
         return
     foreign = kernel.foreign.get(key)
     if foreign is not None:
-        foreign.told = False
+        foreign.reported = False
         text = f"the core does not count pod {key} of another scheduler: {rejected.reason}"
         kernel.actions.append(actions.LogWarning(text))
         return
     app = kernel.applications.get(rejected.applicationID)
     if app is not None and app.core_pods and app.state in application_fsm.IN_CORE:
-        app.core_pods -= 1  # its pod has ended before the answer came
+        app.core_pods -= 1  # the pod has terminated before the answer came
         settle(kernel, app)
 
 
@@ -134,7 +142,7 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
         return
     app = kernel.applications.get(release.applicationID)
     if task is None:
-        # the pod is gone: the release is done (K39)
+        # the pod is gone, so the release is complete (K39)
         if app is not None:
             kernel.outbox.release(messages.release(key, release.applicationID, kind, uuid))
         return
@@ -147,8 +155,8 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
 
 
 def dropped(kernel: Kernel, task: Task) -> None:
-    """The core does not count the pod any more, and the shim has not asked for that: its node was removed
-    before the allocation was known here (K97). If it has a node it is reported again."""
+    """Handle a pod that the core no longer counts although the shim did not request that: its node was removed
+    before the allocation was known here (K97). If the pod has a node, report it again."""
     kernel.fire_task(task, task_fsm.NODE_LOST)
     task.uuid = ""
     if task.state in task_fsm.UNCONFIRMED and kernel.serving:
@@ -159,6 +167,7 @@ def dropped(kernel: Kernel, task: Task) -> None:
 
 
 def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None:
+    """Handle accepted, rejected and updated applications."""
     for accepted in response.accepted:
         app = _answered(kernel, accepted.applicationID)
         if app is not None:
@@ -174,7 +183,7 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
         trigger = _UPDATES.get(updated.state)
         app = kernel.applications.get(updated.applicationID)
         if trigger is None or app is None or updated.applicationID in kernel.unanswered:
-            continue  # while an answer is due, this is of the application before (K60)
+            continue  # while an answer is due, the update is about the previous application (K60)
         app.core_waits = app.core_waits and trigger != application_fsm.RESUME
         kernel.fire_application(app, trigger, reason=updated.message)
         if app.state in application_fsm.DONE:
@@ -183,7 +192,7 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
 
 
 def _answered(kernel: Kernel, app_id: str) -> Application | None:
-    """The application that the answer is about, if it still waits for it."""
+    """Return the application that the answer is about, if it still waits for one."""
     waiting = kernel.unanswered.get(app_id)
     if not waiting:
         return None
@@ -195,25 +204,25 @@ def _answered(kernel: Kernel, app_id: str) -> Application | None:
 
 
 def _after_accept(kernel: Kernel, app: Application) -> None:
-    """The real pods were asked for or reported; the placeholders that are there follow."""
+    """Ask for the placeholders that exist; the real pods were asked for or reported already."""
     if not kernel.serving or app.state in application_fsm.GONE:
         return
     for task in list(app.placeholders.values()):
         if task.state in task_fsm.UNCONFIRMED:
             report(kernel, task)
         else:
-            consider(kernel, task)
+            reconcile(kernel, task)
 
 
 def _reject(kernel: Kernel, app: Application, reason: str) -> None:
-    """Pods that run already keep running, as foreign ones (K143)."""
+    """Reject the application. Pods that already run keep running and are counted as foreign (K143)."""
     kernel.rejected_applications.note(app.metadata, reason, kernel.now)
     hold(kernel, app)
     say_waiting(kernel, app.pod_group, f"The application was rejected: {reason}.")
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)
     if app.state in application_fsm.HOLDS:
         for task in list(app.tasks.values()):
-            consider(kernel, task)
+            reconcile(kernel, task)
     for task in list(app.tasks.values()):
         if task.state in task_fsm.UNCONFIRMED:
             kernel.fire_task(task, task_fsm.REJECTED, reason=reason)
@@ -223,26 +232,29 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
 # -- what is told ------------------------------------------------------------------------------
 
 
-def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -> None:
-    """The condition of a waiting pod, if its reason or its message has changed (K155)."""
+def scheduling_state_updated(
+    kernel: Kernel, message: UpdateContainerSchedulingStateRequest
+) -> None:
+    """Update the condition of a waiting pod if its reason or message has changed (K155)."""
     task = kernel.tasks.get(message.allocationKey)
     reason = _CONDITIONS.get(message.state)
     if task is None or reason is None or task.state not in task_fsm.SOUGHT:
         return
     text = message.reason
     if say_why(kernel, task, reason, text) and task.is_placeholder:
-        tell_members(kernel, task.app, text or "no node was found")
+        report_to_members(kernel, task.app, text or "no node was found")
 
 
 def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
-    """Records about asks become events of their pods (K153); the others stay in the core (K154)."""
+    """Record the core's events about asks as events of their pods (K153); the other records stay in the core
+    (K154)."""
     for event in events:
         if event.type != EventRecord.REQUEST:
             continue
         task = kernel.tasks.get(event.objectID) or kernel.tasks.get(event.referenceID)
         if task is not None and event.eventChangeDetail == EventRecord.QUEUE_MAX:  # K209
             record_about(kernel, task.pod, "ResizedBeyondQuota", "Resizing", event.message)
-        elif task is not None:  # a core that was started again finds the same
+        elif task is not None:  # a restarted core finds the same again
             record_about(
                 kernel,
                 task.pod,
@@ -250,5 +262,5 @@ def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
                 "Informational",
                 event.message,
                 warning=False,
-                maybe_told=True,
+                may_exist=True,
             )

@@ -1,7 +1,7 @@
-"""What an audit has found: differences between the cluster, the shim and the core (K176).
+"""Differences that an audit has found between the cluster, the shim and the core (K176).
 
-A difference that one audit finds may be a change on its way. One that the next audit finds again, with the
-same values, stands.
+A difference found once may be a change that is still under way. One that the next audit finds again with the
+same values stands.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from typing import Any, Final, NamedTuple
 
 __all__ = ["KINDS", "NOTHING", "Audit", "Difference", "Report"]
 
-#: of a pod that the API server has and the shim does not know as it is, or the other way round
+#: a pod that the API server has and the shim does not have in that form, or the other way round
 WATCHED: Final = "watched"
-#: of a pod that the cache counts on a node that nobody has chosen for it
+#: a pod that the cache counts on a node although it was not assumed there
 ASSUMED: Final = "assumed"
-#: of a node that only one side knows; of its capacity; of whether it takes new pods
+#: a node that only one side has, its capacity, or whether it accepts new pods
 NODE: Final = "node"
 CAPACITY: Final = "capacity"
 SCHEDULABLE: Final = "schedulable"
-#: of what a pod takes on its node: one of ours, or one of another scheduler
+#: what a pod uses on its node, whether the pod has our scheduler name or another one
 POD: Final = "pod"
 FOREIGN: Final = "foreign"
-#: of an ask, and of an application, that only one side knows, and of the size of an ask
+#: an ask or application that only one side has, or the size of an ask
 ASK: Final = "ask"
 APPLICATION: Final = "application"
 
-#: the value of a side that has nothing of the kind
+#: stands for the value of a side that has nothing
 NOTHING: Final = "nothing"
 
 KINDS: Final = (WATCHED, ASSUMED, NODE, CAPACITY, SCHEDULABLE, POD, FOREIGN, ASK, APPLICATION)
 
 
 class Difference(NamedTuple):
-    """``where`` is a node, an application or a namespace, ``what`` a pod's UID or the name of the node or
-    application. ``cluster`` and ``core`` are the two values as texts: what the cluster has, and what is
-    counted."""
+    """One difference. ``where`` is a node, an application or a namespace; ``what`` is a pod's UID or the name
+    of the node or application. ``cluster`` and ``core`` are both values as texts: what the cluster has, and
+    what is counted."""
 
     kind: str
     where: str
@@ -46,12 +46,12 @@ class Difference(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The last audit that came to its end. ``at`` in ns; ``number`` counts all audits. ``compared`` has
-    the things that were compared, by kind; ``fleeting`` those that differed for the first time."""
+    """Results of the last completed audit. ``at`` is in ns; ``number`` counts all audits; ``compared`` counts
+    the compared objects by kind; ``fleeting`` those that differed for the first time."""
 
     at: int
     number: int
-    #: whether the core's books were compared too: they are at hand in this process only
+    #: whether the core's state was compared too; it is available only in the same process
     with_core: bool
     compared: dict[str, int]
     standing: tuple[Difference, ...]
@@ -59,16 +59,16 @@ class Report(NamedTuple):
 
 
 class Audit:
-    """The audit that is under way, and what is left of those before."""
+    """The audit under way and the results of earlier ones."""
 
     def __init__(self) -> None:
-        #: no audit has begun, or it was given up
+        #: no audit has begun, or it was abandoned
         self.runs = False
         self.with_core = False
-        #: with what mends them: a pod, or the id of an application
+        #: each difference with what repairs it: a pod or the id of an application
         self.found: dict[Difference, Any] = {}
         self.compared: Counter[str] = Counter()
-        #: how many have stood so far, by kind; each is counted once
+        #: how many differences have stood so far, by kind; each counts once
         self.stood: Counter[str] = Counter()
         self.report: Report | None = None
         self._before: dict[Difference, Any] = {}
@@ -76,22 +76,24 @@ class Audit:
         self._number = 0
 
     def begin(self, with_core: bool) -> None:
+        """Start an audit."""
         self.runs, self.with_core = True, with_core
         self.found = {}
         self.compared = Counter()
 
     def give_up(self) -> None:
-        """What was found says nothing: the core is being told everything anew."""
+        """Abandon the audit: its results are meaningless because the core is told everything again."""
         self.runs = False
         self._before, self._standing = {}, frozenset()
 
     def differs(
         self, kind: str, where: str, what: str, cluster: str, core: str, subject: Any = None
     ) -> None:
+        """Note a difference."""
         self.found[Difference(kind, where, what, cluster, core)] = subject
 
     def end(self, now: int) -> Iterator[tuple[Difference, Any, bool]]:
-        """The differences that stand, with what mends them, and whether each of them is new."""
+        """End the audit and yield the differences that stand, with what repairs each, and whether it is new."""
         self.runs = False
         before, self._before = self._before, self.found
         standing = [each for each in self.found if each in before]

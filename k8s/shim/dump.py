@@ -12,7 +12,7 @@ __all__ = ["of"]
 
 
 def of(kernel: Kernel) -> dict[str, Any]:
-    """JSON objects, in a total order."""
+    """Return the state as JSON objects in a total order."""
     return {
         "state": kernel.state,
         "waitingInputs": len(kernel.deferred),
@@ -28,13 +28,13 @@ def of(kernel: Kernel) -> dict[str, Any]:
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
         "podGroups": {
-            entry.named: "missing" if entry.group is None else entry.refusal or entry.told
+            entry.named: "missing" if entry.group is None else entry.refusal or entry.reported
             for _, entry in sorted(kernel.pod_groups.items())
         },
         "cluster": kernel.cache.dump(),
         "audit": audit.dump(kernel),
         "foreignPods": [
-            {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.told}
+            {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.reported}
             for uid, each in sorted(kernel.foreign.items())
         ],
     }
@@ -50,7 +50,7 @@ def _application(app: Application) -> dict[str, Any]:
             name: {"minMember": each.spec.min_member, "bound": each.bound}
             for name, each in app.groups.items()
         },
-        "creating": len(app.creations),
+        "creating": len(app.pending_placeholders),
         "chosen": len(app.chosen),
         "tasks": [_task(task) for task in app.tasks.values()],
         "later": [_task(task) for task in app.later.values()],

@@ -1,4 +1,4 @@
-"""Placeholders: created, counted, given up (K61 to K81)."""
+"""Placeholders: how they are created, counted and given up (K61 to K81)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from quadriga.k8s.shim.applications import (
 )
 from quadriga.k8s.shim.inputs import CreateEnded
 from quadriga.k8s.shim.kernel import Kernel, executes
-from quadriga.k8s.shim.model import Application, Creation, Group, Task
+from quadriga.k8s.shim.model import Application, Group, PendingPlaceholder, Task
 from quadriga.k8s.shim.pod_groups import is_whole
-from quadriga.k8s.shim.tasks import record_about, tell_members
+from quadriga.k8s.shim.tasks import record_about, report_to_members
 
 __all__ = [
     "create_ended",
@@ -45,14 +45,14 @@ __all__ = [
     "time_is_up",
 ]
 
-#: placeholders of a gang, and of all gangs, that are being created at a time: other pods do not wait for
-#: more writes than these, and no more than these are in memory twice
+#: at most this many placeholders per gang, and over all gangs, are being created at a time: other pods wait for
+#: no more writes than these, and no more manifests are in memory twice
 _SLICE: Final = 64
 _MOST_CREATED: Final = 512
-#: ns after which a refused placeholder is tried again: the first time, and at most (K202)
+#: pause (ns) before a refused placeholder is retried: the first one, and the longest (K202)
 _FIRST_PAUSE: Final = 5 * SECOND
 _LONGEST_PAUSE: Final = 60 * SECOND
-#: placeholders that are deleted in one turn of the loop, and gangs that are looked at again
+#: at most this many placeholders are deleted, and gangs checked again, in one turn of the loop
 _DISCARDS: Final = 64
 _LOOKED_AT: Final = 16
 
@@ -65,15 +65,15 @@ _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
 
 @executes(CreateMissing)
 def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> None:
-    """In the order of the definition (K72)."""
+    """Create the placeholders that the gang lacks, in the order of its definition (K72)."""
     if not kernel.serving:
         return
     if lacks := shortage(kernel, app):
         wait_for_nodes(kernel, app, lacks)
-        tell_members(kernel, app, lacks)
+        report_to_members(kernel, app, lacks)
         return
     kernel.too_large.pop(app, None)
-    if app.originator is not None and not app.placeholders and not app.creations:
+    if app.originator is not None and not app.placeholders and not app.pending_placeholders:
         total = sum(each.spec.min_member for each in app.groups.values())
         made = "1 placeholder is" if total == 1 else f"{total} placeholders are"
         number = len(app.groups)
@@ -86,21 +86,24 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
 
 
 def _gather(kernel: Kernel, app: Application) -> None:
-    """All that is missing may be created, slice by slice."""
+    """Allow all missing placeholders to be created, slice by slice."""
     for group in app.groups.values():
         group.owed = max(0, app.missing(group))
     kernel.gathering[app] = None
 
 
 def _fill(kernel: Kernel) -> None:
-    """Create what gangs lack, a slice of each in turn. The next slice follows as creations end (Q16)."""
+    """Create missing placeholders, a slice of each gang in turn. The next slice follows as pending placeholders
+    end (Q16)."""
     waiting = kernel.gathering
-    while waiting and len(kernel.creations) < _MOST_CREATED:
+    while waiting and len(kernel.pending_placeholders) < _MOST_CREATED:
         app = next(iter(waiting))
         del waiting[app]
         if app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
             continue
-        room = min(_SLICE - len(app.creations), _MOST_CREATED - len(kernel.creations))
+        room = min(
+            _SLICE - len(app.pending_placeholders), _MOST_CREATED - len(kernel.pending_placeholders)
+        )
         for group in app.groups.values():
             number = min(room, group.owed, app.missing(group))
             for _ in range(number):
@@ -110,9 +113,11 @@ def _fill(kernel: Kernel) -> None:
 
 
 @executes(CreateAgain)
-def create_again(kernel: Kernel, entity: Application | Creation, effect: CreateAgain) -> None:
-    """At most so many times in a minute; after that each waits for its turn (K80)."""
-    app = entity.app if isinstance(entity, Creation) else entity
+def create_again(
+    kernel: Kernel, entity: Application | PendingPlaceholder, effect: CreateAgain
+) -> None:
+    """Replace a lost placeholder. After a limited number per minute, each replacement is delayed (K80)."""
+    app = entity.app if isinstance(entity, PendingPlaceholder) else entity
     group = app.groups.get(effect.group)
     if group is None or app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
         return
@@ -136,80 +141,83 @@ def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> str:
     group.created += 1
     group.coming += 1
     key = f"{app.key}/{app.number}/{group.spec.name}/{group.created}"
-    creation = Creation(key, app, group.spec.name, delay)
-    app.creations[key] = creation
+    pending = PendingPlaceholder(key, app, group.spec.name, delay)
+    app.pending_placeholders[key] = pending
     if delay > 0:
-        kernel.timers.entered(PLACEHOLDER, creation, kernel.now)
+        kernel.timers.entered(PLACEHOLDER, pending, kernel.now)
     else:
-        kernel.fire_creation(creation, placeholder_fsm.CREATE)
+        kernel.fire_placeholder(pending, placeholder_fsm.CREATE)
     return key
 
 
 @executes(CreatePod)
-def _create_pod(kernel: Kernel, creation: Creation, effect: CreatePod) -> None:
-    app = creation.app
+def _create_pod(kernel: Kernel, pending: PendingPlaceholder, effect: CreatePod) -> None:
+    app = pending.app
     originator = app.originator
     assert originator is not None
-    kernel.creations.pop(creation.name, None)
+    kernel.pending_placeholders.pop(pending.name, None)
     manifest = placeholders.manifest(
         app.metadata,
-        app.groups[creation.group].spec,
+        app.groups[pending.group].spec,
         originator,
         kernel.suffix(),
         kernel.settings,
     )
-    creation.name = manifest["metadata"]["name"]
-    kernel.creations[creation.name] = creation
-    kernel.actions.append(actions.Create(app.key, creation.group, manifest))
+    pending.name = manifest["metadata"]["name"]
+    kernel.pending_placeholders[pending.name] = pending
+    kernel.actions.append(actions.Create(app.key, pending.group, manifest))
 
 
-def _go_on(kernel: Kernel, creation: Creation) -> None:
-    """Create the others too, if this one was to show whether placeholders are allowed again."""
-    app = creation.app
-    if creation.key != app.probe or creation.state not in placeholder_fsm.ALLOWED:
+def _go_on(kernel: Kernel, pending: PendingPlaceholder) -> None:
+    """Create the remaining placeholders if this one was the probe that shows whether they are allowed again."""
+    app = pending.app
+    if pending.key != app.probe or pending.state not in placeholder_fsm.ALLOWED:
         return
     app.refused, app.probe = 0, ""
     _gather(kernel, app)
-    if creation.state in placeholder_fsm.OVER:  # its pod is seen, and counted next
-        app.groups[creation.group].owed -= 1
+    if pending.state in placeholder_fsm.OVER:  # its pod was seen and is counted next
+        app.groups[pending.group].owed -= 1
 
 
 def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
-    creation = kernel.creations.get(ended.name)
-    if creation is None or not PLACEHOLDER.allows(creation.state, _OUTCOMES[ended.outcome]):
+    """Handle the outcome of a ``Create``."""
+    pending = kernel.pending_placeholders.get(ended.name)
+    if pending is None or not PLACEHOLDER.allows(pending.state, _OUTCOMES[ended.outcome]):
         return
-    kernel.fire_creation(
-        creation, _OUTCOMES[ended.outcome], reason=ended.reason, group=creation.group
+    kernel.fire_placeholder(
+        pending, _OUTCOMES[ended.outcome], reason=ended.reason, group=pending.group
     )
-    _go_on(kernel, creation)
-    if creation.state in placeholder_fsm.OVER:
-        _drop(kernel, creation)
+    _go_on(kernel, pending)
+    if pending.state in placeholder_fsm.OVER:
+        _drop(kernel, pending)
     _fill(kernel)
 
 
-def _drop(kernel: Kernel, creation: Creation) -> None:
-    app = creation.app
-    if app.creations.pop(creation.key, None) is not None:
-        app.groups[creation.group].coming -= 1
+def _drop(kernel: Kernel, pending: PendingPlaceholder) -> None:
+    app = pending.app
+    if app.pending_placeholders.pop(pending.key, None) is not None:
+        app.groups[pending.group].coming -= 1
         if app.state in application_fsm.ASKS_PLACEHOLDERS:
             kernel.gathering[app] = None
-    if kernel.creations.get(creation.name) is creation:
-        del kernel.creations[creation.name]
-    kernel.timers.stop(PLACEHOLDER, creation)
+    if kernel.pending_placeholders.get(pending.name) is pending:
+        del kernel.pending_placeholders[pending.name]
+    kernel.timers.stop(PLACEHOLDER, pending)
 
 
-def time_is_up(kernel: Kernel, creation: Creation, trigger: placeholder_fsm.Trigger) -> None:
-    """It is the turn of a creation, or its pod was not seen."""
-    if creation.state not in placeholder_fsm.WAITS:
-        _drop(kernel, creation)
-    kernel.fire_creation(creation, trigger, group=creation.group)
+def time_is_up(
+    kernel: Kernel, pending: PendingPlaceholder, trigger: placeholder_fsm.Trigger
+) -> None:
+    """Fire a timer of a pending placeholder: its delay is over, or its pod was not seen."""
+    if pending.state not in placeholder_fsm.WAITS:
+        _drop(kernel, pending)
+    kernel.fire_placeholder(pending, trigger, group=pending.group)
     _fill(kernel)
 
 
 @executes(NoPlaceholders)
-def _no_placeholders(kernel: Kernel, creation: Creation, effect: NoPlaceholders) -> None:
-    app = creation.app
-    _drop(kernel, creation)
+def _no_placeholders(kernel: Kernel, pending: PendingPlaceholder, effect: NoPlaceholders) -> None:
+    app = pending.app
+    _drop(kernel, pending)
     if app.state in application_fsm.GONE:
         return
     if app.state in application_fsm.ASKS_PLACEHOLDERS and not app.refused:
@@ -222,27 +230,28 @@ def _no_placeholders(kernel: Kernel, creation: Creation, effect: NoPlaceholders)
 
 @executes(TryPlaceholderAgain)
 def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) -> None:
-    """Those that were sent with the refused one may be refused as well, and count as one."""
+    """Retry with one placeholder. Those that were sent together with the refused one may be refused too and
+    count as one."""
     app.held_because = ""
-    tell_members(kernel, app, "one could not be created, see the events")
+    report_to_members(kernel, app, "one could not be created, see the events")
     for group in app.groups.values():
         group.owed = 0
-    if app.probe in app.creations:
+    if app.probe in app.pending_placeholders:
         return
     pause = min(_FIRST_PAUSE << min(app.refused, 10), _LONGEST_PAUSE)
     app.refused += 1
     app.probe = _create(kernel, app, app.groups[effect.group], pause)
 
 
-def _abandon_creations(kernel: Kernel, app: Application) -> None:
-    for creation in list(app.creations.values()):
-        kernel.fire_creation(creation, placeholder_fsm.ABANDON)
-        _drop(kernel, creation)
+def _abandon_pending(kernel: Kernel, app: Application) -> None:
+    for pending in list(app.pending_placeholders.values()):
+        kernel.fire_placeholder(pending, placeholder_fsm.ABANDON)
+        _drop(kernel, pending)
 
 
 @executes(DropWaitingPlaceholders)
 def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlaceholders) -> None:
-    _abandon_creations(kernel, app)
+    _abandon_pending(kernel, app)
     _discard(
         kernel,
         [each for each in app.placeholders.values() if each.state in task_fsm.UNPLACED],
@@ -252,29 +261,29 @@ def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlacehold
 
 @executes(DeletePlaceholders)
 def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
-    _abandon_creations(kernel, app)
+    _abandon_pending(kernel, app)
     _discard(kernel, list(app.placeholders.values()), False)
     if app.state in application_fsm.SETTLES and not app.placeholders:
         settle(kernel, app)
 
 
 def _discard(kernel: Kernel, tasks: list[Task], unplaced: bool) -> None:
-    """Delete placeholders: the first ones at once, the others in later turns, so that other pods do not wait
-    for them. ``unplaced``: only those that have no node by then."""
+    """Delete placeholders: the first slice now, the rest in later turns, so that other pods do not wait for
+    them. With ``unplaced`` delete only those without a node at that time."""
     for task in tasks[:_DISCARDS]:
         kernel.fire_task(task, task_fsm.DISCARD)
     kernel.discards.extend((task, unplaced) for task in tasks[_DISCARDS:])
 
 
 def next_turn(kernel: Kernel) -> int | None:
-    """When `take_turn` has something to do (ns), if it has."""
+    """Return when `take_turn` has work to do (ns), or ``None``."""
     if not kernel.serving:
         return None
     return kernel.now if kernel.discards or kernel.looked_at else kernel.look_due
 
 
 def take_turn(kernel: Kernel) -> None:
-    """A slice of what large gangs leave to be done (Q16)."""
+    """Do a slice of the work that large gangs have left (Q16)."""
     if not kernel.serving:
         return
     discards = kernel.discards
@@ -303,7 +312,7 @@ def _look_again(kernel: Kernel, app: Application) -> None:
 
 
 def _look_at_group(kernel: Kernel, app: Application) -> None:
-    """The members of the gang of a PodGroup may be others (K204)."""
+    """Check the gang of a PodGroup again, because its members may have changed (K204)."""
     if app.state in application_fsm.UNSUBMITTED:
         submit_if_ready(kernel, app)
     elif app.state in application_fsm.HOLDS:
@@ -313,17 +322,17 @@ def _look_at_group(kernel: Kernel, app: Application) -> None:
 
 
 def seen(kernel: Kernel, name: str) -> None:
-    """The pod of a creation is there."""
-    creation = kernel.creations.get(name)
-    if creation is not None and PLACEHOLDER.allows(creation.state, placeholder_fsm.SEEN_):
-        kernel.fire_creation(creation, placeholder_fsm.SEEN_)
-        _drop(kernel, creation)
-        _go_on(kernel, creation)
+    """Note that the pod of a pending placeholder was seen."""
+    pending = kernel.pending_placeholders.get(name)
+    if pending is not None and PLACEHOLDER.allows(pending.state, placeholder_fsm.SEEN_):
+        kernel.fire_placeholder(pending, placeholder_fsm.SEEN_)
+        _drop(kernel, pending)
+        _go_on(kernel, pending)
         _fill(kernel)
 
 
 def is_excess(app: Application, task: Task) -> bool:
-    """A placeholder that its gang does not need (K74)."""
+    """Return whether the task is a placeholder that its gang does not need (K74)."""
     if app.state in application_fsm.DROPS_PLACEHOLDERS or not app.is_gang:
         return True
     group = app.groups.get(task.group)

@@ -1,4 +1,4 @@
-"""Changes of PodGroups, and the gangs that are looked at again (K204 to K206)."""
+"""Changes of PodGroups, and the gangs that are checked again because of them (K204 to K206)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["changed", "read_again", "served"]
 
 
 def changed(kernel: Kernel, change: Change, group: PodGroup) -> None:
-    """A PodGroup was added or changed, or is gone. One that is being deleted is valid until then."""
+    """Handle a PodGroup that was added, changed or deleted. It stays valid while it is being deleted."""
     meta = group.metadata
     key = meta.namespace, meta.name
     entry = kernel.pod_groups.get(key)
@@ -35,15 +35,16 @@ def changed(kernel: Kernel, change: Change, group: PodGroup) -> None:
         return
     if before is None or before.metadata.uid != meta.uid:
         entry.app, entry.scheduled = None, conversion.is_scheduled(group)
-        # what an earlier process has said of it
-        entry.told = next((each.message for each in group.status.conditions), "")
+        # the message that an earlier process has written to its condition
+        entry.reported = next((each.message for each in group.status.conditions), "")
         ours = (pod for pod in entry.pods.values() if identity.is_ours(pod, kernel.settings))
         entry.placed = sum(bool(pod.spec.node_name) for pod in ours)
     _set(kernel, entry, group)
 
 
 def _set(kernel: Kernel, entry: GroupEntry, group: PodGroup | None) -> None:
-    """Its pods without a node are sorted anew if the group means something else for them now."""
+    """Set the PodGroup of the entry. Classify its pods without a node again if the PodGroup now means something
+    else for them."""
     before, entry.group = _meaning(entry), group
     refusal = "" if group is None else conversion.refusal(group, kernel.settings)
     if refusal and refusal != entry.refusal:
@@ -51,7 +52,7 @@ def _set(kernel: Kernel, entry: GroupEntry, group: PodGroup | None) -> None:
         kernel.actions.append(actions.LogWarning(note))
     entry.refusal = refusal
     if not kernel.serving:
-        return  # the recovery sorts them
+        return  # the recovery classifies them
     if before != _meaning(entry):
         _sort_anew(kernel, entry)
     elif entry.app is not None:
@@ -82,13 +83,14 @@ def _sort_anew(kernel: Kernel, entry: GroupEntry) -> None:
 
 
 def served(kernel: Kernel, input: PodGroupsServed) -> None:
-    """The server has PodGroups now, or has them in another version."""
+    """Handle a server that has begun to serve PodGroups, or serves them in another version."""
     kernel.pod_group_version = input.version
     read_again(kernel)
 
 
 def read_again(kernel: Kernel) -> None:
-    """The settings or the server are others: what is refused or unknown may not be so any more."""
+    """Read all PodGroups again: after a change of the settings or the server, a refused or unknown one may be
+    valid."""
     for entry in list(kernel.pod_groups.values()):
         _set(kernel, entry, entry.group)
         if entry.group is None and kernel.serving:

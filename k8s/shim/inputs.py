@@ -1,6 +1,6 @@
-"""What the shim hears: changes of objects, messages of the core, results of its own writes.
+"""Inputs of the shim: changes of objects, messages of the core, outcomes of its own writes.
 
-The driver puts them into one queue, in the order in which they came.
+The driver puts them into one queue in the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ class _Input(msgspec.Struct, frozen=True, gc=False):
 
 
 class Changed(_Input, frozen=True):
-    """A reflector announces an object (K19 to K24). Of a deleted one it is the last known version."""
+    """A reflector announces an object (K19 to K24). For a deleted object it is the last known version."""
 
     change: Change
     object: Watched
 
 
 class VolumesChanged(_Input, frozen=True):
-    """Objects of volumes have changed in the cache: predicates may answer otherwise now."""
+    """Storage objects have changed in the cache, so predicates may answer differently now."""
 
 
 class PodGroupsServed(_Input, frozen=True):
-    """The server has PodGroups in this version of their API; "": it has none (K204)."""
+    """The API server has PodGroups in this version of their API; "" if it has none (K204)."""
 
     version: str
 
 
 class Synced(_Input, frozen=True):
-    """Each reflector has delivered its first full list (K24)."""
+    """Every reflector has delivered its first complete list (K24)."""
 
 
 class ConfigurationChanged(_Input, frozen=True):
-    """The texts of both ConfigMaps, merged (K47 to K49), or the reasons why they cannot be read."""
+    """The merged texts of both ConfigMaps have changed (K47 to K49), or the reasons why they cannot be read."""
 
     values: Mapping[str, str] = msgspec.field(default_factory=dict)
     errors: Sequence[str] = ()
@@ -61,14 +61,16 @@ class LeaseHeld(_Input, frozen=True):
 
 
 class LeaseLost(_Input, frozen=True):
+    """This process no longer holds the lease."""
+
     reason: str
 
 
 class CoreAnswered(_Input, frozen=True):
-    """A message of the core's callback, in its order. A registration that was accepted is one too.
+    """A message of the core's callback arrived. An accepted registration is one too.
 
-    The ``new`` allocations of a message are assumed in the cache before this is in the queue, except those
-    in ``refusals``: their pods (by UID) may not go to that node any more, for the reason given (K100).
+    The ``new`` allocations of a message are assumed in the cache before this input is in the queue, except
+    those in ``refusals``: their pods (by UID) may no longer go to that node, for the reason given (K100).
     """
 
     message: (
@@ -83,35 +85,35 @@ class CoreAnswered(_Input, frozen=True):
 
 
 class CoreRefused(_Input, frozen=True):
-    """A request was refused as a whole (``RequestError``). ``request`` is the message's name."""
+    """The core refused a whole request (``RequestError``). ``request`` is the name of the message."""
 
     request: str
     reason: str
 
 
 class CoreForgot(_Input, frozen=True):
-    """The core was restarted and knows nothing of this resource manager (K151)."""
+    """The core was restarted and does not know this resource manager (K151)."""
 
 
 class BindEnded(_Input, frozen=True):
-    """A ``Bind`` with all its retries has ended (K105 to K107).
+    """A ``Bind`` has ended with all its retries (K105 to K107).
 
-    ``bound``: the pod is on our node. ``elsewhere``: on ``node``, which somebody else chose. ``gone``: it
-    is deleted, is being deleted, or is another pod of that name. ``failed``: with the reason.
+    ``bound``: the pod is on our node. ``elsewhere``: it is on ``node``, which another process chose. ``gone``:
+    it is deleted, terminating, or another pod of that name. ``failed``: with the reason.
     """
 
     uid: str
     outcome: Literal["bound", "elsewhere", "gone", "failed"]
     node: str = ""
-    #: of ``failed``: which step, for the event's reason (K108)
+    #: for ``failed``: the step that failed, for the event's reason (K108)
     step: Literal["bind", "volumes"] = "bind"
     reason: str = ""
 
 
 class CreateEnded(_Input, frozen=True):
-    """A ``Create`` with all its retries has ended (K72).
+    """A ``Create`` has ended with all its retries (K72).
 
-    ``name_taken`` asks for another name; ``refused`` makes the gang an ordinary application.
+    ``name_taken`` asks for another name; ``refused`` turns the gang into an ordinary application.
     """
 
     application_id: str
@@ -122,14 +124,14 @@ class CreateEnded(_Input, frozen=True):
 
 
 class CoreAllocation(NamedTuple):
-    """What the core counts of a pod on a node. ``application`` is "" for one of another scheduler."""
+    """What the core counts for a pod on a node. ``application`` is "" for a pod of another scheduler."""
 
     application: str
     amounts: Mapping[str, int]
 
 
 class CoreNode(NamedTuple):
-    """A node in the core's books. Amounts are without zeros."""
+    """A node in the core's state. Amounts have no zeros."""
 
     is_open: bool
     capacity: Mapping[str, int]
@@ -138,22 +140,22 @@ class CoreNode(NamedTuple):
 
 
 class AuditBegins(_Input, frozen=True):
-    """What follows up to `AuditEnds` is compared with what is known here (K176). Without the core's books
-    if that is in another process."""
+    """An audit begins: the inputs up to `AuditEnds` are compared with the shim's state (K176). A core in
+    another process does not show its state."""
 
     with_core: bool = True
 
 
 class WatchShows(_Input, frozen=True):
-    """Some of the pods that the reflector has, and UIDs of pods in the cache that it has not."""
+    """The audit shows some pods of the reflector, and UIDs of cached pods that the reflector does not have."""
 
     pods: Sequence[Pod] = ()
     gone: Sequence[str] = ()
 
 
 class CoreShows(_Input, frozen=True):
-    """A part of the core's books, read on its own thread: what was asked for, and what is there. Of an
-    application its asks, by UID."""
+    """The audit shows a part of the core's state, read on the core's thread: what was requested and what is
+    there, and for an application its asks by UID."""
 
     nodes_asked: Sequence[str] = ()
     nodes: Mapping[str, CoreNode] = msgspec.field(default_factory=dict)
@@ -164,7 +166,7 @@ class CoreShows(_Input, frozen=True):
 
 
 class AuditEnds(_Input, frozen=True):
-    """All was shown."""
+    """The audit has shown everything."""
 
 
 Input = (

@@ -1,11 +1,11 @@
 """The state of the shim, and how it changes: fire a trigger, then execute its effects.
 
-Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_creation`` or
+Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_placeholder`` or
 ``fire_shim``. Each effect is executed at once by the function that ``executes`` its type. The kernel has no
 clock: ``now`` is the time that the caller gave.
 
-``RejectedApplications`` remembers for how long an application that the core has rejected is not submitted again
-(K60): its pods fail, and a ReplicaSet creates them again at once, many times a second without a pause.
+``RejectedApplications`` remembers for how long an application that the core rejected is not submitted again
+(K60): its pods fail, and a ReplicaSet recreates them at once, many times a second without a pause.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import Input
 from quadriga.k8s.shim.model import (
     Application,
-    Creation,
     Foreign,
     GroupEntry,
     NodeEntry,
+    PendingPlaceholder,
     Task,
 )
 from quadriga.k8s.shim.room import Room
@@ -43,7 +43,7 @@ from quadriga.si.constants import TAG_CREATION_TIME
 
 __all__ = ["Kernel", "RejectedApplications", "executes"]
 
-#: ns after the first rejection, doubled with each further one
+#: ns after the first rejection; doubled with each further one
 _FIRST: Final = SECOND
 _LONGEST: Final = 300 * SECOND
 #: ns without a rejection after which the next one counts as the first
@@ -59,14 +59,14 @@ class _Entry:
 
 
 class RejectedApplications:
-    """The last rejection of each id."""
+    """The last rejection of each application id."""
 
     def __init__(self) -> None:
         #: in the order of their times
         self._entries: dict[str, _Entry] = {}
 
     def note(self, metadata: ApplicationMetadata, reason: str, now: int) -> None:
-        """The core has rejected the application."""
+        """Note that the core has rejected the application."""
         for id, entry in list(self._entries.items()):
             if now - entry.at < _FORGOTTEN:
                 break
@@ -77,9 +77,9 @@ class RejectedApplications:
         self._entries[metadata.id] = _Entry(metadata, times, now, reason)
 
     def delay(self, metadata: ApplicationMetadata, now: int) -> int:
-        """ns until an application with this metadata may be submitted; 0: at once.
+        """Return the ns until an application with this metadata may be submitted; 0 for now.
 
-        One that differs from the rejected one, by its queue for example, need not wait.
+        An application that differs from the rejected one, for example in its queue, need not wait.
         """
         entry = self._entries.get(metadata.id)
         if entry is None or entry.metadata != _lasting(metadata):
@@ -88,21 +88,21 @@ class RejectedApplications:
         return max(0, entry.at + pause - now)
 
     def reason(self, id: str) -> str:
-        """Why it was rejected last."""
+        """Return why the application was rejected last."""
         entry = self._entries.get(id)
         return "" if entry is None else entry.reason
 
     def forget(self, id: str) -> None:
-        """The core has accepted it."""
+        """Forget the rejections of an application that the core has accepted."""
         self._entries.pop(id, None)
 
     def clear(self) -> None:
-        """The queues are others now: every application may be tried at once."""
+        """Forget all rejections: the queues have changed, so every application may be tried at once."""
         self._entries.clear()
 
 
 def _lasting(metadata: ApplicationMetadata) -> ApplicationMetadata:
-    """Without what differs between two pods of one template."""
+    """Return the metadata without what differs between two pods of one template."""
     tags = {key: text for key, text in metadata.tags.items() if key != TAG_CREATION_TIME}
     return replace(metadata, tags=tags, created=None, problems=(), namespace_problems=())
 
@@ -110,14 +110,14 @@ def _lasting(metadata: ApplicationMetadata) -> ApplicationMetadata:
 E = TypeVar("E")
 F = TypeVar("F", bound=Effect)
 
-#: the function that executes each type of effect: it gets the kernel, the entity and the effect
+#: for each type of effect, the function that executes it; called with the kernel, the entity and the effect
 HANDLERS: Final[dict[type[Effect], Callable[[Kernel, Any, Any], None]]] = {}
 
 
 def executes(
     kind: type[F],
 ) -> Callable[[Callable[[Kernel, E, F], None]], Callable[[Kernel, E, F], None]]:
-    """The decorated function executes effects of this type."""
+    """Register the decorated function as the one that executes effects of this type."""
 
     def register(handler: Callable[[Kernel, E, F], None]) -> Callable[[Kernel, E, F], None]:
         HANDLERS[kind] = handler
@@ -126,12 +126,12 @@ def executes(
     return register
 
 
-#: how long a bind may take beside its volumes (K37)
+#: longest time of a bind without that of its volumes (K37)
 _BIND_LIMIT: Final = 130 * SECOND
-#: beyond a pod's grace period, or a placeholder timeout
+#: added to a pod's grace period or a placeholder timeout
 _GRACE: Final = 60 * SECOND
 _DEFAULT_GRACE_S: Final = 30
-#: a pod's own grace period may be ages: it is looked at again after a week
+#: limit of a pod's grace period, which can be arbitrarily long: the pod is checked again after a week
 _MAX_GRACE_S: Final = 7 * 86_400
 _MAX_AGAIN: Final = 600 * SECOND
 #: a core over gRPC uses an answer of predicates for 2 s (K137)
@@ -139,7 +139,7 @@ _VALID: Final = 3 * SECOND
 
 
 class Kernel:
-    """The shim itself is an entity too: ``state`` is that of the lifecycle ``SHIM``."""
+    """All state of the shim. The shim itself is an entity too: ``state`` is that of the lifecycle ``SHIM``."""
 
     key: Final = "shim"
 
@@ -149,7 +149,7 @@ class Kernel:
         cache: ClusterCache,
         *,
         suffix: Callable[[], str],
-        obstacle: Callable[[Pod], str],
+        blocked_reason: Callable[[Pod], str],
         build: Mapping[str, str],
         namespace: str,
     ) -> None:
@@ -157,10 +157,10 @@ class Kernel:
         self.cache = cache
         #: makes the random end of a placeholder's name (K69)
         self.suffix = suffix
-        #: why a pod must not be asked for yet, or an empty text (K88)
-        self.obstacle = obstacle
+        #: returns why a pod must not be asked for yet, or "" (K88)
+        self.blocked_reason = blocked_reason
         self.build = build
-        #: of the scheduler and its ConfigMaps
+        #: namespace of the scheduler and its ConfigMaps
         self.namespace = namespace
         self.now = 0
 
@@ -168,35 +168,35 @@ class Kernel:
         self.has_synced = False
         #: changes of objects are handled as they come (K141)
         self.serving = False
-        #: until the recovery is over, events about what is found may have been written before the start
+        #: until the recovery is over, events about existing objects may have been written before the start
         self.starting = True
 
         self.tasks: dict[str, Task] = {}
         self.applications: dict[str, Application] = {}
         self.nodes: dict[str, NodeEntry] = {}
         self.foreign: dict[str, Foreign] = {}
-        #: what was told of objects beyond the bounds: by UID of a pod, or by kind and name
+        #: reported reasons for objects that exceed the bounds: by UID of a pod, or by kind and name
         self.refusals: dict[str, str] = {}
         #: pods by node: those that the API server has there, and those that are being bound to it
         self.on_node: dict[str, dict[str, None]] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
-        #: PodGroups and those that pods name, by namespace and name; the version of them that the server has,
-        #: "" if it has none (K204)
+        #: PodGroups, and those that pods name, by namespace and name; and the version of their API that the
+        #: server has, "" if it has none (K204)
         self.pod_groups: dict[tuple[str, str], GroupEntry] = {}
         self.pod_group_version = ""
-        #: pods that wait for their PodGroup, and what was said of them
+        #: pods that wait for their PodGroup, with the reported reason
         self.left_out: dict[str, str] = {}
         #: placeholders that are being created, by the name of their pod
-        self.creations: dict[str, Creation] = {}
-        #: gangs that lack placeholders and may have more of them created, in turn
+        self.pending_placeholders: dict[str, PendingPlaceholder] = {}
+        #: gangs that lack placeholders and may create more of them, in turn
         self.gathering: dict[Application, None] = {}
-        #: placeholders that are to be deleted, and only if they have no node
+        #: placeholders to be deleted, and whether only if they have no node
         self.discards: deque[tuple[Task, bool]] = deque()
         #: what the nodes offer, and the gangs that they cannot hold
         self.room = Room()
         self.too_large: dict[Application, None] = {}
-        #: those of them that are looked at again now, when that is due (ns), and when it was due last
+        #: gangs that are checked again in this turn, when the next check is due (ns), and when the last one was
         self.looked_at: dict[Application, None] = {}
         self.look_due: int | None = None
         self.look_after = 0
@@ -207,7 +207,7 @@ class Kernel:
         #: nodes that the core has not answered for
         self.unanswered_nodes: set[str] = set()
 
-        #: live pods, before the first recovery sorts them out
+        #: live pods that the first recovery has not classified yet
         self.unsorted: dict[str, Pod] = {}
         #: inputs that wait for the end of a recovery
         self.deferred: deque[Input] = deque()
@@ -217,13 +217,14 @@ class Kernel:
         self.audit = Audit()
         self.outbox = Outbox(settings)
         self.actions: list[Action] = []
-        #: when the core tries again what predicates have refused, in whole seconds, soonest first (K110)
+        #: times (whole seconds, soonest first) at which the core retries what predicates have refused (K110)
         self.tries_again: list[int] = []
         self.timers = Timers(_own_limit)
 
     # -- firing ------------------------------------------------------------------------------------
 
     def fire_task(self, task: Task, trigger: task_fsm.Trigger, **info: Any) -> None:
+        """Fire a trigger at a task."""
         step = TASK.take(task, trigger, info)
         if step.entered:
             self._task_entered(task, step.edge.source, step.target)
@@ -233,7 +234,8 @@ class Kernel:
     def place_task(
         self, task: Task, trigger: task_fsm.Trigger, node: str, uuid: str, **info: Any
     ) -> None:
-        """Fire a trigger that gives the task another node and allocation, if it changes the state."""
+        """Fire a trigger that gives the task a node and an allocation. Set both only if the trigger changes the
+        state."""
         step = TASK.take(task, trigger, {"node": node, "uuid": uuid, **info})
         left, given_up = task.node, task.uuid
         effects = step.effects
@@ -258,7 +260,7 @@ class Kernel:
             by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
             if by:
                 task.app.count_bound(task.group, by)
-        # a pod that is asked for now still waits
+        # a pod that is asked for only now still waits
         if task.condition is not None and (
             source in task_fsm.SOUGHT or target not in task_fsm.SOUGHT
         ):
@@ -268,18 +270,22 @@ class Kernel:
     def fire_application(
         self, app: Application, trigger: application_fsm.Trigger, **info: Any
     ) -> None:
+        """Fire a trigger at an application."""
         self._fire(APPLICATION, app, trigger, info)
 
     def fire_node(self, entry: NodeEntry, trigger: str, **info: Any) -> None:
+        """Fire a trigger at a node."""
         info["serving"] = self.serving
         self._fire(NODE, entry, trigger, info)
 
-    def fire_creation(
-        self, creation: Creation, trigger: placeholder_fsm.Trigger, **info: Any
+    def fire_placeholder(
+        self, pending: PendingPlaceholder, trigger: placeholder_fsm.Trigger, **info: Any
     ) -> None:
-        self._fire(PLACEHOLDER, creation, trigger, info)
+        """Fire a trigger at a pending placeholder."""
+        self._fire(PLACEHOLDER, pending, trigger, info)
 
     def fire_shim(self, trigger: shim_fsm.Trigger, **info: Any) -> None:
+        """Fire a trigger at the shim itself."""
         self._fire(SHIM, self, trigger, info)
 
     def _fire(self, lifecycle: Lifecycle, entity: Any, trigger: Any, info: dict[str, Any]) -> None:
@@ -288,13 +294,14 @@ class Kernel:
             self.execute(entity, effects)
 
     def execute(self, entity: Any, effects: tuple[Effect, ...]) -> None:
+        """Execute the effects of a transition."""
         for effect in effects:
             HANDLERS[effect.__class__](self, entity, effect)
 
     # -- what predicates refuse --------------------------------------------------------------------
 
     def try_again_in(self, ns: int) -> None:
-        """A refusal ends then: wake the core once no answer from before is valid any more."""
+        """Wake the core when a refusal ends after ``ns`` and no earlier answer is valid any more."""
         if ns:
             self._wake_at(self.now + ns + _VALID)
 
@@ -306,10 +313,11 @@ class Kernel:
                 self.outbox.wake()
 
     def wake_core(self) -> None:
-        """The core tries again what predicates have refused: it hears of nothing else that has changed."""
+        """Make the core retry what predicates have refused. No other message tells it that the cluster has
+        changed."""
         if self.serving:
             self.outbox.wake()
-            # A core over gRPC may still have the answer from before.
+            # A core over gRPC may still use an earlier answer.
             self._wake_at(self.now + _VALID)
 
     def _wake_at(self, when: int) -> None:
@@ -320,18 +328,19 @@ class Kernel:
     # -- gangs that the nodes cannot hold --------------------------------------------------------------
 
     def room_changed(self) -> None:
-        """Look again at the gangs that wait for nodes, at most once a second."""
+        """Check the gangs that wait for nodes again, at most once a second."""
         if self.too_large and self.look_due is None:
             self.look_due = max(self.now, self.look_after)
 
     def look_at(self, app: Application) -> None:
-        """Look at the gang of a PodGroup in this turn: what its members are may have changed (K204)."""
+        """Check the gang of a PodGroup in this turn, because its members may have changed (K204)."""
         if app.pod_group is not None and app.state in application_fsm.LOOKED_AT:
             self.looked_at[app] = None
 
     # -- which pods are on which node --------------------------------------------------------------
 
     def enter_node(self, uid: str, node: str) -> None:
+        """Note that a pod is on a node, or is being bound to it."""
         if node:
             found = self.on_node.get(node)
             if found is None:
@@ -339,6 +348,7 @@ class Kernel:
             found[uid] = None
 
     def leave_node(self, uid: str, node: str) -> None:
+        """Note that a pod is no longer on a node."""
         found = self.on_node.get(node)
         if found is not None:
             found.pop(uid, None)
@@ -347,7 +357,7 @@ class Kernel:
 
 
 def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
-    """The limits that depend on a pod or on an application (K32, K37)."""
+    """Return the time limit of a state if it depends on the pod or application (K32, K37)."""
     if lifecycle is TASK:
         if state in task_fsm.LEAVING:
             grace = entity.pod.spec.termination_grace_period_seconds

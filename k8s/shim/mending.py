@@ -1,8 +1,8 @@
-"""What is done about a difference that stands (K176).
+"""Repairs of differences that stand (K176).
 
-The objects of the API server are right. The core is told again what it should have been told, by the same
-messages and triggers as at the time when it should have been; what it counts without a reason is released.
-Each row looks at how it is now: a difference that has ended meanwhile needs nothing.
+The objects of the API server are right. The core is told again what it should have been told, with the messages
+and triggers that should have done it; what it counts without a reason is released. Each repair looks at the
+present state first: a difference that has ended meanwhile needs none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quadriga.k8s.shim import differences
 from quadriga.k8s.shim.core_messages import dropped
 from quadriga.k8s.shim.differences import Difference
 from quadriga.k8s.shim.kernel import Kernel
-from quadriga.k8s.shim.nodes import leave_all, tell_open
+from quadriga.k8s.shim.nodes import leave_all, send_open_state
 from quadriga.k8s.shim.pods import pod_changed, report_foreign
 from quadriga.k8s.shim.tasks import ask_of, is_known, report_as_foreign
 
@@ -26,8 +26,8 @@ __all__ = ["mend"]
 
 
 def mend(kernel: Kernel, difference: Difference, subject: Any) -> None:
-    """Tell the core, or the shim itself, what it has missed. ``subject`` is the pod of the watch, or the
-    application that the core counts an allocation for."""
+    """Repair a difference by telling the core, or the shim itself, what it missed. ``subject`` is the watched
+    pod, or the id of the application for which the core counts an allocation."""
     _MENDS[difference.kind](kernel, difference, subject)
 
 
@@ -68,11 +68,12 @@ def _capacity(kernel: Kernel, found: Difference, subject: Any) -> None:
 def _schedulable(kernel: Kernel, found: Difference, subject: Any) -> None:
     entry = kernel.nodes.get(found.where)
     if entry is not None and entry.state in node_fsm.KNOWN:
-        tell_open(kernel, entry)
+        send_open_state(kernel, entry)
 
 
 def _allocation(kernel: Kernel, found: Difference, subject: Any) -> None:
-    """Of a pod of ours or of another scheduler's, that is on the node or is not."""
+    """Repair the allocation of a pod, of either scheduler, that is on the node without being counted, or the
+    other way round."""
     uid, node = found.what, found.where
     task, foreign = kernel.tasks.get(uid), kernel.foreign.get(uid)
     if uid in kernel.on_node.get(node, ()) and is_known(kernel, node):
@@ -92,7 +93,7 @@ def _allocation(kernel: Kernel, found: Difference, subject: Any) -> None:
 
 
 def _give_back(kernel: Kernel, uid: str, app_id: str) -> None:
-    """The core counts an allocation that the pod does not have."""
+    """Release an allocation that the pod does not have."""
     release = messages.release(uid, app_id)
     task = kernel.tasks.get(uid)
     if task is not None and task.state in task_fsm.SOUGHT:

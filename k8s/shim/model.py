@@ -1,6 +1,6 @@
-"""What the shim keeps: applications, tasks, nodes and foreign pods, with the facts that guards read.
+"""The data of the shim: applications, tasks, nodes and foreign pods, with the facts that guards read.
 
-Nothing here decides anything. The state of each changes through its lifecycle only (``kernel``).
+Nothing here decides anything. The state of each entity changes only through its lifecycle (``kernel``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quadriga.si import Allocation
 
 __all__ = [
     "Application",
-    "Creation",
+    "PendingPlaceholder",
     "Foreign",
     "Group",
     "GroupEntry",
@@ -31,27 +31,29 @@ __all__ = [
     "ref_of",
 ]
 
-#: what the core counts, in ns: a placeholder timeout of 0 seconds means this one
+#: the timeout (s) that the core applies for a placeholder timeout of 0 seconds
 DEFAULT_PLACEHOLDER_TIMEOUT_S = 900
 
 
 def order_of(pod: Pod) -> tuple[str, str, str, str]:
-    """The total order of pods: by creation, then by name (K59, K141)."""
+    """Return the key of the total order of pods: by creation, then by name (K59, K141)."""
     meta = pod.metadata
     return meta.creation_timestamp, meta.namespace, meta.name, meta.uid
 
 
 def ref_of(pod: Pod | PodGroup) -> PodRef:
+    """Return a reference to the pod or PodGroup."""
     meta = pod.metadata
     return PodRef(meta.namespace, meta.name, meta.uid)
 
 
 class Task:
-    """A pod of ours: one ask or one allocation of the core (K6)."""
+    """A pod with our scheduler name: one ask or one allocation of the core (K6)."""
 
     __slots__ = (
         "amounts",
         "app",
+        "blocked_reason",
         "condition",
         "failures",
         "group",
@@ -60,7 +62,6 @@ class Task:
         "is_placeholder",
         "key",
         "node",
-        "obstacle",
         "pod",
         "release_type",
         "state",
@@ -73,25 +74,25 @@ class Task:
         self.pod = pod
         self.app = app
         self.is_placeholder = is_placeholder
-        #: task group, as the pod names it; "": none
+        #: task group named by the pod; "" for none
         self.group = group
-        #: chosen by the core, or of the pod
+        #: node chosen by the core, or of the pod
         self.node = pod.spec.node_name
-        #: of the allocation of the core
+        #: UUID of the core's allocation
         self.uuid = ""
-        #: of the release that the core asked for; 0: none
+        #: type of the release that the core requested; 0 for none
         self.release_type = 0
-        #: the core has an ask or an allocation of it, or was sent one, since its application was added
+        #: since its application was added, the core has had, or was sent, an ask or allocation of the pod
         self.in_core = False
-        #: the core would not have the running pod, and counts it as foreign (K143)
+        #: the core rejected the running pod and counts it as foreign (K143)
         self.is_foreign = False
         #: how often the core has rejected it
         self.failures = 0
-        #: what was said of the waiting pod last: reason and message (K155)
+        #: reason and message of the condition that was written last while it waited (K155)
         self.condition: tuple[str, str] | None = None
-        #: the failed check that was told last (K88)
-        self.obstacle = ""
-        #: what the core was told that it needs; None: nothing yet
+        #: the failed check that was reported last (K88)
+        self.blocked_reason = ""
+        #: the amounts that the core was told; ``None`` before that
         self.amounts: Amounts | None = None
 
     @property
@@ -107,28 +108,28 @@ class Task:
 
 
 class Group:
-    """A task group of a gang, and how full it is (K74)."""
+    """A task group of a gang and its fill level (K74)."""
 
     __slots__ = ("bound", "coming", "created", "early", "live", "lost", "owed", "sample", "spec")
 
     def __init__(self, spec: TaskGroup) -> None:
         self.spec = spec
-        #: placeholders that are bound
+        #: number of bound placeholders
         self.bound = 0
-        #: placeholders that count, and those that are being created
+        #: numbers of placeholders that count, and of those being created
         self.live = self.coming = 0
-        #: how many of the first ones are still to be created, slice by slice
+        #: how many of the first placeholders are still to be created, slice by slice
         self.owed = 0
-        #: how many were ever to be created, for the keys of their lifecycles
+        #: how many placeholders were requested in total; makes the keys of their lifecycles
         self.created = 0
-        #: a placeholder as the server made it, and the real pods that came before it (K203)
+        #: a placeholder as the API server stored it, and the real pods that came before it (K203)
         self.sample: Pod | None = None
         self.early: list[Task] = []
-        #: when placeholders were created again, in ns: those of the last minute (K80)
+        #: times (ns) of the last minute at which placeholders were recreated (K80)
         self.lost: list[int] = []
 
 
-class Creation:
+class PendingPlaceholder:
     """A placeholder from the decision to create it until its pod is seen."""
 
     __slots__ = ("app", "delay", "group", "key", "name", "state")
@@ -138,32 +139,32 @@ class Creation:
         self.state: placeholder_fsm.State = PLACEHOLDER.initial
         self.app = app
         self.group = group
-        #: how long it waits for its turn, in ns
+        #: ns before it is created
         self.delay = delay
-        #: of the pod, from the first create on
+        #: name of the pod, set by the first create
         self.name = ""
 
 
 class GroupEntry:
-    """A PodGroup and the pods that name it. Either may come first."""
+    """A PodGroup and the pods that name it. Either may exist first."""
 
-    __slots__ = ("app", "group", "key", "placed", "pods", "refusal", "scheduled", "told")
+    __slots__ = ("app", "group", "key", "placed", "pods", "refusal", "reported", "scheduled")
 
     def __init__(self, key: tuple[str, str]) -> None:
         #: namespace and name
         self.key = key
         self.group: PodGroup | None = None
-        #: why its pods are not scheduled at all; "": they may be
+        #: why its pods are not scheduled at all; "" if they may be
         self.refusal = ""
-        #: the live pods that name it, of any scheduler, by UID
+        #: live pods that name it, of any scheduler, by UID
         self.pods: dict[str, Pod] = {}
-        #: how many of ours ever had a node
+        #: how many pods with our scheduler name ever had a node
         self.placed = 0
         #: its gang, if it has one
         self.app: Application | None = None
-        #: the condition says that it is scheduled, and the message of the one that says that it is not
+        #: whether the condition says Scheduled, and the message of the condition that says it is not
         self.scheduled = False
-        self.told = ""
+        self.reported = ""
 
     @property
     def named(self) -> str:
@@ -178,7 +179,6 @@ class Application:
         "chosen",
         "core_pods",
         "core_waits",
-        "creations",
         "delay",
         "groups",
         "held_because",
@@ -189,6 +189,7 @@ class Application:
         "metadata",
         "number",
         "originator",
+        "pending_placeholders",
         "placeholders",
         "pod_group",
         "probe",
@@ -207,50 +208,51 @@ class Application:
         self.key = metadata.id
         self.state: application_fsm.State = APPLICATION.initial
         self.metadata = metadata
-        #: how many applications there were before: two of one id are different
+        #: number of earlier applications: distinguishes two with the same id
         self.number = number
-        #: its live pods by UID, in the order in which they came
+        #: its live pods by UID, in the order of their arrival
         self.tasks: dict[str, Task] = {}
-        #: those of them that are placeholders
+        #: those tasks that are placeholders
         self.placeholders: dict[str, Task] = {}
-        #: how many of them are not
+        #: number of tasks that are not placeholders
         self.real = 0
-        #: how many real ones have a node in the cluster (K45)
+        #: number of real pods with a node in the cluster (K45)
         self.with_node = 0
-        #: how many real ones are being deleted
+        #: number of real pods that are terminating
         self.leaving = 0
-        #: pods that came after its end, or after its last members: they make a new application when it is
-        #: gone (K60, K200)
+        #: pods that came after its end or after its last members: they form a new application when it is gone
+        #: (K60, K200)
         self.later: dict[str, Task] = {}
         self.groups = {each.name: Group(each) for each in metadata.groups}
-        #: groups that lack bound placeholders
+        #: number of groups that lack bound placeholders
         self.unfilled = sum(1 for each in metadata.groups if each.min_member > 0)
-        #: placeholders that are being created, by their keys
-        self.creations: dict[str, Creation] = {}
-        #: how often in a row a placeholder was refused, and the creation that tries again (K202)
+        #: placeholders that are being created, by key
+        self.pending_placeholders: dict[str, PendingPlaceholder] = {}
+        #: how often in a row a placeholder was refused, and the key of the pending placeholder that probes
+        #: again (K202)
         self.refused, self.probe = 0, ""
         #: the pod that created the application (K71)
         self.originator: Pod | None = originator
-        #: the gang is over, and the application goes on without it (K77)
+        #: the gang has ended, and the application goes on without it (K77)
         self.resumed = False
         self.timeout_over = False
-        #: how many pods the core has had asks or allocations of since it was added; rejected ones do not count
+        #: number of pods that the core has had asks or allocations of since it was added, without rejected ones
         self.core_pods = 0
-        #: how long it is not submitted, in ns: its id was turned down shortly before (K60), it is beyond a
-        #: bound, or the nodes cannot hold it (Q16)
+        #: ns for which it is not submitted: its id was rejected recently (K60), it exceeds a bound, or the
+        #: nodes cannot hold it (Q16)
         self.delay = 0
-        #: it was said that the nodes cannot hold the gang
+        #: it was reported that the nodes cannot hold the gang
         self.is_too_large = False
-        #: when a gang that the nodes cannot hold gives up, in ns; 0: never
+        #: when (ns) a gang that the nodes cannot hold gives up; 0 for never
         self.waits_until = 0
-        #: why its pods are not asked for yet, as far as that is to be told; "": nothing
+        #: reported reason why its pods are not asked for yet; "" for none
         self.held_because = ""
-        #: the core was told of a gang and has not given it up
+        #: the core knows of the gang and has not given it up
         self.core_waits = False
-        #: the PodGroup that it is the gang of (K204)
+        #: the PodGroup whose gang this is (K204)
         self.pod_group: GroupEntry | None = None
-        #: the members that are placed together, and what the core has allocated for them: by UID, with what the
-        #: cluster says against it
+        #: the members that are placed together, and the core's allocations for them by UID, with the cluster's
+        #: refusal of each
         self.chosen: dict[str, Task] = {}
         self.allocations: dict[str, tuple[Allocation, str]] = {}
 
@@ -264,11 +266,11 @@ class Application:
 
     @property
     def timeout_s(self) -> int:
-        """The placeholder timeout in seconds; below 0: none."""
+        """The placeholder timeout in seconds; below 0 for none."""
         return self.metadata.policy.timeout_seconds or DEFAULT_PLACEHOLDER_TIMEOUT_S
 
     def is_overdue(self, now: int) -> bool:
-        """Whether the gang is older than its placeholder timeout (K77, K202)."""
+        """Return whether the gang is older than its placeholder timeout (K77, K202)."""
         created, limit = self.metadata.created, self.timeout_s
         return created is not None and limit > 0 and now >= (created + limit) * SECOND
 
@@ -290,7 +292,8 @@ class Application:
 
     @property
     def would_come_again(self) -> bool:
-        """A running pod needs the answer that the application is not there (K143)."""
+        """Whether the pods that wait would be recreated. A running pod needs the answer that the application
+        does not exist (K143)."""
         real = (task.pod for task in self.tasks.values() if not task.is_placeholder)
         return not self.with_node and any(map(identity.is_replaced, real))
 
@@ -304,7 +307,7 @@ class Application:
 
     @property
     def is_over(self) -> bool:
-        """All its members are gone or going, so a new one belongs to another run (K200)."""
+        """Whether all its members are gone or terminating, so that a new pod belongs to another run (K200)."""
         return self.leaving == self.real and (
             self.real > 0 or self.state not in application_fsm.UNSUBMITTED
         )
@@ -318,13 +321,13 @@ class Application:
         return bool(self.tasks)
 
     def asks_for(self, task: Task) -> bool:
-        """Whether the core may be asked for a real pod of it now."""
+        """Return whether the core may be asked for this real pod now."""
         if self.state in application_fsm.ASKS_CHOSEN:
             return task.key in self.chosen
         return self.state in application_fsm.ASKS_REAL
 
     def count_bound(self, group: str, by: int) -> None:
-        """One placeholder of the group more, or one less, is bound."""
+        """Count ``by`` more bound placeholders of the group."""
         found = self.groups.get(group)
         if found is None:
             return
@@ -335,13 +338,13 @@ class Application:
         self.unfilled += before - after
 
     def count_live(self, group: str, by: int) -> None:
-        """One placeholder of the group more, or one less, counts as there."""
+        """Count ``by`` more existing placeholders of the group."""
         found = self.groups.get(group)
         if found is not None:
             found.live += by
 
     def missing(self, group: Group) -> int:
-        """How many placeholders the group lacks, those being created not counted (K72)."""
+        """Return how many placeholders the group lacks, not counting those being created (K72)."""
         return group.spec.min_member - group.live - group.coming
 
     def __repr__(self) -> str:
@@ -349,16 +352,16 @@ class Application:
 
 
 class NodeEntry:
-    """A node, as it was last seen."""
+    """A node as it was last seen."""
 
-    __slots__ = ("key", "node", "state", "told")
+    __slots__ = ("key", "node", "sent", "state")
 
     def __init__(self, node: Node) -> None:
         self.key = node.metadata.name
         self.state: node_fsm.State = NODE.initial
         self.node = node
         #: what the core was told of it: allocatable resources and attributes
-        self.told: object = None
+        self.sent: object = None
 
     @property
     def is_cordoned(self) -> bool:
@@ -369,12 +372,12 @@ class NodeEntry:
 
 
 class Foreign:
-    """A pod whose room counts and that is not ours to schedule (K96)."""
+    """A pod whose resources count but which this scheduler does not schedule (K96)."""
 
-    __slots__ = ("amounts", "pod", "told")
+    __slots__ = ("amounts", "pod", "reported")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.amounts: Amounts = {}
-        #: the core knows it
-        self.told = False
+        #: whether the core knows it
+        self.reported = False

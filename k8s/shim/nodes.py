@@ -1,4 +1,4 @@
-"""Changes of nodes, and what the effects of a node do (K94 to K97)."""
+"""Changes of nodes, and how the effects of a node are executed (K94 to K97)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from quadriga.k8s.shim.pods import report_foreign
 from quadriga.k8s.shim.tasks import report_or_count
 from quadriga.si import NodeInfo, NodeResponse
 
-__all__ = ["leave_all", "node_changed", "nodes_answered", "tell_open"]
+__all__ = ["leave_all", "node_changed", "nodes_answered", "send_open_state"]
 
 
 def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
-    """A node was added, changed or deleted."""
+    """Handle a node that was added, changed or deleted."""
     name = node.metadata.name
     entry = kernel.nodes.get(name)
     if change == "DELETED":
@@ -36,7 +36,7 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
             _remove(kernel, entry)
         return
     if node.refusal or f"Node {name}" in kernel.refusals:
-        refused.tell_node_or_namespace(kernel, node, "the node takes no new pods")
+        refused.report_node_or_namespace(kernel, node, "the node takes no new pods")
     if kernel.cache.set_node(node):
         kernel.wake_core()
     if entry is None:
@@ -53,21 +53,21 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
     ):
         kernel.room.set(node)
         kernel.room_changed()
-    if entry.state in node_fsm.TURNED_AWAY:
+    if entry.state in node_fsm.OFFERED_AGAIN:
         kernel.fire_node(entry, node_fsm.CHANGED)
         return
     if (
         old.status.allocatable != node.status.allocatable
         or old.status.conditions != node.status.conditions
         or old.metadata.labels != node.metadata.labels
-    ) and messages.node_updated(node, kernel.settings) != entry.told:
+    ) and messages.node_updated(node, kernel.settings) != entry.sent:
         kernel.fire_node(entry, node_fsm.CHANGED)
     if old.spec.unschedulable != node.spec.unschedulable:
         kernel.fire_node(entry, node_fsm.CLOSE if entry.is_cordoned else node_fsm.OPEN_)
 
 
 def _remove(kernel: Kernel, entry: NodeEntry) -> None:
-    """K97: what is assumed there waits again; what is bound there is an orphan."""
+    """Remove the node. Pods assumed there wait again; pods bound there are orphans (K97)."""
     kernel.cache.remove_node(entry.key)
     kernel.room.remove(entry.key)
     leave_all(kernel, entry)
@@ -78,11 +78,11 @@ def _remove(kernel: Kernel, entry: NodeEntry) -> None:
 
 
 def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
-    """The core counts nothing there any more."""
+    """Note that the core counts nothing on the node any more."""
     for uid in list(kernel.on_node.get(entry.key, ())):
         foreign = kernel.foreign.get(uid)
         if foreign is not None:
-            foreign.told = False  # the core forgets it with the node
+            foreign.reported = False  # the core forgets it with the node
             continue
         task = kernel.tasks[uid]
         kernel.fire_task(task, task_fsm.NODE_LOST)
@@ -90,7 +90,7 @@ def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
 
 
 def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
-    """The core has accepted or rejected nodes."""
+    """Handle nodes that the core has accepted or rejected."""
     for accepted in response.accepted:
         kernel.unanswered_nodes.discard(accepted.nodeID)
         entry = kernel.nodes.get(accepted.nodeID)
@@ -106,22 +106,22 @@ def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
 # -- effects -----------------------------------------------------------------------------------
 
 
-def _told(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
+def _next_info(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
     info = messages.node_updated(entry.node, kernel.settings)
-    entry.told = info
+    entry.sent = info
     return info
 
 
 @executes(CreateNode)
 def _create(kernel: Kernel, entry: NodeEntry, effect: CreateNode) -> None:
-    _told(kernel, entry)
+    _next_info(kernel, entry)
     kernel.unanswered_nodes.add(entry.key)
     kernel.outbox.node(messages.node_created(entry.node, kernel.settings))
 
 
 @executes(UpdateNode)
 def _update(kernel: Kernel, entry: NodeEntry, effect: UpdateNode) -> None:
-    kernel.outbox.node(_told(kernel, entry))
+    kernel.outbox.node(_next_info(kernel, entry))
 
 
 @executes(OpenNode)
@@ -134,10 +134,10 @@ def _close(kernel: Kernel, entry: NodeEntry, effect: CloseNode) -> None:
     kernel.outbox.node(messages.node_drained(entry.key))
 
 
-def tell_open(kernel: Kernel, entry: NodeEntry) -> None:
-    """Say again whether the node takes new pods."""
-    told = messages.node_opened if entry.state in node_fsm.OPENED else messages.node_drained
-    kernel.outbox.node(told(entry.key))
+def send_open_state(kernel: Kernel, entry: NodeEntry) -> None:
+    """Tell the core again whether the node accepts new pods."""
+    message = messages.node_opened if entry.state in node_fsm.OPENED else messages.node_drained
+    kernel.outbox.node(message(entry.key))
 
 
 @executes(DropNode)
@@ -147,7 +147,7 @@ def _drop(kernel: Kernel, entry: NodeEntry, effect: DropNode) -> None:
 
 @executes(ReportPodsOfNode)
 def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> None:
-    """In the order of creation. A recovery reports the pods of all nodes together."""
+    """Report the pods of the node in the order of creation. A recovery reports the pods of all nodes together."""
     if not kernel.serving:
         return
     found = [

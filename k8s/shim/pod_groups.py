@@ -1,8 +1,8 @@
 """Pods that name a PodGroup: what they wait for, and which of them are placed together (K204 to K206).
 
-The gang of a PodGroup is an application of its own. It is Held until so many pods of it exist as are to be placed
-together, and none of them has a node: then as many are chosen, and the core is asked to place these in one
-decision, without placeholders. The others follow one by one. A member that has a node has started the gang.
+The gang of a PodGroup is an application of its own. It is Held until as many of its pods exist as have to be
+placed together and none of them has a node. Then that many are chosen, and the core is asked to place them in
+one decision, without placeholders. The others follow one by one. A member that has a node has started the gang.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def note(kernel: Kernel, pod: Pod) -> None:
             entry.placed += 1
             say_scheduled(kernel, entry)
     elif known is None and entry.app is not None:
-        kernel.look_at(entry.app)  # which names it
+        kernel.look_at(entry.app)  # it names this PodGroup
 
 
 def forget(kernel: Kernel, pod: Pod) -> None:
-    """The pod has ended, or is gone."""
+    """Forget a pod that has terminated or is gone."""
     key = _key(pod)
     entry = kernel.pod_groups.get(key) if key is not None else None
     if entry is not None:
@@ -57,7 +57,8 @@ def forget(kernel: Kernel, pod: Pod) -> None:
 
 
 def entry_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
-    """The PodGroup that decides about the pod. None if it names none, or if its task group counts (K206)."""
+    """Return the PodGroup that decides about the pod, ``None`` if it names none or if its task group counts
+    (K206)."""
     key = _key(pod)
     if key is None:
         return None
@@ -72,7 +73,7 @@ def entry_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
 
 
 def why_left_out(kernel: Kernel, pod: Pod) -> str:
-    """Why the pod is not scheduled, as far as its PodGroup says so; "" if it may be."""
+    """Return why the pod is not scheduled because of its PodGroup; "" if it may be."""
     entry = entry_of(kernel, pod)
     if entry is None or pod.spec.node_name:
         return ""
@@ -85,7 +86,7 @@ def why_left_out(kernel: Kernel, pod: Pod) -> str:
 
 
 def gang_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
-    """The PodGroup whose gang the pod belongs to."""
+    """Return the PodGroup whose gang the pod belongs to."""
     entry = entry_of(kernel, pod)
     if entry is None or entry.group is None or entry.refusal:
         return None
@@ -93,7 +94,7 @@ def gang_of(kernel: Kernel, pod: Pod) -> GroupEntry | None:
 
 
 def application_id(kernel: Kernel, pod: Pod) -> str:
-    """The application of a pod of ours: that of the gang, if it has a member already."""
+    """Return the application of a pod with our scheduler name: that of the gang, if it has a member already."""
     entry = gang_of(kernel, pod)
     if entry is None:
         return identity.application_id(pod, kernel.settings)
@@ -104,7 +105,7 @@ def application_id(kernel: Kernel, pod: Pod) -> str:
 
 
 def priority_of(task: Task) -> int:
-    """That of the PodGroup, if it has one, for each pod of its gang (K204)."""
+    """Return the priority of the task: that of the PodGroup, if it has one, for each pod of its gang (K204)."""
     entry = task.app.pod_group
     own = entry.group.spec.priority if entry is not None and entry.group is not None else None
     return (task.pod.spec.priority or 0) if own is None else own
@@ -116,7 +117,7 @@ def priority_of(task: Task) -> int:
 def _may_be_placed(kernel: Kernel, task: Task) -> bool:
     pod = task.pod
     waits = task.state in task_fsm.WAITS and not pod.spec.scheduling_gates
-    return waits and not pod.metadata.deletion_timestamp and not kernel.obstacle(pod)
+    return waits and not pod.metadata.deletion_timestamp and not kernel.blocked_reason(pod)
 
 
 def _ready(kernel: Kernel, entry: GroupEntry, app: Application) -> list[Task]:
@@ -125,7 +126,7 @@ def _ready(kernel: Kernel, entry: GroupEntry, app: Application) -> list[Task]:
 
 
 def lacks(kernel: Kernel, app: Application) -> str:
-    """What the gang of a PodGroup waits for before the core hears of it; "": nothing."""
+    """Return what the gang of a PodGroup waits for before it is submitted to the core; "" for nothing."""
     entry = app.pod_group
     _give_up_allocations(kernel, app)
     if entry is None or entry.group is None or app.has_started:
@@ -173,7 +174,7 @@ def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> 
 
 
 def is_whole(kernel: Kernel, app: Application) -> bool:
-    """Whether the members that were chosen are still those that are to be placed together."""
+    """Return whether the chosen members are still those that have to be placed together."""
     entry = app.pod_group
     if entry is None or entry.group is None:
         return False
@@ -187,7 +188,7 @@ def is_whole(kernel: Kernel, app: Application) -> bool:
 
 
 def _give_up_allocations(kernel: Kernel, app: Application) -> None:
-    """The core does not know them any more."""
+    """Drop the allocations that are kept for the members: the core does not have them any more."""
     for uid in app.allocations:
         kernel.cache.forget(uid)
     app.allocations.clear()
@@ -197,7 +198,7 @@ def _give_up_allocations(kernel: Kernel, app: Application) -> None:
 
 
 def say_scheduled(kernel: Kernel, entry: GroupEntry) -> None:
-    """Once, when as many pods as it needs have had a node (K205)."""
+    """Set the condition Scheduled, once, when as many pods as it needs have had a node (K205)."""
     if entry.scheduled or entry.group is None or entry.refusal or not kernel.serving:
         return
     if entry.placed >= (conversion.min_count(entry.group) or 1):
@@ -206,10 +207,10 @@ def say_scheduled(kernel: Kernel, entry: GroupEntry) -> None:
 
 
 def say_waiting(kernel: Kernel, entry: GroupEntry | None, message: str) -> None:
-    """Why it is not scheduled."""
-    if entry is None or entry.group is None or entry.scheduled or entry.told == message:
+    """Set the condition that says why the PodGroup is not scheduled."""
+    if entry is None or entry.group is None or entry.scheduled or entry.reported == message:
         return
-    entry.told = message
+    entry.reported = message
     _say(kernel, entry, "Unschedulable", message)
 
 

@@ -11,13 +11,13 @@ from quadriga.k8s.shim.applications import end_task, join, look_again, start, su
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Foreign, Task, ref_of
-from quadriga.k8s.shim.tasks import SKIPPED, consider, is_known, record_about
+from quadriga.k8s.shim.tasks import SKIPPED, is_known, reconcile, record_about
 
 __all__ = ["add", "pod_changed", "report_foreign"]
 
 
 def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
-    """A pod was added or changed, has ended or was deleted."""
+    """Handle a pod that was added or changed, has terminated or was deleted."""
     uid = pod.metadata.uid
     if change == "DELETED" or pod.ended:
         _gone(kernel, uid, pod, deleted=change == "DELETED")
@@ -45,7 +45,7 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
 
 
 def add(kernel: Kernel, pod: Pod) -> None:
-    """A pod of ours that was not known."""
+    """Add an unknown pod with our scheduler name."""
     if refused.is_left_out(pod):
         refused.hold(kernel, pod)
         return
@@ -67,15 +67,15 @@ def add(kernel: Kernel, pod: Pod) -> None:
     elif app.state in application_fsm.JOINABLE:
         if app.state in application_fsm.UNSUBMITTED and kernel.serving:
             submit_if_ready(kernel, app)
-        consider(kernel, task)
+        reconcile(kernel, task)
         if pod.spec.node_name:
             _start_gang(kernel, task)
-    elif pod.spec.node_name:  # it came too late for its application, and takes room (K96)
-        consider(kernel, task)
+    elif pod.spec.node_name:  # it came too late for its application, and uses resources (K96)
+        reconcile(kernel, task)
 
 
 def _waits_for_group(kernel: Kernel, pod: Pod) -> bool:
-    """Whether it is left out because of its PodGroup. That is told once (K204, K206)."""
+    """Return whether the pod is left out because of its PodGroup, and report that once (K204, K206)."""
     uid, why = pod.metadata.uid, pod_groups.why_left_out(kernel, pod)
     if not why:
         kernel.left_out.pop(uid, None)
@@ -87,14 +87,14 @@ def _waits_for_group(kernel: Kernel, pod: Pod) -> bool:
 
 
 def _start_gang(kernel: Kernel, task: Task) -> None:
-    """A member has a node by other means: the core does not hold the others back any more (K146)."""
+    """Let the core place the remaining members too: one has got a node by other means (K146)."""
     app = task.app
     if not task.is_placeholder and app.state in application_fsm.WAITS_FOR_MEMBERS:
         start(kernel, app)
 
 
 def _count_lost(kernel: Kernel, pod: Pod) -> None:
-    """A placeholder that is deleted before it was seen is missing."""
+    """Count a placeholder that was deleted before it was seen as missing."""
     app = kernel.applications.get(identity.application_id(pod, kernel.settings))
     if app is not None and identity.is_placeholder(pod):
         group = identity.task_group_name(pod, kernel.settings)
@@ -102,14 +102,15 @@ def _count_lost(kernel: Kernel, pod: Pod) -> None:
 
 
 def _disown(kernel: Kernel, pod: Pod) -> None:
-    """A placeholder whose application is not there: its room counts until it is deleted (K147)."""
+    """Count a placeholder whose application does not exist until it is deleted (K147)."""
     kernel.actions.append(actions.Delete(ref_of(pod), 0))
     if pod.spec.node_name:
         add_foreign(kernel, pod)
 
 
 def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
-    """Also an unchanged pod is looked at again if a check has failed: a claim may have come (K88)."""
+    """Apply a change of a known pod. Even an unchanged pod is checked again if a check has failed: a claim may
+    exist now (K88)."""
     old, task.pod = task.pod, pod
     if kernel.cache.set_pod(pod):
         kernel.wake_core()
@@ -127,11 +128,11 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     elif pod.metadata.deletion_timestamp:
         kernel.fire_task(task, task_fsm.WITHDRAW)
         return
-    elif task.obstacle or old.spec.scheduling_gates != pod.spec.scheduling_gates:
+    elif task.blocked_reason or old.spec.scheduling_gates != pod.spec.scheduling_gates:
         # The driver announces a pod again when one of its claims has changed (K88).
         if kernel.serving:
             submit_if_ready(kernel, app)
-        consider(kernel, task)
+        reconcile(kernel, task)
     if task.state in task_fsm.SIZED and resources.may_differ(old, pod):
         amounts = resources.of_pod(pod)
         if amounts != task.amounts:
@@ -139,7 +140,7 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
 
 
 def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
-    """The API server says that the pod has a node (K91, K105)."""
+    """Handle a pod that has a node according to the API server (K91, K105)."""
     app = task.app
     if not task.is_placeholder and task.key in app.tasks:
         app.with_node += 1
@@ -165,7 +166,7 @@ def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
         kernel.actions.append(actions.DropCondition(uid))
     task = kernel.tasks.get(uid)
     if task is not None:
-        # what was counted of the pod was counted with the version before
+        # the pod was counted with its previous version
         if not deleted:
             note = f"the pod has ended: {pod.status.phase}"
             record_about(kernel, pod, "TaskCompleted", "Scheduling", note, warning=False)
@@ -174,7 +175,7 @@ def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
     foreign = kernel.foreign.pop(uid, None)
     if foreign is not None:
         kernel.leave_node(uid, foreign.pod.spec.node_name)
-        if foreign.told:
+        if foreign.reported:
             kernel.outbox.release(messages.release(uid))
 
 
@@ -182,7 +183,7 @@ def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
 
 
 def add_foreign(kernel: Kernel, pod: Pod) -> None:
-    """A pod whose room counts and that is not ours to schedule (K96)."""
+    """Add a pod whose resources count but which this scheduler does not schedule (K96)."""
     foreign = Foreign(pod)
     foreign.amounts = resources.of_pod(pod)
     kernel.foreign[pod.metadata.uid] = foreign
@@ -192,14 +193,14 @@ def add_foreign(kernel: Kernel, pod: Pod) -> None:
 
 
 def report_foreign(kernel: Kernel, foreign: Foreign) -> None:
-    """Once its node is known; until then it is an orphan (K91)."""
+    """Report a foreign pod once its node is known; until then it is an orphan (K91)."""
     if is_known(kernel, foreign.pod.spec.node_name):
         kernel.outbox.report(messages.foreign_allocation(foreign.pod))
-        foreign.told = True
+        foreign.reported = True
 
 
 def _change_foreign(kernel: Kernel, uid: str, pod: Pod) -> None:
-    """Told again only if the resources have changed (K91)."""
+    """Apply a change of a foreign pod. It is reported again only if its resources have changed (K91)."""
     foreign = kernel.foreign[uid]
     old, foreign.pod = foreign.pod, pod
     if not resources.may_differ(old, pod):

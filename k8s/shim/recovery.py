@@ -1,6 +1,6 @@
-"""Start and recovery: the core hears of all that runs before it decides anything (K139 to K152).
+"""Start and recovery: the core learns of everything that runs before it decides anything (K139 to K152).
 
-Each step sends something and waits for the answers. Changes of objects wait until the end.
+Each step sends requests and waits for the answers. Changes of objects wait until the end.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from quadriga.k8s.shim.gangs import create_missing
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
-from quadriga.k8s.shim.tasks import consider, report_or_count
+from quadriga.k8s.shim.tasks import reconcile, report_or_count
 
 __all__ = ["advance", "missing"]
 
-#: names in a message about what is missing
+#: at most this many names are shown in a message about what is missing
 _SHOWN: Final = 5
 
 
@@ -42,7 +42,7 @@ def _stop(kernel: Kernel, shim: Kernel, effect: StopProcess) -> None:
 
 
 def advance(kernel: Kernel, *, progress: bool = True) -> None:
-    """An answer has come: the step is done, or goes on."""
+    """Continue the recovery after an answer: the step is done, or goes on."""
     state = kernel.state
     waiting = _WAITING.get(state)
     if waiting is None:
@@ -60,7 +60,7 @@ def advance(kernel: Kernel, *, progress: bool = True) -> None:
 
 
 def _register(kernel: Kernel) -> None:
-    """Also what the core knew of earlier requests is over: it starts with nothing (K151)."""
+    """Register with the core. Everything that it knew from earlier requests is void: it starts empty (K151)."""
     kernel.serving, kernel.starting = False, True
     kernel.audit.give_up()
     kernel.outbox.clear()
@@ -73,7 +73,7 @@ def _register(kernel: Kernel) -> None:
     for entry in kernel.nodes.values():
         kernel.fire_node(entry, node_fsm.FORGOTTEN)
     for foreign in kernel.foreign.values():
-        foreign.told = False
+        foreign.reported = False
     for task in list(kernel.tasks.values()):
         kernel.fire_task(task, task_fsm.FORGOTTEN)
         task.uuid = ""
@@ -94,7 +94,7 @@ def _submit(kernel: Kernel) -> None:
 
 
 def _sort_out(kernel: Kernel) -> None:
-    """Make applications, tasks and foreign pods of the live pods that were listed (K59, K71)."""
+    """Create applications, tasks and foreign pods from the live pods that were listed (K59, K71)."""
     pods = sorted(kernel.unsorted.values(), key=order_of)
     kernel.unsorted.clear()
     held: list[Pod] = []
@@ -107,11 +107,11 @@ def _sort_out(kernel: Kernel) -> None:
                     refused.what_counts(kernel, pod)
                 add_foreign(kernel, pod)
         elif refused.is_left_out(pod):
-            pass  # ``add`` tells it
+            pass  # ``add`` reports it
         elif identity.is_placeholder(pod):
             held.append(pod)
         elif pod_groups.gang_of(kernel, pod) or pod_groups.why_left_out(kernel, pod):
-            pass  # ``add`` makes its gang, or leaves it out
+            pass  # ``add`` creates its gang, or leaves it out
         else:
             by_id.setdefault(identity.application_id(pod, kernel.settings), []).append(pod)
     of_id: dict[str, list[Pod]] = {}
@@ -129,7 +129,7 @@ def _sort_out(kernel: Kernel) -> None:
 
 
 def _create(kernel: Kernel, members: list[Pod], held: list[Pod]) -> None:
-    """The originator is the owner of the placeholders, if it lives (K71)."""
+    """Create the application of these pods. Its originator owns the placeholders if it lives (K71)."""
     owners = {placeholders.originator_uid(each) for each in held}
     originator = next((each for each in members if each.metadata.uid in owners), members[0])
     source = originator
@@ -141,7 +141,7 @@ def _create(kernel: Kernel, members: list[Pod], held: list[Pod]) -> None:
 
 
 def _declarer(members: list[Pod], held: list[Pod]) -> Pod | None:
-    """The member with the definition that the placeholders were made from (K69)."""
+    """Return the member with the definition that the placeholders were created from (K69)."""
     hashes = {each.metadata.annotations.get(keys.DEFINITION_HASH, "") for each in held}
     for pod in members:
         definition = pod.metadata.annotations.get(keys.TASK_GROUPS, "")
@@ -151,8 +151,8 @@ def _declarer(members: list[Pod], held: list[Pod]) -> Pod | None:
 
 
 def _with_groups_of(pod: Pod, declarer: Pod | None, held: list[Pod]) -> Pod:
-    """The pod that declared the gang is gone. Another member may say the same, and the placeholders tell
-    what they were made from (K69)."""
+    """Return the pod with the task groups of its gang if the pod that declared them is gone: another member may
+    have the same definition, and the placeholders show what they were created from (K69)."""
     said = declarer.metadata.annotations if declarer is not None else {}
     copied = {
         key: text for key in (keys.TASK_GROUPS, keys.POLICY_PARAMETERS) if (text := said.get(key))
@@ -174,7 +174,8 @@ def _create_nodes(kernel: Kernel) -> None:
 
 
 def _report(kernel: Kernel) -> None:
-    """By creation, foreign pods and ours (K141). An application that was rejected has its pods foreign."""
+    """Report the pods in the order of creation, foreign ones and ours (K141). Pods of a rejected application
+    are reported as foreign."""
     found: list[tuple[tuple[str, str, str, str], str]] = [
         (order_of(foreign.pod), uid) for uid, foreign in kernel.foreign.items()
     ]
@@ -209,7 +210,7 @@ def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
         if app.state in application_fsm.ASKS_PLACEHOLDERS:
             create_missing(kernel, app, CreateMissing())
     for task in sorted(kernel.tasks.values(), key=lambda each: order_of(each.pod)):
-        consider(kernel, task)
+        reconcile(kernel, task)
     for app in list(kernel.applications.values()):
         settle(kernel, app)
     for group in kernel.pod_groups.values():
@@ -221,7 +222,7 @@ def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
 
 
 def missing(kernel: Kernel) -> str:
-    """What a recovery waits for, for the message of a process that ends (K142)."""
+    """Return what a recovery waits for, for the message of a process that ends (K142)."""
     state = kernel.state
     if state == shim_fsm.STEPS["Registering"]:
         return "the core has not answered the registration for 60 s"

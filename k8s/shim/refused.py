@@ -1,9 +1,9 @@
-"""Objects that say more than the bounds allow (Q16, `conversion.bounds`).
+"""Objects that exceed the bounds (Q16, `conversion.bounds`).
 
-A pod without a node is left out: it is not asked for, and makes no application. A pod that is known keeps what
-its last version within the bounds said; where it is, whether it is being deleted and its status are those of
-the new version. A pod that was never seen within the bounds and has a node counts without the
-parts that are too large. Each is told once in an event, in the log, and for a pod that waits in its condition.
+A pod without a node is left out: it is not asked for and creates no application. A known pod keeps what its
+last version within the bounds had, but takes its node, its deletion and its status from the new version. A pod
+that was never seen within the bounds and has a node counts without the parts that are too large. Each is
+reported once in an event and in the log, and for a waiting pod in its condition.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import ref_of
 from quadriga.k8s.shim.tasks import SKIPPED
 
-__all__ = ["forget", "hold", "is_left_out", "tell_node_or_namespace", "what_counts"]
+__all__ = ["forget", "hold", "is_left_out", "report_node_or_namespace", "what_counts"]
 
 _REASON = "BeyondBounds"
 
 
 def is_left_out(pod: Pod) -> bool:
-    """Whether the pod is one that is not scheduled because of the bounds."""
+    """Return whether the pod is not scheduled because of the bounds."""
     return pod.refusal != "" and not pod.spec.node_name
 
 
 def what_counts(kernel: Kernel, pod: Pod) -> Pod:
-    """The version that counts of a pod beyond the bounds, which is told."""
+    """Return the version that counts of a pod beyond the bounds, and report it."""
     uid = pod.metadata.uid
     task, foreign = kernel.tasks.get(uid), kernel.foreign.get(uid)
     known = task.pod if task is not None else foreign.pod if foreign is not None else None
     if known is None or known.refusal:
         if pod.spec.node_name:
-            tell(kernel, pod, "the pod has a node and counts without them")
+            report(kernel, pod, "the pod has a node and counts without them")
         return pod
-    tell(kernel, pod, "the change is not taken")
+    report(kernel, pod, "the change is not taken")
     old, new = known.metadata, pod.metadata
     metadata = replace(
         new, labels=old.labels, annotations=old.annotations, owner_references=old.owner_references
@@ -47,14 +47,14 @@ def what_counts(kernel: Kernel, pod: Pod) -> Pod:
 
 
 def hold(kernel: Kernel, pod: Pod) -> None:
-    """A pod of ours without a node waits until it is within the bounds."""
+    """Let a pod with our scheduler name and without a node wait until it is within the bounds."""
     note = f"the pod is not scheduled: it has {pod.refusal}"
-    if tell(kernel, pod, "the pod is not scheduled"):
+    if report(kernel, pod, "the pod is not scheduled"):
         kernel.actions.append(actions.SetCondition(ref_of(pod), SKIPPED, note))
 
 
-def tell(kernel: Kernel, pod: Pod, consequence: str) -> bool:
-    """Tell it of a pod, once for each text. Whether it was told."""
+def report(kernel: Kernel, pod: Pod, consequence: str) -> bool:
+    """Report a pod, once for each text; return whether it was reported now."""
     meta = pod.metadata
     note = f"{consequence}: it has {pod.refusal}"
     if kernel.refusals.get(meta.uid) == note:
@@ -65,14 +65,14 @@ def tell(kernel: Kernel, pod: Pod, consequence: str) -> bool:
 
 
 def forget(kernel: Kernel, uid: str) -> None:
-    """The pod is within the bounds again, or gone."""
+    """Forget a pod that is within the bounds again, or gone."""
     del kernel.refusals[uid]
     if uid not in kernel.tasks:
         kernel.actions.append(actions.DropCondition(uid))
 
 
-def tell_node_or_namespace(kernel: Kernel, found: Node | Namespace, consequence: str) -> None:
-    """Tell it of a node or a namespace, once for each text. ``consequence`` follows its name."""
+def report_node_or_namespace(kernel: Kernel, found: Node | Namespace, consequence: str) -> None:
+    """Report a node or a namespace, once for each text. ``consequence`` follows its name."""
     kind = found.__class__.__name__
     key, note = f"{kind} {found.metadata.name}", f"{consequence}: it has {found.refusal}"
     if not found.refusal:

@@ -1,8 +1,8 @@
-"""What all nodes offer, and which gangs they could not even hold if they were empty (Q16).
+"""The resources of all nodes, and the gangs that the nodes could not hold even if they were empty (Q16).
 
-Only what is certain counts: the allocatable amounts of every node that the cluster has, cordoned or not, and
-the node selectors of task groups. Taints, affinities and what runs on the nodes are left to the core, so a gang
-that passes here may have to wait there.
+Only what is certain counts: the allocatable amounts of every node of the cluster, cordoned or not, and the node
+selectors of task groups. Taints, affinities and running pods are left to the core, so a gang that passes here
+may have to wait there.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from quadriga.k8s.objects import Node
 
 __all__ = ["Room"]
 
-#: node selectors for which the nodes are remembered; for more of them every node counts
+#: at most this many node selectors have their nodes cached; for further ones every node counts
 _SELECTORS: Final = 16
 _BYTES: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
 class Room:
-    """The nodes of the cluster. Columns of amounts are made when they are needed after a change."""
+    """The nodes of the cluster. Columns of amounts are computed when needed after a change."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, tuple[Amounts, Mapping[str, str]]] = {}
-        #: rises with every change
+        #: increases with every change
         self.version = 0
         self._columns: dict[str, np.ndarray[Any, Any]] = {}
         self._masks: dict[tuple[tuple[str, str], ...], np.ndarray[Any, Any]] = {}
 
     def set(self, node: Node) -> None:
-        """The node is new, or has other amounts or labels."""
+        """Add a node, or update its amounts and labels."""
         self._nodes[node.metadata.name] = of_node(node), node.metadata.labels
         self._changed()
 
     def remove(self, name: str) -> None:
+        """Remove a node."""
         if self._nodes.pop(name, None) is not None:
             self._changed()
 
@@ -50,11 +51,11 @@ class Room:
         self._masks.clear()
 
     def offers(self, kind: str) -> bool:
-        """Whether any node has some of it."""
+        """Return whether any node has some of it."""
         return any(amounts.get(kind, 0) > 0 for amounts, _ in self._nodes.values())
 
     def shortage(self, groups: Sequence[TaskGroup]) -> str:
-        """Why the nodes cannot hold the gang, or an empty text if they may be able to."""
+        """Return why the nodes cannot hold the gang, "" if they may be able to."""
         for group in groups:
             count = self._members(group)
             if count < group.min_member:
@@ -74,7 +75,7 @@ class Room:
         return ""
 
     def _members(self, group: TaskGroup) -> int:
-        """So many members of the group the nodes could hold, counted up to what it needs."""
+        """Return how many members of the group the nodes could hold, at most the number that it needs."""
         if not self._nodes:
             return 0
         room = np.full(len(self._nodes), group.min_member, dtype=np.int64)
@@ -106,7 +107,7 @@ class Room:
 
 
 def _amount(kind: str, value: int) -> str:
-    """With its unit, as a manifest says it."""
+    """Return the amount with its unit, as in a manifest."""
     if kind == PODS:
         return f"{value} pods"
     if kind == VCORE:

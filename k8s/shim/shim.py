@@ -1,7 +1,7 @@
 """The deciding part of the shim: inputs and the time come in, actions come out.
 
-It has no clock, no thread, no randomness and no I/O. All calls come from one thread. The time is ns since the
-Unix epoch, and never goes back.
+It has no clock, no thread, no randomness and no I/O. All calls come from one thread. The time is in ns since
+the Unix epoch and never goes back.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ from quadriga.si import (
 __all__ = ["Shim"]
 
 
-def _no_obstacle(pod: Pod) -> str:
+def _not_blocked(pod: Pod) -> str:
     return ""
 
 
 class Shim:
-    """``settings`` are those of the ConfigMaps at the start (K152), and ``cache`` the cluster cache, which the
-    shim keeps up to date.
+    """Decides about the pods of a cluster. ``settings`` are those of the ConfigMaps at the start (K152), and
+    ``cache`` is the cluster cache, which the shim keeps up to date.
 
     ``suffix`` makes the random end of a placeholder's name: `placeholders.SUFFIX_LENGTH` characters of
-    `placeholders.SUFFIX_ALPHABET`. ``obstacle`` says why a pod must not be asked for yet, for example a missing
-    claim (K88); an empty text means nothing. ``build`` describes the program, for display. ``namespace`` is that
+    `placeholders.SUFFIX_ALPHABET`. ``blocked_reason`` returns why a pod must not be asked for yet, for example
+    because of a missing claim (K88), or "". ``build`` describes the program, for display. ``namespace`` is that
     of the scheduler.
 
     The driver calls `handle` for each input, and `advance` when `next_deadline` is over. Both return the writes
-    to the API server and the other actions. The messages to the core are collected, so that many inputs
-    make few messages: `flush` returns them.
+    to the API server and the other actions. The messages to the core are collected, so that many inputs make
+    few messages: `flush` returns them.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Shim:
         cache: ClusterCache,
         *,
         suffix: Callable[[], str],
-        obstacle: Callable[[Pod], str] = _no_obstacle,
+        blocked_reason: Callable[[Pod], str] = _not_blocked,
         build: Mapping[str, str] = MappingProxyType({}),
         namespace: str = "default",
     ) -> None:
@@ -90,7 +90,7 @@ class Shim:
             settings,
             cache,
             suffix=suffix,
-            obstacle=obstacle,
+            blocked_reason=blocked_reason,
             build=build,
             namespace=namespace,
         )
@@ -98,7 +98,7 @@ class Shim:
     # -- what the driver calls ---------------------------------------------------------------------
 
     def handle(self, input: Input, now_ns: int) -> list[Action]:
-        """Take one input. The actions are to be carried out in their order."""
+        """Handle one input and return the actions in the order in which they must be carried out."""
         kernel = self._kernel
         kernel.now = max(kernel.now, now_ns)
         if kernel.state not in shim_fsm.ENDED:
@@ -108,7 +108,7 @@ class Shim:
         return self._actions()
 
     def advance(self, now_ns: int) -> list[Action]:
-        """Fire what is due."""
+        """Fire the timers that are due."""
         kernel = self._kernel
         kernel.now = max(kernel.now, now_ns)
         if kernel.state in shim_fsm.ENDED:
@@ -134,7 +134,7 @@ class Shim:
         return self._actions()
 
     def next_deadline(self) -> int | None:
-        """When `advance` is to be called next (ns), if ever."""
+        """Return when `advance` has to be called next (ns), or ``None``."""
         kernel = self._kernel
         if kernel.state in shim_fsm.ENDED:
             return None
@@ -146,7 +146,7 @@ class Shim:
         return min((each for each in due if each is not None), default=None)
 
     def describe_next_timer(self) -> str:
-        """What is due at ``next_deadline``, for reports."""
+        """Return what is due at ``next_deadline``, for reports."""
         timers = self._kernel.timers
         if self.next_deadline() == timers.next_deadline():
             return timers.describe_next()
@@ -155,37 +155,37 @@ class Shim:
         return "that wakes the core for refused pods"
 
     def flush(self) -> list[Send]:
-        """The messages to the core since the last call. Call it after each batch of inputs."""
+        """Return the messages to the core since the last call. Call it after each batch of inputs."""
         sends = self._kernel.outbox.flush()
         return [] if self._kernel.state in shim_fsm.SILENT else sends
 
     @property
     def settings(self) -> Settings:
-        """Those in force."""
+        """The settings in force."""
         return self._kernel.settings
 
     @property
     def state(self) -> str:
-        """Of the lifecycle ``SHIM``."""
+        """The state of the lifecycle ``SHIM``."""
         return self._kernel.state
 
     @property
     def serving(self) -> bool:
-        """Ready: the recovery is over (K16)."""
+        """Whether the recovery is over, so that the shim is ready (K16)."""
         return self._kernel.serving
 
     @property
     def audit(self) -> Audit:
-        """What the audits have found."""
+        """The results of the audits."""
         return self._kernel.audit
 
     def application_ids(self) -> tuple[str, ...]:
-        """All applications."""
+        """Return the ids of all applications."""
         return tuple(self._kernel.applications)
 
     def ask_of(self, uid: str) -> tuple[str, str] | None:
-        """What a waiting pod waits for: application and key of an ask. For a member of a gang that gathers
-        it is the ask of a placeholder, at best of its own group."""
+        """Return application and key of the ask that a waiting pod waits for. For a member of a gang that is
+        still reserving, that is the ask of a placeholder, preferably of its own group."""
         task = self._kernel.tasks.get(uid)
         if task is None:
             return None
@@ -197,13 +197,13 @@ class Shim:
         return app.key, task.key
 
     def unoffered(self, uid: str) -> list[str]:
-        """Resources that a pod asks for and no node offers."""
+        """Return the resources that a pod requests and no node offers."""
         task, room = self._kernel.tasks.get(uid), self._kernel.room
         asked = of_pod(task.pod) if task is not None else {}
         return [kind for kind, value in asked.items() if value > 0 and not room.offers(kind)]
 
     def dump(self) -> dict[str, Any]:
-        """What the shim knows, as JSON objects: no secrets and no environment (K17)."""
+        """Return the state of the shim as JSON objects, without secrets and environment variables (K17)."""
         return dump.of(self._kernel)
 
     def _actions(self) -> list[Action]:
@@ -224,7 +224,7 @@ class Shim:
             _INPUTS[input.__class__](self._kernel, input)
 
     def _catch_up(self) -> None:
-        """What has waited for the end of the recovery."""
+        """Handle the inputs that have waited for the end of the recovery."""
         kernel = self._kernel
         while kernel.deferred and kernel.serving:
             self._take(kernel.deferred.popleft())
@@ -235,7 +235,7 @@ _WAITS: Final = (Changed, BindEnded, CreateEnded, ConfigurationChanged)
 
 
 def _absorb(kernel: Kernel, changed: Changed) -> None:
-    """Fill the caches. The first recovery makes something of them."""
+    """Update the caches only. The first recovery evaluates them."""
     found = changed.object
     if not isinstance(found, Pod):
         _changed(kernel, changed)
@@ -258,7 +258,7 @@ def _namespace_changed(kernel: Kernel, change: Change, namespace: Namespace) -> 
         kernel.namespaces.pop(namespace.metadata.name, None)
         kernel.cache.remove_namespace(namespace.metadata.name)
     else:
-        refused.tell_node_or_namespace(kernel, namespace, "what is too large is ignored")
+        refused.report_node_or_namespace(kernel, namespace, "what is too large is ignored")
         old = kernel.namespaces.get(namespace.metadata.name)
         kernel.namespaces[namespace.metadata.name] = namespace
         kernel.cache.set_namespace(namespace)
@@ -303,7 +303,7 @@ def _core_forgot(kernel: Kernel, input: CoreForgot) -> None:
 
 
 def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
-    """All of it or nothing (K49)."""
+    """Apply all changes of the settings or none (K49)."""
     reading = configuration.change(kernel.settings, input.values)
     errors = (*input.errors, *reading.errors)
     if errors:
@@ -351,7 +351,7 @@ def _core_answered(kernel: Kernel, input: CoreAnswered) -> None:
     elif isinstance(message, NodeResponse):
         nodes_answered(kernel, message)
     elif isinstance(message, UpdateContainerSchedulingStateRequest):
-        core_messages.state_told(kernel, message)
+        core_messages.scheduling_state_updated(kernel, message)
         return
     elif isinstance(message, Sequence):
         core_messages.events_sent(kernel, message)

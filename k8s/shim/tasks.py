@@ -1,4 +1,4 @@
-"""What the effects of a task do, and which trigger a waiting pod gets."""
+"""How the effects of a task are executed, and which trigger a waiting pod gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quadriga.k8s.lifecycles.effects import (
     ConfirmRelease,
     DeletePod,
     GiveBack,
-    Reconsider,
+    Reconcile,
     RefuseNode,
     ReleaseAsk,
     ReleaseForeign,
@@ -35,7 +35,7 @@ from quadriga.k8s.shim.model import Application, Task, ref_of
 from quadriga.k8s.shim.pod_groups import entry_of, priority_of, say_waiting
 from quadriga.si import Allocation, AllocationAsk, TerminationType
 
-#: by number
+#: termination types by number
 _TYPES: Final[dict[int, TerminationType]] = {
     int(each): each
     for each in (
@@ -46,7 +46,7 @@ _TYPES: Final[dict[int, TerminationType]] = {
     )
 }
 
-#: what is said of pods whose application starts anew with them (K60, K200)
+#: reported to pods whose application starts again with them (K60, K200)
 _FOLLOWS: Final = "Earlier pods of the application have not ended yet. It starts anew after them."
 
 #: reason of a condition: more nodes would not help (K155)
@@ -56,7 +56,7 @@ __all__ = [
     "ask_of",
     "SKIPPED",
     "allocated",
-    "consider",
+    "reconcile",
     "enters_core",
     "is_known",
     "record_about",
@@ -64,12 +64,12 @@ __all__ = [
     "report_as_foreign",
     "report_or_count",
     "say_why",
-    "tell_members",
+    "report_to_members",
 ]
 
 
-def consider(kernel: Kernel, task: Task) -> None:
-    """Fire at a task that waits what its pod and its application allow now."""
+def reconcile(kernel: Kernel, task: Task) -> None:
+    """Fire the trigger that the pod and its application allow now, if the task waits."""
     if task.state not in task_fsm.LOOKED_AT or not kernel.serving:
         return
     pod = task.pod
@@ -97,26 +97,26 @@ def consider(kernel: Kernel, task: Task) -> None:
     elif app.asks_for(task):
         _ask(kernel, task)
     elif app.held_because and app.state in application_fsm.SAYS_WHY:
-        _tell(kernel, task)
+        _report_held(kernel, task)
 
 
-def tell_members(kernel: Kernel, app: Application, reason: str) -> None:
-    """The placeholders of a gang wait, and so do its real pods, which nobody has asked for. They say it too,
-    once; explanations follow. The condition is not Unschedulable: nodes are needed for placeholders."""
+def report_to_members(kernel: Kernel, app: Application, reason: str) -> None:
+    """Report to the real pods of a gang, which are not asked for, that its placeholders wait, once;
+    explanations follow. The condition is not Unschedulable, because the nodes are needed for placeholders."""
     if app.held_because or app.state not in application_fsm.ASKS_PLACEHOLDERS:
         return
     app.held_because = f"The gang waits for its placeholders: {reason}."
     for task in app.tasks.values():
         if not task.is_placeholder and task.state in task_fsm.WAITS:
-            _tell(kernel, task)
+            _report_held(kernel, task)
 
 
-def _tell(kernel: Kernel, task: Task) -> None:
+def _report_held(kernel: Kernel, task: Task) -> None:
     say_why(kernel, task, SKIPPED, task.app.held_because)
 
 
 def say_why(kernel: Kernel, task: Task, reason: str, message: str) -> bool:
-    """The condition of a pod that waits, and of its PodGroup (K155, K205). Whether it is another one."""
+    """Set the condition of a waiting pod and of its PodGroup (K155, K205). Return whether it is a new one."""
     if task.condition == (reason, message):
         return False
     task.condition = reason, message
@@ -126,19 +126,19 @@ def say_why(kernel: Kernel, task: Task, reason: str, message: str) -> bool:
 
 
 def _ask(kernel: Kernel, task: Task) -> None:
-    """An obstacle is told once, until it is another one (K88)."""
+    """Ask for the pod unless a check fails. A failed check is reported once, until another one fails (K88)."""
     pod = task.pod
-    obstacle = "" if task.group in task.app.groups else pod_groups.not_supported(pod)
-    obstacle = obstacle or kernel.obstacle(pod)
-    if obstacle and obstacle == task.obstacle:
+    blocked_reason = "" if task.group in task.app.groups else pod_groups.not_supported(pod)
+    blocked_reason = blocked_reason or kernel.blocked_reason(pod)
+    if blocked_reason and blocked_reason == task.blocked_reason:
         return
-    task.obstacle = obstacle
-    unread = obstacle == CLAIMS_UNREAD
-    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle, unread=unread)
+    task.blocked_reason = blocked_reason
+    unread = blocked_reason == CLAIMS_UNREAD
+    kernel.fire_task(task, task_fsm.ASK, blocked_reason=blocked_reason, unread=unread)
 
 
 def is_known(kernel: Kernel, node: str) -> bool:
-    """Whether the core has the node, so that what runs there can be reported."""
+    """Return whether the core has the node, so that its pods can be reported."""
     entry = kernel.nodes.get(node)
     return entry is not None and entry.state in node_fsm.KNOWN
 
@@ -152,12 +152,12 @@ def _class_of(kernel: Kernel, pod: Pod) -> PriorityClass | None:
 
 def _originates(task: Task) -> bool:
     originator = task.app.originator
-    whole = task.app.pod_group is not None  # its members are alike (K204)
+    whole = task.app.pod_group is not None  # its members are equal (K204)
     return originator is not None and not whole and originator.metadata.uid == task.key
 
 
 def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
-    """Of the pod as it is now."""
+    """Return the ask for the pod as it is now."""
     pod = task.pod
     task.amounts = resources.of_pod(pod)
     return messages.ask(
@@ -172,7 +172,8 @@ def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
 
 
 def enters_core(task: Task) -> None:
-    """The core gets an ask or an allocation of the pod, so that it will end the application (K178)."""
+    """Note that the core gets an ask or an allocation of the pod, so that it will complete the application
+    (K178)."""
     if not task.in_core:
         task.in_core = True
         task.app.core_pods += 1
@@ -185,7 +186,8 @@ def _send_ask(kernel: Kernel, task: Task, effect: SendAsk) -> None:
 
 
 def report(kernel: Kernel, task: Task) -> bool:
-    """Report the pod with its node, if the core knows the node and the application (K91)."""
+    """Report the pod with its node if the core knows the node and the application (K91). Return whether it was
+    reported."""
     if task.app.state not in application_fsm.IN_CORE or not is_known(kernel, task.node):
         return False
     pod = task.pod
@@ -206,12 +208,12 @@ def report(kernel: Kernel, task: Task) -> bool:
 
 
 def allocated(kernel: Kernel, allocation: Allocation, refusal: str = "") -> None:
-    """The core has chosen a node, or confirms one. ``refusal``: what the cluster says against it."""
+    """Handle a node that the core has chosen or confirmed. ``refusal`` is the cluster's reason against it."""
     key = allocation.allocationKey
-    # since SI 1.6 the key alone names an allocation
+    # since SI 1.6 the key alone identifies an allocation
     uuid = allocation.UUID or allocation.allocationID or key
     task = kernel.tasks.get(key)
-    if task is None:  # K111: its pod has ended
+    if task is None:  # its pod has terminated (K111)
         kernel.cache.forget(key)
         if allocation.applicationID in kernel.applications:
             kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
@@ -229,7 +231,8 @@ def _report_pod(kernel: Kernel, task: Task, effect: ReportPod) -> None:
 
 @executes(AskAgain)
 def _ask_again(kernel: Kernel, task: Task, effect: AskAgain) -> None:
-    """K108: one message, so that the application is never without ask and allocation."""
+    """Release the allocation and ask again in one message, so that the application is never without ask and
+    allocation (K108)."""
     release = messages.release(task.key, task.app.key, uuid=effect.uuid) if effect.uuid else None
     kernel.outbox.ask_instead(ask_of(kernel, task), release)
 
@@ -268,8 +271,8 @@ def _release_foreign(kernel: Kernel, task: Task, effect: ReleaseForeign) -> None
 
 
 def report_or_count(kernel: Kernel, task: Task) -> bool:
-    """Report the pod with its node, or have it counted as foreign if the core does not have its application any
-    more (K96). Whether an answer will come."""
+    """Report the pod with its node, or let it count as foreign if the core does not have its application any
+    more (K96). Return whether an answer will come."""
     if task.is_foreign:
         report_as_foreign(kernel, task)
     elif task.app_has_ended:
@@ -280,7 +283,7 @@ def report_or_count(kernel: Kernel, task: Task) -> bool:
 
 
 def report_as_foreign(kernel: Kernel, task: Task) -> None:
-    """Of a pod of ours that the core would not have."""
+    """Report a pod that the core has rejected as foreign."""
     if is_known(kernel, task.node):
         kernel.outbox.report(messages.foreign_allocation(task.pod))
 
@@ -330,9 +333,9 @@ def _announce(kernel: Kernel, task: Task, effect: AnnouncePlaceholder) -> None:
         )
 
 
-@executes(Reconsider)
-def _reconsider(kernel: Kernel, task: Task, effect: Reconsider) -> None:
-    consider(kernel, task)
+@executes(Reconcile)
+def _reconcile(kernel: Kernel, task: Task, effect: Reconcile) -> None:
+    reconcile(kernel, task)
 
 
 @executes(Say)
@@ -358,9 +361,9 @@ def record_about(
     action: str,
     note: str,
     warning: bool = True,
-    maybe_told: bool = False,
+    may_exist: bool = False,
 ) -> None:
-    """A Kubernetes event about a pod."""
+    """Record a Kubernetes event about a pod."""
     meta = pod.metadata
     kernel.actions.append(
         actions.Record(
@@ -372,6 +375,6 @@ def record_about(
             reason,
             action,
             note,
-            maybe_told or kernel.starting,
+            may_exist or kernel.starting,
         )
     )

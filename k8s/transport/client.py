@@ -1,7 +1,7 @@
 """The client of the API server: requests, and streams for watches.
 
-Requests go over connections that are kept (``connections``, K191), each watch over one of its own. What a
-reply means is not decided here: a request gives its status and its body, whatever the status is.
+Requests use connections that are kept open (``connections``, K191); each watch uses one of its own. The meaning
+of a response is not decided here: a request returns status and body, whatever the status is.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from quadriga.k8s.transport.requester import JSON, NoAnswer
 
 __all__ = ["Client", "OnLane", "Stream"]
 
-#: a request without an answer for this time (s) has none
+#: seconds after which a request counts as unanswered
 REQUEST_TIMEOUT: Final = 10.0
-#: a page of a list may take longer (s)
+#: the same for a page of a list, which may take longer
 LIST_TIMEOUT: Final = 60.0
 
 UNAUTHORIZED: Final = 401
 TOO_MANY: Final = 429
 AGENT: Final = "quadriga"
-#: the wait (s) where a 429 names none, and the longest one that is obeyed
+#: seconds to wait after a 429 without ``Retry-After``, and the longest wait that is obeyed
 _RETRY_AFTER: Final = 1.0
 _LONGEST_RETRY_AFTER: Final = 60.0
 
@@ -34,18 +34,18 @@ _FAILED: Final = (Broken, TimeoutError, OSError)
 
 
 class Stream:
-    """The answer to a watch: its status, and its body as it comes."""
+    """The response to a watch: its status, and its body as it arrives."""
 
     def __init__(self, connection: Connection, reply: Reply) -> None:
         self._connection = connection
         self.status = reply.status
 
     async def body(self) -> bytes:
-        """The whole body, of a refusal. Raises `NoAnswer`."""
+        """Return the whole body of a refusal. Raises `NoAnswer`."""
         return b"".join([each async for each in self.chunks()])
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, until the server ends it. Raises `NoAnswer`."""
+        """Yield the body as it arrives, until the server ends it. Raises `NoAnswer`."""
         try:
             while chunk := await self._connection.more():
                 yield chunk
@@ -54,9 +54,9 @@ class Stream:
 
 
 class Client:
-    """A `Requester` with the login's credentials, within the limits. Made on the event loop.
+    """A `Requester` with the credentials of the login, within the limits. Create it on the event loop.
 
-    ``observe(method, path, status)`` hears of each answer; the status is 0 if there was none.
+    ``observe(method, path, status)`` is called for each response; the status is 0 if there was none.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Client:
         self._heads: dict[tuple[str, str | None], bytes] = {}
 
     async def close(self) -> None:
+        """Close all connections."""
         self._connections.close()
 
     async def __aenter__(self) -> Client:
@@ -95,9 +96,9 @@ class Client:
         timeout: float | None = None,
         lane: Lane = "other",
     ) -> tuple[int, bytes]:
-        """One request; returns the status and the body. Raises `NoAnswer`.
+        """Send one request; return the status and the body. Raises `NoAnswer`.
 
-        With a status of 401 it is sent once more if there are other credentials.
+        After a status of 401 it is sent once more if there are other credentials.
         """
         reply = await self._once(method, path, body, content_type, timeout, lane)
         if reply.status == UNAUTHORIZED and self._credentials.refused():
@@ -105,7 +106,7 @@ class Client:
         return reply.status, reply.body
 
     def on(self, lane: Lane) -> OnLane:
-        """The same client, whose requests wait in this lane of the limits."""
+        """Return the same client with its requests in this lane of the limits."""
         return OnLane(self, lane)
 
     async def _once(
@@ -157,13 +158,13 @@ class Client:
                 lines.append(f"Content-Type: {content_type}")
             head = "".join(f"{line}\r\n" for line in lines).encode("ascii")
             if len(self._heads) > 32:
-                self._heads.clear()  # of tokens before
+                self._heads.clear()  # these have old tokens
             self._heads[content_type, authorization] = head
         return head
 
     @asynccontextmanager
     async def stream(self, path: str, timeout: float) -> AsyncGenerator[Stream]:
-        """A watch. ``timeout`` (s) is for the whole of it. It counts in the limits until it has begun.
+        """Start a watch. ``timeout`` (s) is for the whole of it. It counts in the limits until it has begun.
 
         Raises `NoAnswer`.
         """
@@ -188,7 +189,7 @@ class Client:
                 self._credentials.refused()
             yield Stream(connection, reply)
         finally:
-            # A watch is left before its end: its connection is not used again.
+            # The watch was left before its end, so its connection cannot be reused.
             if connection is not None:
                 connection.close()
 
@@ -211,12 +212,12 @@ class OnLane:
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> tuple[int, bytes]:
-        """As the client's."""
+        """Send one request like the client's."""
         return await self._client.request(method, path, body, content_type, lane=self._lane)
 
 
 def _retry_after(text: str | None) -> float:
-    """Seconds."""
+    """Return the seconds of the header ``Retry-After``."""
     try:
         seconds = float(text or "")
     except ValueError:

@@ -1,9 +1,9 @@
 """Connections to the API server: HTTP/1.1, kept open, one request at a time.
 
-A bind is one small request and one small reply, and there are thousands of them. A general HTTP library
-takes 200 to 240 µs of processor time for each, which is most of what the whole shim may take (D222).
-httptools reads the replies; what is here is the life of a connection, and no more of it than the API server
-needs: no redirects, no cookies, no compression, no proxies.
+A bind is one small request and one small response, and there are thousands of them. A general HTTP library
+takes 200 to 240 µs of processor time for each, which is most of what the whole shim may take (D222). httptools
+parses the responses; this module is the life of a connection, limited to what the API server needs: no
+redirects, cookies, compression or proxies.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from quadriga.k8s.transport.sockets import Wire, connect
 
 __all__ = ["Broken", "Connection", "Connections", "Reply"]
 
-#: a connection that was not used for this time (s) is not used again: the server may be closing it
+#: seconds after which an unused connection is not reused: the server may be closing it
 _IDLE: Final = 60.0
 _MAX_HEAD: Final = 64 << 10
 _CONNECT_TIMEOUT: Final = 10.0
-#: bytes of a stream that wait for their reader; with more the server has to wait
+#: at most this many bytes of a stream wait for their reader; then the server has to wait
 _MAX_UNREAD: Final = 1 << 20
 
-#: requests that may be sent twice without harm
+#: methods that may be sent twice without harm
 _REPEATABLE: Final = frozenset({"GET", "DELETE", "PATCH"})
 
 
 class Broken(Exception):
-    """There was no whole reply. ``untouched``: the connection ended before any of it, and was used
-    before, so the server has most likely closed it for being idle."""
+    """No complete response was received. ``untouched`` says that a reused connection ended before any part of
+    it, so the server has most likely closed it for being idle."""
 
     def __init__(self, why: str, *, untouched: bool = False) -> None:
         super().__init__(why)
@@ -42,7 +42,7 @@ class Broken(Exception):
 
 
 class Reply:
-    """``body`` is empty for a stream."""
+    """A response; ``body`` is empty for a stream."""
 
     __slots__ = ("_headers", "body", "status")
 
@@ -52,12 +52,12 @@ class Reply:
         self.body = body
 
     def header(self, name: bytes) -> str | None:
-        """The value of a header; the name in lower case."""
+        """Return the value of a header; the name is in lower case."""
         return next((v.decode("latin-1") for n, v in self._headers if n.lower() == name), None)
 
 
 class Connection:
-    """One connection. A reply is complete by its length, by its last chunk, or by the end."""
+    """One connection. A response is complete by its length, by its last chunk, or by the end of the connection."""
 
     __slots__ = (
         "_body",
@@ -83,43 +83,45 @@ class Connection:
         self._loop = loop
         self._deadlines = deadlines or _Deadlines(loop)
         self._wire: Wire | None = None
-        #: who waits for the reply; of a stream, for its head and then for more
+        #: waits for the response; for a stream first for its head, then for more of its body
         self._waiter: Future[Reply | None] | None = None
         self._parser = HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        #: of the reply at hand; 0 before its head has come
+        #: status of the current response; 0 before its head is complete
         self._status = 0
-        #: bytes of the reply before its head was complete
+        #: bytes of the response before its head was complete
         self._size = 0
         self._whole = False
-        #: the connection may be used again
+        #: the connection may be reused
         self._keep = False
         self._used = False
         self._streams = False
         self._unread = 0
-        #: why a stream has ended before its end
+        #: why a stream has ended prematurely
         self._why = ""
-        #: of what is awaited (s, of the loop)
+        #: when (s, of the loop) the awaited data is overdue
         self.deadline = 0.0
         self.idle_since = 0.0
 
     @property
     def open(self) -> bool:
+        """Whether the connection is open."""
         return self._wire is not None and self._wire.open
 
     async def connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        """Raises OSError."""
+        """Connect to the server. Raises OSError."""
         sock = await connect(self._loop, host, port, context)
         self._wire = Wire(self._loop, sock, self.received, self._ended)
 
     def close(self) -> None:
+        """Close the connection."""
         self._deadlines.connections.pop(self, None)
         if self._wire is not None:
             self._wire.close()
 
     async def exchange(self, request: bytes, timeout: float) -> Reply:
-        """Send the request, return its reply. Raises `Broken`. Afterwards the connection may be closed."""
+        """Send the request and return its response. Raises `Broken`. The connection may be closed afterwards."""
         waiter: Future[Reply | None] = self._loop.create_future()
         self._waiter = waiter
         self.deadline = self._loop.time() + timeout
@@ -137,8 +139,8 @@ class Connection:
         return reply
 
     async def stream(self, request: bytes, timeout: float) -> Reply:
-        """Send the request, return the head of its reply: `more` gives the body. All of it must come
-        within ``timeout`` seconds. Raises `Broken`. The connection is to be closed afterwards."""
+        """Send the request and return the head of its response; `more` returns the body. All of it must arrive
+        within ``timeout`` seconds. Raises `Broken`. Close the connection afterwards."""
         self._streams = True
         self._waiter = self._loop.create_future()
         self.deadline = self._loop.time() + timeout
@@ -150,7 +152,7 @@ class Connection:
         return reply
 
     async def more(self) -> bytes:
-        """What has come of a stream since the last call; waits for it, and is empty at the end. Raises
+        """Wait for and return what has arrived of a stream since the last call; empty at the end. Raises
         `Broken`."""
         while not self._body:
             if self._whole:
@@ -167,14 +169,15 @@ class Connection:
         return found
 
     def expire(self) -> None:
-        """The time is over. A connection that waits for nothing stays."""
+        """Fail what is awaited because its deadline is over. A connection that awaits nothing stays open."""
         self._fail("no answer in time")
 
     # -- what comes ------------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
+        """Parse received bytes."""
         if self._waiter is None and not self._streams:
-            # A reply that nobody asked for: what comes later could be taken for another one's.
+            # This response was not requested: later ones could be taken for those of other requests.
             self.close()
             return
         if not self._status:
@@ -204,7 +207,7 @@ class Connection:
             waiter.set_result(reply)
 
     def _ended(self, why: str) -> None:
-        """The connection is closed."""
+        """Close the connection and fail what is awaited."""
         if self._status and not why and not self._whole and _is_until_the_end(self._headers):
             self._whole = True
             self._complete(keep=False)
@@ -230,22 +233,26 @@ class Connection:
     # -- what the parser says --------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        """Parser callback: a response begins."""
         if self._whole:
             raise ValueError("a second reply")
         self._headers = []
         self._body = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Parser callback: a header is complete."""
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
+        """Parser callback: the head is complete."""
         status = self._parser.get_status_code()
-        if status >= 200:  # others come before the reply
+        if status >= 200:  # informational responses precede the final one
             self._status = status
             if self._streams:
                 self._wake(Reply(status, self._headers, b""))
 
     def on_body(self, body: bytes) -> None:
+        """Parser callback: a part of the body."""
         self._body.append(body)
         if self._streams:
             self._unread += len(body)
@@ -254,6 +261,7 @@ class Connection:
             self._wake(None)
 
     def on_message_complete(self) -> None:
+        """Parser callback: the response is complete."""
         self._whole = self._status > 0
         self._keep = self._parser.should_keep_alive()
 
@@ -263,22 +271,23 @@ def _is_until_the_end(headers: list[tuple[bytes, bytes]]) -> bool:
 
 
 class _Deadlines:
-    """One timer for all connections: a timer for each request would cost as much as reading its reply."""
+    """One timer for all connections: a timer for each request would cost as much as parsing its response."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
-        #: open ones that have sent a request
+        #: open connections that have sent a request
         self.connections: dict[Connection, None] = {}
 
     def watch(self, connection: Connection) -> None:
-        """Have it expire at its deadline."""
+        """Let the connection expire at its deadline."""
         self.connections[connection] = None
         if self._timer is None or self._timer.when() > connection.deadline:
             self.stop()
             self._timer = self._loop.call_at(connection.deadline, self._look)
 
     def stop(self) -> None:
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -295,7 +304,7 @@ class _Deadlines:
 
 
 class Connections:
-    """Connections to one server, as many as there are requests at a time. Made on the event loop."""
+    """Connections to one server, as many as there are concurrent requests. Create them on the event loop."""
 
     def __init__(self, server: str, context: ssl.SSLContext | None) -> None:
         parts = urlsplit(server)
@@ -303,17 +312,17 @@ class Connections:
         self._ssl = (context or ssl.create_default_context()) if secure else None
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if secure else 80)
-        #: before each path
+        #: precedes each path
         self.prefix = parts.path.rstrip("/")
         self.host_header = parts.netloc.rpartition("@")[2]
         self._loop = asyncio.get_running_loop()
-        #: the last used at the end
+        #: the most recently used one is last
         self._idle: deque[Connection] = deque()
         self._deadlines = _Deadlines(self._loop)
         self._closed = False
 
     async def exchange(self, method: str, request: bytes, timeout: float) -> Reply:
-        """One request, and its reply. Raises `Broken`, `OSError` and `TimeoutError`."""
+        """Send one request and return its response. Raises `Broken`, `OSError` and `TimeoutError`."""
         while True:
             connection = self._take()
             if connection is None:
@@ -333,6 +342,7 @@ class Connections:
             return reply
 
     def close(self) -> None:
+        """Close all connections."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
@@ -352,7 +362,7 @@ class Connections:
         return None
 
     async def connect(self, timeout: float) -> Connection:
-        """A new connection. Raises `OSError` and `TimeoutError`."""
+        """Return a new connection. Raises `OSError` and `TimeoutError`."""
         connection = Connection(self._loop, self._deadlines)
         async with asyncio.timeout(min(timeout, _CONNECT_TIMEOUT)):
             await connection.connect(self._host, self._port, self._ssl)

@@ -1,4 +1,5 @@
-"""What the API server has: which resources, in which version PodGroups (K204), and what DeviceClasses serve (K207)."""
+"""Discovery: which resources the API server has, PodGroups in which version (K204), and what DeviceClasses
+serve (K207)."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ _log = logging.getLogger("quadriga.kubernetes")
 
 T = TypeVar("T")
 
-#: seconds between tries to learn what the server has
+#: seconds between attempts to discover what the server has
 _PAUSE: Final = 2.0
-#: the first version that says which extended resource a DeviceClass serves is that of 1.34
+#: version 1.34 is the first that says which extended resource a DeviceClass serves
 _DEVICES: Final = "/apis/resource.k8s.io/v1"
 _AGAIN: Final = 60_000_000_000
 _OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
@@ -44,7 +45,7 @@ class _Resources(msgspec.Struct):
 
 
 async def resources(requester: Requester, path: str) -> frozenset[str]:
-    """The names of the resources of a version of an API; none if it is not served. Raises `NoAnswer`."""
+    """Return the names of the resources of an API version; none if it is not served. Raises `NoAnswer`."""
     status, body = await requester.request("GET", path)
     if status in (_FORBIDDEN, _NOT_FOUND):
         return frozenset()
@@ -60,7 +61,7 @@ async def resources(requester: Requester, path: str) -> frozenset[str]:
 async def patiently(
     ask: Callable[[], Awaitable[T]], sleep: Callable[[float], Awaitable[None]]
 ) -> T:
-    """Ask until the server answers."""
+    """Retry until the server answers."""
     while True:
         try:
             return await ask()
@@ -70,12 +71,13 @@ async def patiently(
 
 
 def pod_groups_path(version: str) -> str:
+    """Return the path of PodGroups in this version."""
     return f"/apis/scheduling.k8s.io/{version}/podgroups"
 
 
 async def pod_group_version(requester: Requester) -> str:
-    """The newest version in which the server has PodGroups; "" if it has none. Up to 1.21 ``v1beta1`` held
-    other resources. Raises `NoAnswer`."""
+    """Return the newest version in which the server has PodGroups; "" if it has none. Up to 1.21 ``v1beta1``
+    held other resources. Raises `NoAnswer`."""
     for version in CONDITIONS:
         if "podgroups" in await resources(requester, f"/apis/scheduling.k8s.io/{version}"):
             return version
@@ -83,7 +85,7 @@ async def pod_group_version(requester: Requester) -> str:
 
 
 async def readable_pod_groups(requester: Requester) -> str:
-    """The same, but "" if the account may not list them: an older role does not name them."""
+    """Return the same, but "" if the account may not list PodGroups: an older role does not name them."""
     version = await pod_group_version(requester)
     if version:
         status, _ = await requester.request("GET", f"{pod_groups_path(version)}?limit=1")
@@ -110,15 +112,15 @@ class _ListOfDeviceClasses(msgspec.Struct):
 
 
 async def has_device_classes(requester: Requester) -> bool:
-    """Raises `NoAnswer`."""
+    """Return whether the server has DeviceClasses. Raises `NoAnswer`."""
     return "deviceclasses" in await resources(requester, _DEVICES)
 
 
 class DeviceClasses:
-    """Which of them serves an extended resource: neither pods nor nodes say it.
+    """DeviceClasses by the extended resource that they serve, which neither pods nor nodes say.
 
-    They are listed when somebody asks, at most once a minute. Where the server has none, or the account may
-    not list them, none serves anything.
+    They are listed on demand, at most once a minute. If the server has none, or the account may not list them,
+    the result is empty.
     """
 
     def __init__(self, requester: Requester, clock: Callable[[], int]) -> None:
@@ -128,7 +130,7 @@ class DeviceClasses:
         self._names: dict[str, str] = {}
 
     async def serving(self, resource: str) -> str:
-        """The name of the class; "" if there is none."""
+        """Return the name of the class that serves the resource; "" if there is none."""
         if resource.startswith(DEVICE_CLASS):
             return resource.removeprefix(DEVICE_CLASS)
         if self._clock() >= self._until:

@@ -1,13 +1,13 @@
-"""How many requests go to the API server: a second, and at a time (K13).
+"""Limits on requests to the API server: per second, and concurrent (K13).
 
-One object for all requests of the process. Those of one lane wait in the order in which they came. Thousands
-of binds may wait, and the lease must be renewed all the same: urgent requests come first, and events and
-other small things have every eighth turn while writes to pods wait. When the server says ``Retry-After``,
-nothing is sent until that time has passed.
+There is one object for all requests of the process. Requests of one lane wait in the order of their arrival.
+Thousands of binds may wait, and the lease must be renewed all the same: urgent requests go first, and events
+and other small requests have every eighth turn while writes to pods wait. After a ``Retry-After`` nothing is
+sent until that time has passed.
 
-Writes to placeholders come after all of them, with every eighth turn while others wait (Q16). At most half of
-the requests at a time are theirs, and fewer while they slow the others down: a write to a pod that takes three
-times as long as the quickest of late halves their number, and one that does not adds one.
+Writes to placeholders come after all of them, with every eighth turn while others wait (Q16). They are at most
+half of the concurrent requests, and fewer while they slow the others down: their number is halved when a write
+to a pod takes three times as long as the quickest recent one, and increased by one when it does not.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ __all__ = ["Lane", "Limits"]
 
 SECOND: Final = 1_000_000_000
 
-#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: those
+#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.
 Lane = Literal["urgent", "pods", "other", "placeholders"]
 
-#: of so many turns one is the other requests', while writes to pods wait
+#: every this many turns one is for the other requests while writes to pods wait
 _SHARE: Final = 8
-#: a write to a pod that takes this many times as long as the quickest of late is slow
+#: a write to a pod is slow if it takes this many times as long as the quickest recent one
 _SLOW: Final = 3
 #: the time of the quickest one grows by this part with each write, so that an old one is forgotten
 _FORGETS: Final = 64
 
 
 class Limits:
-    """A token bucket of ``qps`` a second and ``burst`` at once, and ``inflight`` requests at a time.
+    """A token bucket of ``qps`` per second with a burst of ``burst``, and at most ``inflight`` concurrent
+    requests.
 
     ``clock`` returns ns. ``later(seconds, call)`` calls later; by default it is the event loop's.
     """
@@ -66,10 +67,10 @@ class Limits:
             "other": self._other,
             "placeholders": self._behind,
         }
-        #: requests of the lane ``placeholders`` that are under way, how many may be, and how many at most
+        #: numbers of requests of the lane ``placeholders``: under way, allowed now, and allowed at most
         self._under_way = 0
         self._allowed = self._half = max(1, inflight // 2)
-        #: how long (ns) the quickest write to a pod took of late
+        #: how long (ns) the quickest recent write to a pod took
         self._quickest = 0
         #: turns of others since the last one of placeholders
         self._since_behind = 0
@@ -79,7 +80,7 @@ class Limits:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for their turn."""
+        """The number of requests that wait for their turn."""
         return sum(map(len, self._lanes.values()))
 
     @property
@@ -88,7 +89,7 @@ class Limits:
         return len(self._pods) > 0
 
     async def enter(self, lane: Lane = "other") -> int:
-        """Wait for a turn and return the time (ns) at which it came. `leave` ends it."""
+        """Wait for a turn and return the time (ns) at which it came. End each one by `leave`."""
         is_behind = lane == "placeholders"
         if not (self._pods or self._other or self._urgent or (is_behind and self._behind)):
             if (not is_behind or self._under_way < self._allowed) and self._take():
@@ -106,7 +107,7 @@ class Limits:
         return self._clock()
 
     def leave(self, lane: Lane = "other", began: int | None = None) -> None:
-        """A request of this lane has its answer; ``began`` is what `enter` returned."""
+        """Note that a request of this lane is answered; ``began`` is what `enter` returned."""
         self._free += 1
         self._under_way -= lane == "placeholders"
         if lane == "pods" and began is not None:
@@ -115,7 +116,7 @@ class Limits:
             self._go_on()
 
     def pause(self, seconds: float) -> None:
-        """The server wants no request for this time."""
+        """Send no request for this time, because the server says so."""
         self._paused_until = max(self._paused_until, self._clock() + int(seconds * SECOND))
 
     def _learn(self, took: int) -> None:
@@ -134,12 +135,12 @@ class Limits:
         return True
 
     def _wait(self, now: int) -> int:
-        """ns until the next request may be sent."""
+        """Return the ns until the next request may be sent."""
         token_at = self._full_at + self._per_token - self._depth
         return max(token_at, self._paused_until) - now
 
     def _go_on(self) -> None:
-        """Let those go whose turn it is."""
+        """Start the requests whose turn it is."""
         while (lane := self._next_lane()) is not None:
             if self._free <= 0:
                 return
@@ -157,7 +158,7 @@ class Limits:
             lane.popleft().set_result(None)
 
     def _next_lane(self) -> deque[asyncio.Future[None]] | None:
-        """The lane whose first request is next. Requests that were given up are dropped."""
+        """Return the lane whose first request is next. Cancelled requests are dropped."""
         for lane in self._lanes.values():
             while lane and lane[0].done():
                 lane.popleft()

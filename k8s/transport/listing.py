@@ -1,6 +1,6 @@
 """Pages of a list, and events of a watch, decoded to the fields that are used (K19, K25).
 
-An object that cannot be decoded is left out with a warning; the others of its page are kept.
+An object that cannot be decoded is dropped with a warning; the others of its page are kept.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Struct(msgspec.Struct, rename="camel", gc=False):
 
 class _ListMetadata(_Struct):
     resource_version: str = ""
-    #: of the next page
+    #: token of the next page
     continue_: str = msgspec.field(default="", name="continue")
 
 
@@ -64,8 +64,8 @@ class WatchError(_Struct):
 
 
 class Page(Generic[T]):
-    """``version`` is the resource version of the list, ``rest`` where the next page begins ("" if none). Each of the
-    ``items`` is decoded when it is taken."""
+    """A page of a list. ``version`` is the resource version of the list, ``rest`` the token of the next page
+    ("" if none). Each of the ``items`` is decoded when it is taken."""
 
     __slots__ = ("items", "rest", "version")
 
@@ -76,7 +76,7 @@ class Page(Generic[T]):
 
 
 class Event(Generic[T]):
-    """An event of a watch. ``object`` is None for a bookmark and for what could not be decoded."""
+    """An event of a watch. ``object`` is ``None`` for a bookmark and for what could not be decoded."""
 
     __slots__ = ("object", "type", "version")
 
@@ -87,7 +87,7 @@ class Event(Generic[T]):
 
 
 class Decoders(Generic[T]):
-    """The decoders of one kind of object. ``within`` returns what of an object is within the bounds."""
+    """The decoders for one kind of object. ``within`` returns an object reduced to the bounds."""
 
     def __init__(self, kind: type[T], within: Callable[[T], T] | None = None) -> None:
         self.kind = kind
@@ -104,7 +104,7 @@ class Decoders(Generic[T]):
         self._error = msgspec.json.Decoder(WatchError)
 
     def page(self, body: bytes) -> Page[T]:
-        """Raises MsgspecError if it is no list."""
+        """Decode a page. Raises MsgspecError if it is no list."""
         found = self._raw_page.decode(body)
         items = self._one_by_one(found.items or [])
         return Page(found.metadata.resource_version, found.metadata.continue_, items)
@@ -122,7 +122,7 @@ class Decoders(Generic[T]):
             yield each
 
     def event(self, line: bytes) -> Event[T] | WatchError:
-        """Raises MsgspecError if the line is no event."""
+        """Decode an event. Raises MsgspecError if the line is no event."""
         try:
             found: Any = self._event.decode(line)
         except msgspec.ValidationError:
@@ -165,7 +165,7 @@ def _share_metadata(each: Any) -> None:
 
 
 def _share_pod(pod: Pod) -> None:
-    """One text in memory for what many pods have in common."""
+    """Share texts that many pods have in common, to save memory."""
     metadata, spec = pod.metadata, pod.spec
     metadata.namespace = intern(metadata.namespace)
     if metadata.labels:

@@ -1,8 +1,8 @@
-"""How to reach the API server, and as whom (K191).
+"""Login: the address of the API server, and the credentials (K191).
 
-The configuration is read by lightkube: a kubeconfig with its contexts, or the service account that a pod
-of the cluster has. Tokens in files rotate, so they are read again every minute; those of an exec plugin
-when they have expired; both also when the server refuses them.
+The configuration is read by lightkube: a kubeconfig with its contexts, or the service account of a pod in the
+cluster. Tokens in files rotate, so they are read again every minute; those of an exec plugin when they have
+expired; both also when the server refuses them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from yaml import YAMLError
 __all__ = ["Credentials", "ExecPlugin", "Fixed", "Login", "LoginError", "TokenFile", "log_in"]
 
 _MINUTE: Final = 60_000_000_000
-#: an exec plugin's token is renewed this long before it expires (ns)
+#: ns before its expiration at which an exec plugin's token is renewed
 _EARLY: Final = 30_000_000_000
 _EXEC_VERSIONS: Final = tuple(
     f"client.authentication.k8s.io/{v}" for v in ("v1", "v1beta1", "v1alpha1")
 )
-#: an exec plugin must answer within this time (s)
+#: seconds within which an exec plugin must answer
 _EXEC_TIMEOUT: Final = 60.0
 
 
@@ -42,19 +42,19 @@ class LoginError(Exception):
 
 
 class Credentials(Protocol):
-    """The value of the header Authorization."""
+    """Supplies the value of the header Authorization."""
 
     async def header(self) -> str | None:
-        """The header's value, or ``None`` for none. Raises `LoginError`."""
+        """Return the header's value, or ``None`` for none. Raises `LoginError`."""
         ...
 
     def refused(self) -> bool:
-        """The server has refused the last value. Returns whether another one may be had."""
+        """Note that the server has refused the last value. Return whether there may be another one."""
         ...
 
 
 def checked(value: str) -> str:
-    """The value, if it can stand in a header. Raises `LoginError`."""
+    """Return the value if it is valid in a header. Raises `LoginError`."""
     if not (value.isascii() and value.isprintable()):
         raise LoginError("the token has characters that no header may have")
     return value
@@ -62,20 +62,22 @@ def checked(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A token or a password of the kubeconfig, or nothing."""
+    """A token or password of the kubeconfig, or nothing."""
 
     value: str | None = None
 
     async def header(self) -> str | None:
+        """Return the fixed value."""
         return None if self.value is None else checked(self.value)
 
     def refused(self) -> bool:
+        """Return false: there is no other value."""
         return False
 
 
 @dataclass(slots=True, eq=False)
 class TokenFile:
-    """A token in a file that somebody else renews. ``clock`` returns ns."""
+    """A token in a file that another process renews. ``clock`` returns ns."""
 
     path: Path
     clock: Callable[[], int]
@@ -83,6 +85,7 @@ class TokenFile:
     _read_at: int = 0
 
     async def header(self) -> str | None:
+        """Return the token, read from the file at most once a minute."""
         now = self.clock()
         if not self._value or now - self._read_at >= _MINUTE:
             try:
@@ -94,6 +97,7 @@ class TokenFile:
         return checked(self._value)
 
     def refused(self) -> bool:
+        """Forget the token; return whether the file has another one now."""
         before, self._value = self._value, ""
         try:
             return f"Bearer {self.path.read_text().strip()}" != before
@@ -103,7 +107,7 @@ class TokenFile:
 
 @dataclass(slots=True, eq=False)
 class ExecPlugin:
-    """A program that gives tokens. ``wall`` returns ns since 1970."""
+    """A program that supplies tokens. ``wall`` returns ns since 1970."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -114,12 +118,14 @@ class ExecPlugin:
     _running: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def header(self) -> str | None:
+        """Return the token, renewed before it expires."""
         async with self._running:
             if not self._value or self._expired():
                 self._value, self._expires = _token_of(self.command[0], await self._output())
         return checked(self._value)
 
     def refused(self) -> bool:
+        """Forget the token; return whether there was one, which the program may replace."""
         had, self._value = bool(self._value), ""
         return had
 
@@ -164,7 +170,7 @@ class ExecPlugin:
 
 
 def _token_of(name: str, output: bytes) -> tuple[str, int | None]:
-    """The header and when it expires (ns since 1970), of an exec plugin's output."""
+    """Return the header and its expiration (ns since 1970) from an exec plugin's output."""
     try:
         status = json.loads(output)["status"]
         token, expires = status["token"], status.get("expirationTimestamp")
@@ -180,9 +186,9 @@ def _token_of(name: str, output: bytes) -> tuple[str, int | None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Login:
-    """Where the API server is and who asks."""
+    """The address of the API server, and the credentials."""
 
-    #: URL without a slash at its end
+    #: URL without a trailing slash
     server: str
     #: ``None`` for plain HTTP
     ssl: ssl.SSLContext | None = None
@@ -199,8 +205,8 @@ def log_in(
     wall: Callable[[], int],
     service_account: str | None = None,
 ) -> Login:
-    """The login of a kubeconfig's context; without a kubeconfig that of the pod's service account, of the
-    file in ``KUBECONFIG``, or of ``~/.kube/config``.
+    """Return the login of a kubeconfig's context; without a kubeconfig that of the pod's service account, of
+    the file in ``KUBECONFIG``, or of ``~/.kube/config``.
 
     ``clock`` and ``wall`` return ns, ``wall`` since 1970. Raises `LoginError`.
     """
@@ -223,9 +229,9 @@ def log_in(
         YAMLError,
         MsgspecError,
     ) as error:
-        # A wrong file: lightkube's texts name a key or a line of it.
+        # The file is invalid: lightkube's texts name a key or a line of it.
         raise LoginError(f"the configuration cannot be read: {error!r}") from None
-    assert chosen is not None  # only with a default there is none
+    assert chosen is not None  # it is None only with a default
     return _login_of(chosen, clock, wall)
 
 
@@ -270,7 +276,7 @@ def _plugin_of(config: SingleConfig, plugin: UserExec, wall: Callable[[], int]) 
         )
     command = plugin.command
     if "/" in command:
-        # A relative path is meant from the kubeconfig's folder.
+        # A relative path starts at the kubeconfig's folder.
         command = str(config.abs_file(command))
     environment = {each.name: each.value for each in cast("list[Any]", plugin.env or [])}
     return ExecPlugin((command, *(plugin.args or ())), environment, plugin.apiVersion, wall)

@@ -1,4 +1,4 @@
-"""When the next write may go: a budget per second, and an alarm for the task that waits."""
+"""Pacing of writes: a rate limit, a wakeup for the task that waits, and the pause after failures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["Alarm", "Clock", "Pace", "backoff_ns"]
+__all__ = ["Wakeup", "Clock", "RateLimiter", "backoff_ns"]
 
 #: the time in ns. Only differences matter, and it never goes back.
 Clock = Callable[[], int]
@@ -16,32 +16,32 @@ _FIRST_PAUSE: Final = SECOND
 _LONGEST_PAUSE: Final = 30 * SECOND
 
 
-class Pace:
-    """At most ``per_second`` on average, and ``burst`` at once."""
+class RateLimiter:
+    """A token bucket: at most ``per_second`` on average, and ``burst`` at once."""
 
     def __init__(self, per_second: int, burst: int) -> None:
         self._interval = SECOND // per_second
         self._slack = (burst - 1) * self._interval
-        #: when all that was taken is paid for
+        #: when all tokens that were taken are paid for
         self._even_at = 0
 
     def ready_at(self) -> int:
-        """The time (ns) from which the next one may go."""
+        """Return the time (ns) from which the next write may go."""
         return self._even_at - self._slack
 
     def take(self, now: int) -> None:
-        """One goes now."""
+        """Take a token for a write now."""
         self._even_at = max(now, self._even_at) + self._interval
 
 
-class Alarm:
-    """One task sleeps until a time, or until something happens. All on one event loop."""
+class Wakeup:
+    """Lets one task sleep until a time or until it is woken, all on one event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._rung = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the task; if it does not sleep, its next sleep ends at once."""
         self._rung.set()
 
@@ -57,5 +57,5 @@ class Alarm:
 
 
 def backoff_ns(failures: int) -> int:
-    """The pause after so many failures in a row: 1 s, doubled up to 30 s."""
+    """Return the pause after this many failures in a row: 1 s, doubled up to 30 s."""
     return min(_LONGEST_PAUSE, _FIRST_PAUSE << min(failures - 1, 10))

@@ -1,7 +1,7 @@
-"""A reflector: all objects of one kind, first as a list and then by a watch (K19 to K24).
+"""A reflector: all objects of one kind, first listed and then watched (K19 to K24).
 
-What it does next is said by its lifecycle (``lifecycles.reflector``); this module carries it out. Each
-change is announced once, in the order of the API server.
+Its lifecycle (``lifecycles.reflector``) says what it does next; this module carries that out. Each change is
+announced once, in the order of the API server.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GONE: Final = 410
 OK: Final = 200
 _EXPIRED: Final = ("Expired", "Gone")
 _DELETED: Final = "DELETED"
-#: objects of a list that are decoded before others have their turn
+#: at most this many objects of a list are decoded before other work has its turn
 _SLICE: Final = 20
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -41,43 +41,43 @@ Announce = Callable[[Change, Any], None]
 
 
 class Timing(Protocol):
-    """What a reflector knows of time and chance."""
+    """The clock and the random numbers of a reflector."""
 
     def now(self) -> int:
-        """ns."""
+        """Return the time in ns."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     def random(self) -> float:
-        """From 0 to below 1."""
+        """Return a random number from 0 to below 1."""
         ...
 
 
 class Watching:
-    """The numbers of K19, K20 and K22: times in seconds."""
+    """The parameters of K19, K20 and K22; times are in seconds."""
 
     page = 500
-    #: bytes; a page of objects so large that there are more gets fewer of them
+    #: bytes; the next pages are smaller if a page exceeds this
     page_bytes = 16_000_000
     #: the server ends a watch after a time from this range
     lasts = (240, 480)
     #: the client waits this much longer for that end
     patience = 30.0
-    #: the first pause after an error, the longest one, and the time without an error until the first again
+    #: the first and the longest pause after errors, and the time without errors that resets it
     pause = 0.8
     longest_pause = 30.0
     calm = 120.0
-    #: a watch, or the time since the last list, that is shorter than this counts as an error
+    #: a watch, or the time since the last list, that is shorter counts as an error
     shortest = 1.0
 
 
 class Reflector(Generic[T]):
-    """``path`` names the collection. ``announce(change, object)`` hears of each change; ``synced()`` is
-    called once, after the first full list.
+    """Lists and watches the collection at ``path``. It calls ``announce(change, object)`` for each change, and
+    ``synced()`` once, after the first complete list.
 
-    ``room()`` returns when changes may be read: the caller holds the watch back by it (K15). ``within``
-    gets each object first, and returns what of it is within the bounds.
+    ``wait_for_capacity()`` returns when changes may be read: the caller holds the watch back by it (K15).
+    ``within`` gets each object first and returns it reduced to the bounds.
     """
 
     def __init__(
@@ -89,35 +89,36 @@ class Reflector(Generic[T]):
         timing: Timing,
         *,
         synced: Callable[[], None] = lambda: None,
-        room: Callable[[], Awaitable[None]] | None = None,
+        wait_for_capacity: Callable[[], Awaitable[None]] | None = None,
         watching: type[Watching] | Watching = Watching,
         within: Callable[[T], T] | None = None,
     ) -> None:
         #: what the lifecycle looks at
         self.state: lifecycle.State = REFLECTOR.initial
         self.key = path
-        #: the resource version from which it can watch; "" if it must list
+        #: resource version from which to watch; "" if a list is needed
         self.version = ""
         self._client = client
         self._announce = announce
         self._timing = timing
         self._on_synced: Callable[[], None] | None = synced
-        self._room = room
+        self._wait_for_capacity = wait_for_capacity
         self._watching = watching
         self._decoders: Decoders[T] = Decoders(kind, within)
         self._known: dict[str, T] = {}
-        #: how many objects the next page has at most
+        #: limit of objects for the next page
         self._limit = watching.page
         self._errors = 0
         self._error_at = 0
         self._listed_at = -(1 << 62)
-        #: ns: when the server was last heard
-        self.heard_at = timing.now()
+        #: when (ns) the server last sent something
+        self.last_contact = timing.now()
         #: why it is not watching, for the state dump; "" if it is
         self.problem = ""
 
     @property
     def has_version(self) -> bool:
+        """Whether there is a resource version to watch from."""
         return self.version != ""
 
     @property
@@ -127,12 +128,12 @@ class Reflector(Generic[T]):
 
     @property
     def objects(self) -> Mapping[str, T]:
-        """By UID. The mapping changes, and is another one after a list."""
+        """The objects by UID. The mapping changes, and is replaced after a list."""
         return self._known
 
     @property
     def synced(self) -> bool:
-        """Whether the first full list was announced."""
+        """Whether the first complete list was announced."""
         return self._on_synced is None
 
     async def run(self) -> None:
@@ -149,7 +150,7 @@ class Reflector(Generic[T]):
         return effects[0] if effects else None
 
     async def _do(self, effect: List | Watch | Pause) -> lifecycle.Trigger:
-        """Carry the effect out; the trigger says how it ended."""
+        """Execute the effect and return the trigger that tells how it ended."""
         if isinstance(effect, Pause):
             await self._timing.sleep(self._next_pause())
             return lifecycle.RETRY
@@ -160,7 +161,7 @@ class Reflector(Generic[T]):
         except NoAnswer as error:
             return self._failed(str(error))
         except (ValueError, msgspec.MsgspecError) as error:
-            # Neither a list nor an event: a proxy may answer such.
+            # Neither a list nor an event: a proxy may send such a response.
             return self._failed(f"the answer cannot be read: {error}")
 
     def _failed(self, problem: str) -> lifecycle.Trigger:
@@ -169,14 +170,14 @@ class Reflector(Generic[T]):
         return lifecycle.FAILED
 
     def _next_pause(self) -> float:
-        """K22: seconds."""
+        """Return the next pause in seconds (K22)."""
         numbers, now = self._watching, self._timing.now()
         if now - self._error_at > int(numbers.calm * SECOND):
             self._errors = 0
         pause: float = min(numbers.pause * 2 ** min(self._errors, 16), numbers.longest_pause)
         pause = pause / 2 + pause / 2 * self._timing.random()
         self._errors += 1
-        # The pause itself is not a time without errors.
+        # The pause itself does not count as time without errors.
         self._error_at = now + int(pause * SECOND)
         return pause
 
@@ -209,7 +210,7 @@ class Reflector(Generic[T]):
             if not rest:
                 break
         self.version = page.version
-        self._heard()
+        self._note_contact()
         self._listed_at = self._timing.now()
         self._announce_differences(found)
         if self._on_synced is not None:
@@ -218,7 +219,8 @@ class Reflector(Generic[T]):
         return lifecycle.LISTED
 
     def _announce_differences(self, found: dict[str, T]) -> None:
-        """K21. What is gone comes first: another object may have its name."""
+        """Announce the differences to a new list (K21). Deletions come first, because another object may have
+        the same name."""
         before, self._known = self._known, found
         for uid, each in before.items():
             if uid not in found:
@@ -251,32 +253,32 @@ class Reflector(Generic[T]):
                 if stream.status == GONE:
                     return self._expired()
                 return self._failed(f"the watch was refused with {refusal}")
-            self._heard()
+            self._note_contact()
             rest: list[bytes] = []
             async for chunk in stream.chunks():
-                self.heard_at = self._timing.now()
+                self.last_contact = self._timing.now()
                 *lines, end = chunk.split(b"\n")
                 if lines:
                     rest.append(lines[0])
                     lines[0] = b"".join(rest)
                     rest.clear()
                     for line in lines:
-                        error = self._hear(line) if line else None
+                        error = self._handle_line(line) if line else None
                         if error is not None:
                             return self._refused(error)
                 if end:
                     rest.append(end)
-                if self._room is not None:
-                    await self._room()
+                if self._wait_for_capacity is not None:
+                    await self._wait_for_capacity()
         if self._timing.now() - began < int(numbers.shortest * SECOND):
             return self._failed("the watch ended at once")
         return lifecycle.ENDED
 
-    def _heard(self) -> None:
-        self.heard_at = self._timing.now()
+    def _note_contact(self) -> None:
+        self.last_contact = self._timing.now()
         self.problem = ""
 
-    def _hear(self, line: bytes) -> WatchError | None:
+    def _handle_line(self, line: bytes) -> WatchError | None:
         event = self._decoders.event(line)
         if isinstance(event, WatchError):
             return event
@@ -287,7 +289,7 @@ class Reflector(Generic[T]):
         return None
 
     def _change(self, event: Event[T], new: T) -> None:
-        """K23."""
+        """Apply one watch event and announce it, unless its resourceVersion is known (K23)."""
         uid = new.metadata.uid
         if event.type == _DELETED:
             if self._known.pop(uid, None) is not None:
@@ -310,7 +312,7 @@ class Reflector(Generic[T]):
         )
 
     def _expired(self) -> lifecycle.Trigger:
-        """K21: list again; after a pause if the last list is just over."""
+        """List again, after a pause if the last list has only just ended (K21)."""
         self.version = ""
         if self._timing.now() - self._listed_at < int(self._watching.shortest * SECOND):
             return self._failed("the version of the list has expired at once")

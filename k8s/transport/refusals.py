@@ -1,4 +1,4 @@
-"""What the API server says when it refuses a request (``Status``)."""
+"""Refusals of the API server (``Status`` objects)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ __all__ = ["Refusal", "refusal_of"]
 
 
 class Refusal(msgspec.Struct, gc=False):
-    """``reason`` is one word, such as ``AlreadyExists``; ``message`` a sentence; ``code`` the status."""
+    """The refusal of a request. ``reason`` is one word, such as ``AlreadyExists``; ``message`` a sentence;
+    ``code`` the status."""
 
     code: int = 0
     reason: str = ""
@@ -23,7 +24,7 @@ _decoder = msgspec.json.Decoder(Refusal)
 
 
 def refusal_of(status: int, body: bytes) -> Refusal:
-    """Of a reply. A body that is no ``Status`` is the message."""
+    """Return the refusal in a response. A body that is no ``Status`` is the message."""
     try:
         refusal = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What the writers of this room need of a client of the API server."""
+"""The interface of the API client that discovery, volumes and the writers use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 
 class NoAnswer(Exception):
-    """The API server could not be reached, or the connection ended before the answer. Whether the
-    request took effect is unknown."""
+    """The API server could not be reached, or the connection ended before the response. Whether the request
+    took effect is unknown."""
 
 
 class Requester(Protocol):
@@ -22,7 +22,7 @@ class Requester(Protocol):
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> tuple[int, bytes]:
-        """One request; returns the status and the body, whatever the status is.
+        """Send one request; return the status and the body, whatever the status is.
 
         ``path`` begins with ``/`` and is quoted. Raises `NoAnswer`.
         """

@@ -1,4 +1,4 @@
-"""When a write is tried again, and which answers leave a doubt (K72, K79, K107)."""
+"""Retries of writes, and which responses leave a doubt (K72, K79, K107)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ __all__ = ["bind_waits", "create_waits", "delete_waits", "is_again", "patch_wait
 
 SECOND: Final = 1_000_000_000
 
-#: 401: credentials that rotate; 408 and 429: the server says so
+#: 401: credentials may rotate; 408 and 429: the server asks for a retry
 _AGAIN: Final = frozenset({401, 408, 429})
 
 _BIND_WAITS: Final = (1, 2, 4, 8, 16, 30)
 
 
 def is_again(status: int) -> bool:
-    """Whether the same request may be answered otherwise later. 0 stands for no answer."""
+    """Return whether the same request may be answered differently later. Status 0 stands for no response."""
     return status >= 500 or status in _AGAIN or status == 0
 
 
 def bind_waits(limit: int) -> Iterator[float]:
-    """Seconds before each further try of a bind, ``limit`` ns in sum: 1, 2, 4, 8, 16, 30, 30, 30 by
-    default."""
+    """Yield the seconds before each further attempt of a bind, ``limit`` ns in sum: 1, 2, 4, 8, 16, 30, 30, 30
+    by default."""
     waited, place = 0, 0
     while True:
         wait = _BIND_WAITS[min(place, len(_BIND_WAITS) - 1)]
@@ -34,12 +34,12 @@ def bind_waits(limit: int) -> Iterator[float]:
 
 
 def create_waits() -> Iterator[float]:
-    """Seconds before each further try of a create: a minute in sum (K72)."""
+    """Yield the seconds before each further attempt of a create: a minute in sum (K72)."""
     yield from (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 
 def delete_waits() -> Iterator[float]:
-    """Seconds before each further try of a delete, without an end (K79, K112)."""
+    """Yield the seconds before each further attempt of a delete, without an end (K79, K112)."""
     wait = 5.0
     while True:
         yield wait
@@ -47,5 +47,5 @@ def delete_waits() -> Iterator[float]:
 
 
 def patch_waits() -> Iterator[float]:
-    """Seconds before each further try of a patch: two minutes in sum."""
+    """Yield the seconds before each further attempt of a patch: two minutes in sum."""
     yield from (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)

@@ -1,4 +1,4 @@
-"""What the account of the scheduler may do in the cluster (K18).
+"""Permissions of the scheduler's account in the cluster (K18).
 
 The role in ``deploy/kubernetes/roles.yaml``, ``quadriga kubernetes --check`` and the table in
 docs/kubernetes.md follow these lists; tests compare them.
@@ -32,7 +32,7 @@ class Right:
     group: str
     resource: str
     verbs: tuple[str, ...]
-    #: in the scheduler's own namespace only
+    #: only in the scheduler's own namespace
     own_namespace: bool
     #: completes "without it"
     without: str
@@ -71,14 +71,14 @@ RIGHTS: Final[tuple[Right, ...]] = (
     Right(_STORAGE,              "csistoragecapacities",   _READ,                            False, _NO_VOLUMES),
     Right(_STORAGE,              "volumeattachments",      _READ,                            False, _NO_VOLUMES),
 )
-#: where the server has PodGroups
+#: needed if the server has PodGroups
 POD_GROUP_RIGHTS: Final[tuple[Right, ...]] = (
     Right("scheduling.k8s.io",   "podgroups",              _READ,                            False,
           "pods that name a PodGroup are not scheduled"),
     Right("scheduling.k8s.io",   "podgroups/status",       ("patch", "update"),              False,
           "PodGroups do not say whether they are scheduled"),
 )
-#: where the server has DeviceClasses
+#: needed if the server has DeviceClasses
 DEVICE_CLASS_RIGHTS: Final[tuple[Right, ...]] = (
     Right("resource.k8s.io",     "deviceclasses",          ("list",),                        False,
           "pods with devices of a DeviceClass are not told that the default scheduler must run them"),
@@ -89,12 +89,12 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class RightsUnknown(Exception):
-    """The API server does not say what the account may do."""
+    """The API server does not tell what the account may do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A right and those of its verbs that the account lacks."""
+    """A permission, and those of its verbs that the account lacks."""
 
     right: Right
     verbs: tuple[str, ...]
@@ -103,7 +103,7 @@ class Missing:
 async def missing(
     requester: Requester, namespace: str, rights: Sequence[Right] = RIGHTS
 ) -> list[Missing]:
-    """What of the rights the account lacks. One request for each verb.
+    """Return the permissions that the account lacks. It sends one request for each verb.
 
     Raises `RightsUnknown`, and `NoAnswer` if the API server cannot be reached.
     """

@@ -1,7 +1,7 @@
-"""Sockets that do not block, with or without TLS, on the event loop.
+"""Non-blocking sockets on the event loop, with or without TLS.
 
-The loop's own transport passes each record of TLS through memory and several callbacks, which takes as much
-processor time as the request itself. Here OpenSSL reads and writes the socket.
+The loop's own transport passes each TLS record through memory and several callbacks, which takes as much
+processor time as the request itself. Here OpenSSL reads and writes the socket directly.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 __all__ = ["Wire", "connect"]
 
-#: bytes; a record of TLS has 16 KiB at most
+#: bytes per read; a TLS record has at most 16 KiB
 _SIZE: Final = 32 << 10
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Wire:
-    """A connected socket. ``received(data)`` hears what comes; ``ended(why)`` is called once at its end, ""
-    if the other side has closed it, and not after `close`."""
+    """A connected socket. ``received(data)`` is called for each piece of data; ``ended(why)`` once at its end,
+    with "" if the other side has closed it, and not after `close`."""
 
     __slots__ = ("_ended", "_fd", "_loop", "_paused", "_received", "_sock", "_unsent", "open")
 
@@ -44,7 +44,7 @@ class Wire:
         loop.add_reader(self._fd, self._read)
 
     def send(self, data: bytes) -> None:
-        """Send all of it, now or as soon as the socket takes it."""
+        """Send all data, now or as soon as the socket takes it."""
         if not self.open:
             return
         if self._unsent:
@@ -62,20 +62,21 @@ class Wire:
             self._loop.add_writer(self._fd, self._write)
 
     def pause(self) -> None:
-        """Read nothing more until `resume`."""
+        """Stop reading until `resume`."""
         if self.open and not self._paused:
             self._paused = True
             self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
+        """Continue reading."""
         if self.open and self._paused:
             self._paused = False
             self._loop.add_reader(self._fd, self._read)
-            # OpenSSL may hold what the kernel does not tell again.
+            # OpenSSL may hold data that the kernel does not report again.
             self._loop.call_soon(self._read)
 
     def close(self) -> None:
-        """At once; nothing is called afterwards."""
+        """Close at once; nothing is called afterwards."""
         if self.open:
             self.open = False
             self._loop.remove_reader(self._fd)
@@ -110,7 +111,7 @@ class Wire:
 async def connect(
     loop: AbstractEventLoop, host: str, port: int, context: ssl.SSLContext | None
 ) -> socket.socket:
-    """A connected socket; with a context after the handshake. Raises OSError."""
+    """Return a connected socket, with a context after the handshake. Raises OSError."""
     failure: OSError | None = None
     for family, kind, protocol, _, address in await _addresses(loop, host, port):
         sock = socket.socket(family, kind, protocol)
@@ -138,7 +139,7 @@ async def connect(
 async def _addresses(loop: AbstractEventLoop, host: str, port: int) -> list[Any]:
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:  # it is a name, which takes a thread
+    except socket.gaierror:  # it is a host name, which takes a thread to resolve
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
@@ -158,7 +159,7 @@ async def _until(
     remove: Callable[[int], object],
     sock: socket.socket,
 ) -> None:
-    """Until the socket can be read, or written."""
+    """Wait until the socket is readable, or writable."""
     ready = asyncio.Event()
     add(sock.fileno(), ready.set)
     try:

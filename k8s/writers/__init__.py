@@ -1,1 +1,1 @@
-"""What is written to the API server: bindings, placeholders, events, conditions, the lease."""
+"""Writes to the API server: bindings, placeholders, events, conditions, the lease."""

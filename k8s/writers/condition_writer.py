@@ -1,12 +1,12 @@
-"""The condition PodScheduled=False of pods that wait, with the reason why (K155 to K157).
+"""The condition PodScheduled=False of waiting pods, with the reason (K155 to K157).
 
-Autoscalers grow the cluster on the reason ``Unschedulable``; people read the message. A patch names the
-condition only, so it cannot overwrite what somebody else has written meanwhile. It is written when status
-or reason change; the message alone follows at most once a minute. ``kubectl describe`` shows no messages of
-conditions, so each one is told as an event too (K153).
+Autoscalers grow the cluster because of the reason ``Unschedulable``; people read the message. A patch names the
+condition only, so it cannot overwrite what others have written meanwhile. It is sent when status or reason
+change; a changed message alone follows at most once a minute. ``kubectl describe`` does not show messages of
+conditions, so each one is recorded as an event too (K153).
 
-Explanations cost time of the core. They take at most half a percent of it, so in a cluster with many
-waiting pods a message is renewed less often than once a minute.
+Explanations cost time of the core. They take at most half a percent of it, so in a cluster with many waiting
+pods a message is renewed less often than once a minute.
 """
 
 from __future__ import annotations
@@ -25,58 +25,58 @@ from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 from quadriga.k8s.transport.discovery import pod_groups_path
-from quadriga.k8s.transport.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.transport.pacing import SECOND, Clock, RateLimiter, Wakeup, backoff_ns
 from quadriga.k8s.transport.refusals import Refusal, refusal_of
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.stamps import shortened, whole_time
+from quadriga.k8s.writers.timestamps import shortened, whole_time
 
 __all__ = ["ConditionWriter", "Explain", "GroupConditionWriter"]
 
 _log = logging.getLogger("quadriga.kubernetes.conditions")
 
-#: the explanation of a waiting pod, or None if there is none: it does not wait any more
+#: returns the explanation of a waiting pod, or ``None`` if it does not wait any more
 Explain = Callable[[PodRef], Awaitable[str | None]]
 
 _CONDITION: Final = "PodScheduled"
 _PER_SECOND: Final = 50
-#: writes under way at a time
+#: at most this many concurrent writes
 _IN_FLIGHT: Final = 8
 #: ns between two messages of one pod
 _REFRESH: Final = 60 * SECOND
-#: explanations get one part in so many of the time
+#: explanations take at most one part in this many of the time
 _SHARE: Final = 200
-#: ns of explanations that a quiet time earns at most
+#: an idle period earns at most this many ns of explanations
 _SAVED: Final = SECOND // 4
-#: bytes
+#: limit of the message in bytes
 _MESSAGE: Final = 1024
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A pod that waits, what the shim says of it, and what the cluster says."""
+    """A waiting pod, what the shim reports about it, and what the cluster has."""
 
     pod: PodRef
     said: SetCondition
     reason: str = ""
     message: str = ""
-    #: the condition as it is in the cluster; None: it is not False there
+    #: the condition in the cluster; ``None`` if it is not False there
     written: tuple[str, str] | None = None
     written_at: int = 0
-    #: the text that an explanation gave and that is to be written
+    #: the text of an explanation that is still to be written
     explained: str | None = None
     #: the shim's message has changed since the last write
     renewed: bool = False
-    #: place in the queue of changes, if it is there: due, order
+    #: its place in the queue of changes, if it is queued: due, order
     place: tuple[int, int] | None = None
-    #: set while its patch is under way
+    #: set when its patch, which is under way, has ended
     settled: asyncio.Event | None = None
 
 
 class ConditionWriter:
     """Writes conditions, on one event loop.
 
-    ``current`` returns the condition PodScheduled of a pod as the cluster has it. ``explain`` may be left
-    out: then the message is the shim's. ``clock`` and ``wall`` return ns; ``wall`` since 1970.
+    ``current`` returns the condition PodScheduled of a pod in the cluster. Without ``explain`` the message is
+    the shim's. ``clock`` and ``wall`` return ns; ``wall`` since 1970.
     """
 
     def __init__(
@@ -95,29 +95,29 @@ class ConditionWriter:
         self._wall = wall
         self._explain = explain
         self._record = record
-        self._alarm = Alarm(clock)
-        self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
+        self._wakeup = Wakeup(clock)
+        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
         self._pods: dict[str, _Waiting] = {}
-        #: due, order, uid; only those count whose pod has the same place
+        #: due, order, UID; an entry counts only if its pod has the same place
         self._changes: list[tuple[int, int, str]] = []
         self._order = 0
-        #: pods whose message may be renewed, by the time of the last look
+        #: pods whose message may be renewed, by the time of the last explanation
         self._looks: OrderedDict[str, int] = OrderedDict()
         #: the time up to which explanations are paid for
         self._explain_from = clock() - _SAVED * _SHARE
         self._failures = 0
         self._paused_until = 0
         self._complained: set[int] = set()
-        #: patches that were written, patches that were refused, explanations asked for
+        #: written and refused patches, and requested explanations
         self.counts: Counter[str] = Counter(written=0, failed=0, explained=0)
 
     @property
     def waiting(self) -> int:
-        """The number of pods with a change that is not written yet. From any thread."""
+        """The number of pods with a change that is not written yet. Thread-safe."""
         return sum(each.place is not None for each in list(self._pods.values()))
 
     def set(self, action: SetCondition) -> None:
-        """Have the condition written if it differs from the cluster's."""
+        """Write the condition if it differs from the cluster's."""
         pod, now = action.pod, self._clock()
         entry = self._pods.get(pod.uid)
         message = shortened(action.message, _MESSAGE)
@@ -126,7 +126,7 @@ class ConditionWriter:
             found = self._current(pod.uid)
             if found is not None and found.status == "False":
                 entry.written, entry.written_at = (found.reason, found.message), now
-                # after a restart the text is an older explanation, which a look renews
+                # after a restart the text is an older explanation, which the next one renews
                 entry.renewed = self._explain is None
                 self._look_later(entry, now)
         elif message != entry.message:
@@ -135,14 +135,14 @@ class ConditionWriter:
         self._review(entry, now)
 
     def drop(self, uid: str) -> None:
-        """Forget the pod: it waits no more. A patch under way ends; `settled` waits for it."""
+        """Forget the pod, which does not wait any more. A patch under way ends; `settled` waits for it."""
         self._pods.pop(uid, None)
         self._looks.pop(uid, None)
 
     async def settled(self, pod: PodRef) -> None:
-        """Drop what waits to be written of the pod, and wait for its patch that is under way.
+        """Drop unwritten changes of the pod, and wait for its patch that is under way.
 
-        A bind comes after this, or the patch could set the condition of a bound pod to False.
+        Call it before a bind: the patch could set the condition of a bound pod to False.
         """
         entry = self._pods.get(pod.uid)
         self.drop(pod.uid)
@@ -150,7 +150,7 @@ class ConditionWriter:
             await entry.settled.wait()
 
     async def run(self) -> None:
-        """Write what waits until cancelled."""
+        """Write changes until cancelled."""
         slots = asyncio.Semaphore(_IN_FLIGHT)
         async with asyncio.TaskGroup() as writes:
             while True:
@@ -163,7 +163,7 @@ class ConditionWriter:
     # -- what waits ------------------------------------------------------------------------------
 
     def _review(self, entry: _Waiting, now: int) -> None:
-        """Queue the pod if its condition has to be written. During a patch this waits for its end."""
+        """Queue the pod if its condition has to be written; during a patch, when that ends."""
         if entry.settled is not None:
             return
         if entry.written is None or entry.written[0] != entry.reason:
@@ -173,26 +173,26 @@ class ConditionWriter:
         if text != entry.written[1]:
             self._queue(entry, entry.written_at + _REFRESH)
         else:
-            entry.place = None  # the cluster says it already
+            entry.place = None  # the cluster has it already
 
     def _queue(self, entry: _Waiting, due: int) -> None:
-        """Put the pod into the queue. One that is there keeps its place unless it is due earlier."""
+        """Queue the pod. One that is queued keeps its place unless it is due earlier."""
         if entry.place is not None and entry.place[0] <= due:
             return
         self._order += 1
         entry.place = (due, self._order)
         heappush(self._changes, (due, self._order, entry.pod.uid))
         if self._changes[0][1] == self._order:
-            self._alarm.ring()
+            self._wakeup.wake()
 
     def _look_later(self, entry: _Waiting, now: int) -> None:
         if self._explain is not None:
             self._looks[entry.pod.uid] = now + _REFRESH
             self._looks.move_to_end(entry.pod.uid)
-            self._alarm.ring()
+            self._wakeup.wake()
 
     async def _next(self) -> tuple[_Waiting, str]:
-        """The next pod to write, and the message."""
+        """Return the next pod to write, and the message."""
         while True:
             now = self._clock()
             change = self._first_change()
@@ -204,17 +204,17 @@ class ConditionWriter:
                 change.explained, change.renewed = None, False
                 if not self._is_needed(change, text):
                     continue
-                self._pace.take(self._clock())
+                self._limiter.take(self._clock())
                 return change, text
             look = self._look_from()
             if look is not None and look <= now:
                 await self._look()
                 continue
             times = [each for each in (when, look) if each is not None]
-            await self._alarm.sleep_until(min(times, default=None))
+            await self._wakeup.sleep_until(min(times, default=None))
 
     def _is_needed(self, entry: _Waiting, text: str) -> bool:
-        """Whether the pod still waits, and the cluster says something else of it."""
+        """Return whether the pod still waits, and the cluster has something else for it."""
         if self._pods.get(entry.pod.uid) is not entry or entry.settled is not None:
             return False
         return entry.written != (entry.reason, text)
@@ -229,13 +229,13 @@ class ConditionWriter:
         return None
 
     def _change_from(self) -> int | None:
-        """When the first change may be written."""
+        """Return when the first change may be written."""
         if not self._changes:
             return None
-        return max(self._changes[0][0], self._pace.ready_at(), self._paused_until)
+        return max(self._changes[0][0], self._limiter.ready_at(), self._paused_until)
 
     def _look_from(self) -> int | None:
-        """When the next explanation may be asked for."""
+        """Return when the next explanation may be requested."""
         if not self._looks:
             return None
         return max(next(iter(self._looks.values())), self._explain_from)
@@ -243,7 +243,7 @@ class ConditionWriter:
     # -- explanations ----------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """Explain the pod that was looked at the longest time ago; a new text is a change."""
+        """Explain the pod whose last explanation is the oldest; a new text is a change."""
         entry = self._pods[next(iter(self._looks))]
         self._look_later(entry, self._clock())
         text = await self._explained(entry)
@@ -253,7 +253,7 @@ class ConditionWriter:
         self._review(entry, self._clock())
 
     async def _explained(self, entry: _Waiting) -> str | None:
-        """The explanation, if one may be asked for now."""
+        """Return an explanation if one may be requested now."""
         began = self._clock()
         if self._explain is None or began < self._explain_from:
             return None
@@ -290,7 +290,7 @@ class ConditionWriter:
             return
         self._failures = 0
         if status in (404, 409, 410) or (status == 422 and b"metadata.uid" in reply):
-            if self._pods.get(pod.uid) is entry:  # the pod is gone, or is another one of that name
+            if self._pods.get(pod.uid) is entry:  # else it is gone, or another pod has its name
                 self.drop(pod.uid)
             return
         if status == 200:
@@ -313,7 +313,7 @@ class ConditionWriter:
         condition = {"type": _CONDITION, "status": "False", "reason": reason, "message": text}
         if entry.written is None:
             condition["lastTransitionTime"] = whole_time(self._wall())
-        # the UID makes the server refuse the patch for another pod of that name
+        # the UID makes the server refuse the patch for another pod with that name
         return {"metadata": {"uid": entry.pod.uid}, "status": {"conditions": [condition]}}
 
     def _complain(self, pod: PodRef, refusal: Refusal) -> None:
@@ -323,7 +323,7 @@ class ConditionWriter:
 
 
 class GroupConditionWriter(ConditionWriter):
-    """Writes the condition of PodGroups, at the same pace (K205): ``Scheduled`` is True, any other reason False."""
+    """Writes the condition of PodGroups at the same rate (K205): ``Scheduled`` is True, any other reason False."""
 
     def __init__(self, requester: Requester, *, clock: Clock, wall: Callable[[], int]) -> None:
         super().__init__(requester, current=lambda uid: None, clock=clock, wall=wall)

@@ -1,10 +1,9 @@
-"""Kubernetes events: what ``kubectl describe`` shows about a pod or a node (K153).
+"""Kubernetes events, which ``kubectl describe`` shows about a pod or a node (K153).
 
-Events never delay anything else. A full queue drops them, and a budget of its own keeps them from using
-up the requests that binds need. An event costs the API server more than a bind, so while binds wait, events
-that warn of nothing have a tenth of the budget. The same event within ten minutes is not written again: its
-series is counted. An event is named by what it says, so that a process that has been started again finds it
-there.
+Events never delay anything else. A full queue drops them, and a separate budget keeps them from using up the
+requests that binds need. An event costs the API server more than a bind, so while binds wait, events of type
+Normal get a tenth of the budget. The same event within ten minutes is not written again but counted in its
+series. The name of an event is derived from its content, so that a restarted process finds it.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from quadriga.k8s.shim.actions import Record
-from quadriga.k8s.transport.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.transport.pacing import SECOND, Clock, RateLimiter, Wakeup, backoff_ns
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.stamps import micro_time, shortened
+from quadriga.k8s.writers.timestamps import micro_time, shortened
 
 __all__ = ["EventWriter"]
 
 _log = logging.getLogger("quadriga.kubernetes.events")
 
-#: more are dropped; warnings are counted apart
+#: further ones are dropped; warnings are counted separately
 _MAX_WAITING: Final = 1000
 _PER_SECOND: Final = 100
-#: while binds wait
+#: rate while binds wait
 _PER_BUSY_SECOND: Final = 10
-#: writes under way at a time
+#: at most this many concurrent writes
 _IN_FLIGHT: Final = 8
-#: ns; the same event so soon after the last one raises its count
+#: ns; the same event within this time after the last one raises its count
 _SERIES: Final = 600 * SECOND
 #: ns between two writes of one series
 _SERIES_PAUSE: Final = 10 * SECOND
-#: events of the last ten minutes that are remembered
+#: at most this many events of the last ten minutes are remembered
 _MAX_KNOWN: Final = 20_000
 _MAX_TRIES: Final = 6
-#: bytes, by the API server's checks
+#: limits of the API server in bytes
 _NOTE, _WORD, _NAME = 1024, 128, 236
 
-#: objects without a namespace have their events in this one; servers before 1.21 want the second one
+#: the namespace for events of objects without one; servers before 1.21 require the second one
 _DEFAULT_NAMESPACE: Final = "default"
 _SYSTEM_NAMESPACE: Final = "kube-system"
 _CLUSTER_SCOPED: Final = frozenset({"Node", "Namespace"})
-#: what the API server says of a namespace that is being deleted
+#: part of the API server's refusal for a namespace that is being deleted
 _ENDING: Final = "because it is being terminated"
 
 _WARNING: Final = "Warning"
@@ -65,17 +64,17 @@ class _Event:
 
     key: _Key
     record: Record
-    #: wall clock, ns
+    #: by the wall clock, ns
     first: int
     last: int
-    #: clock, ns
+    #: by the monotonic clock, ns
     seen: int
     count: int = 1
-    #: in the cluster; "" before it is written
+    #: name in the cluster; "" before it is written
     name: str = ""
-    #: its name belongs to an earlier event that says the same
+    #: its name belongs to an earlier event with the same content
     name_taken: bool = False
-    #: a try had no answer: it may be there
+    #: an attempt was not answered: the event may exist
     unanswered: bool = False
     written: int = 0
     written_at: int = 0
@@ -90,8 +89,8 @@ _Heap = list[tuple[int, int, _Event]]
 class EventWriter:
     """Writes events, on one event loop.
 
-    ``clock`` and ``wall`` return ns; ``wall`` since 1970. ``controller`` is the scheduler's name,
-    ``instance`` this process. ``busy`` says whether requests that matter more are waiting.
+    ``clock`` and ``wall`` return ns; ``wall`` since 1970. ``controller`` is the scheduler's name, ``instance``
+    this process. ``busy`` tells whether more important requests wait.
     """
 
     def __init__(
@@ -109,11 +108,11 @@ class EventWriter:
         self._instance = shortened(instance, _WORD)
         self._clock = clock
         self._wall = wall
-        self._alarm = Alarm(clock)
+        self._wakeup = Wakeup(clock)
         self._busy = busy
-        self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
-        self._busy_pace = Pace(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
-        #: of the last ten minutes, the last seen at the end
+        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
+        self._busy_limiter = RateLimiter(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
+        #: events of the last ten minutes, the most recent one last
         self._known: OrderedDict[_Key, _Event] = OrderedDict()
         self._warnings: _Heap = []
         self._others: _Heap = []
@@ -121,10 +120,10 @@ class EventWriter:
         self._last_name = 0
         self._failures = 0
         self._paused_until = 0
-        #: where events about nodes go
+        #: the namespace for events about nodes
         self._common_namespace = _DEFAULT_NAMESPACE
         self._complained: set[tuple[str, str]] = set()
-        #: requests that wrote an event, occurrences dropped, events that could not be written
+        #: requests that wrote an event, dropped occurrences, events that could not be written
         self.counts: Counter[str] = Counter(written=0, dropped=0, failed=0)
 
     @property
@@ -133,7 +132,7 @@ class EventWriter:
         return len(self._warnings) + len(self._others)
 
     def record(self, record: Record) -> None:
-        """Have the event written soon, or counted in the series of the same one."""
+        """Write the event soon, or count it in the series of the same one."""
         key = _key(record)
         event = self._known.get(key)
         if event is None and len(self._heap(record)) >= _MAX_WAITING:
@@ -157,7 +156,7 @@ class EventWriter:
             self._queue(event, due)
 
     async def run(self) -> None:
-        """Write what waits until cancelled."""
+        """Write events until cancelled."""
         slots = asyncio.Semaphore(_IN_FLIGHT)
         async with asyncio.TaskGroup() as writes:
             while True:
@@ -179,13 +178,13 @@ class EventWriter:
         event.waiting = True
         heappush(heap, (due, self._arrivals, event))
         if heap[0][2] is event:
-            self._alarm.ring()
+            self._wakeup.wake()
 
     def _heap(self, record: Record) -> _Heap:
         return self._warnings if record.type == _WARNING else self._others
 
     def _forget_old(self, now: int) -> None:
-        """Drop the memory of events whose series has ended, and of the oldest if there are too many."""
+        """Forget events whose series has ended, and the oldest if there are too many."""
         while self._known:
             event = next(iter(self._known.values()))
             if now - event.seen <= _SERIES and len(self._known) <= _MAX_KNOWN:
@@ -195,27 +194,27 @@ class EventWriter:
             del self._known[event.key]
 
     async def _next(self) -> _Event:
-        """Warnings come first."""
+        """Return the next event; warnings come first."""
         while True:
             now = self._clock()
-            first = max(self._pace.ready_at(), self._paused_until)
+            first = max(self._limiter.ready_at(), self._paused_until)
             times = []
             if self._warnings:
                 times.append(max(self._warnings[0][0], first))
                 if times[0] <= now:
-                    self._pace.take(now)
+                    self._limiter.take(now)
                     return heappop(self._warnings)[2]
             if self._others:
                 busy = self._busy()
                 times.append(max(self._others[0][0], first))
                 if busy:
-                    times[-1] = max(times[-1], self._busy_pace.ready_at())
+                    times[-1] = max(times[-1], self._busy_limiter.ready_at())
                 if times[-1] <= now:
-                    self._pace.take(now)
+                    self._limiter.take(now)
                     if busy:
-                        self._busy_pace.take(now)
+                        self._busy_limiter.take(now)
                     return heappop(self._others)[2]
-            await self._alarm.sleep_until(min(times, default=None))
+            await self._wakeup.sleep_until(min(times, default=None))
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -238,7 +237,7 @@ class EventWriter:
             status = 0
         event.waiting = False
         is_there = status == 409 and method == "POST" and not event.name_taken
-        if status in (200, 201) or (is_there and (event.record.maybe_told or event.unanswered)):
+        if status in (200, 201) or (is_there and (event.record.may_exist or event.unanswered)):
             self._failures = event.tries = 0
             self.counts["written"] += not is_there
             event.name, event.written, event.written_at = name, count, self._clock()
@@ -251,7 +250,7 @@ class EventWriter:
             self._common_namespace = _SYSTEM_NAMESPACE
             self._again(event)
         elif status == 404 and method == "PATCH":
-            # it has expired: what was not written of the series is a new event
+            # it has expired: the occurrences that were not written are a new event
             event.name, event.count, event.written = "", event.count - event.written, 0
             event.first = event.last
             self._again(event)
@@ -262,7 +261,7 @@ class EventWriter:
             self._again(event)
         else:
             refusal = refusal_of(status, reply)
-            # Nobody misses an event about what goes with its namespace.
+            # An event about something that goes with its namespace is not worth a warning.
             self._give_up(event, str(refusal), quiet=_ENDING in refusal.message)
 
     def _again(self, event: _Event) -> None:
@@ -283,7 +282,7 @@ class EventWriter:
             _log.warning("event %s could not be written: %s", about, why)
 
     def _namespace(self, record: Record) -> str:
-        """The namespace of the event."""
+        """Return the namespace of the event."""
         common = record.kind in _CLUSTER_SCOPED
         return self._common_namespace if common else record.namespace
 
@@ -291,7 +290,7 @@ class EventWriter:
         return f"/apis/events.k8s.io/v1/namespaces/{quote(self._namespace(record))}/events"
 
     def _new_name(self, record: Record) -> str:
-        """A name that no other event of this object has: the time, and later if it is taken."""
+        """Return a name that no other event of this object has: the time, or a later one if that is taken."""
         self._last_name = max(self._wall(), self._last_name + 1)
         return f"{record.name[:_NAME]}.{self._last_name:x}"
 
@@ -324,7 +323,7 @@ class EventWriter:
 
 
 def _own_name(event: _Event) -> str:
-    """The same for the same event, in every process."""
+    """Return a name that is the same for the same event in every process."""
     said = "\0".join(event.key).encode(errors="replace")
     return f"{event.record.name[:_NAME]}.{blake2b(said, digest_size=8).hexdigest()}"
 

@@ -1,12 +1,12 @@
-"""Leader election by a lease of the cluster (K11).
+"""Leader election with a Lease object (K11).
 
-Clocks of different machines are never compared. Who waits for the lease remembers when it saw the lease
-change, by its own clock, and takes the lease when it has not changed for as long as its holder promised.
-The times in the lease are for readers.
+Clocks of different machines are never compared. A candidate remembers when it saw the lease change, by its own
+clock, and takes the lease when it has not changed for as long as its holder promised. The times in the lease
+are informational.
 
-The holder renews the lease every two seconds. If no renewal succeeds for ten seconds it has lost the
-lease: it must end, because five seconds later another one may take over. A process that was frozen for
-that time may find a write to try again before it finds its lease over: `Guarded` sends none.
+The holder renews the lease every two seconds. If no renewal succeeds for ten seconds it has lost the lease: it
+must end, because another process may take over five seconds later. A process that was frozen for that time may
+retry a write before it notices that its lease is over: `Guarded` sends none.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from urllib.parse import quote
 
 from quadriga.k8s.transport.pacing import SECOND, Clock
 from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
-from quadriga.k8s.writers.stamps import micro_time
+from quadriga.k8s.writers.timestamps import micro_time
 
 __all__ = ["Guarded", "Lease", "LeaseTimes", "elapsed_ns"]
 
 _log = logging.getLogger("quadriga.kubernetes.lease")
 
-#: a try to take the lease waits up to this much longer, so that candidates do not try at the same time
+#: an attempt to take the lease waits up to this much longer, so that candidates do not collide
 _JITTER: Final = 0.2
 
 
 def elapsed_ns() -> int:
-    """The time (ns) since some moment. It goes on while the machine sleeps, where the system can do
-    that: a lease must not seem fresh after a night in the bag."""
+    """Return the time (ns) since some moment, including the time that the machine sleeps where the system
+    supports that: a lease must not seem fresh after a suspend."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """In seconds. The defaults are those of Kubernetes' own scheduler."""
+    """Times in seconds. The defaults are those of kube-scheduler."""
 
     duration: int = 15
     renew_deadline: float = 10
@@ -64,14 +64,15 @@ class _Seen:
 
     @property
     def holder(self) -> str:
+        """The holder of the lease; "" for none."""
         return str(self.spec.get("holderIdentity") or "")
 
 
 class Lease:
     """One candidate for the lease ``name`` in ``namespace``, on one event loop.
 
-    ``clock`` returns ns and must go on while the process is frozen; ``wall`` returns ns since 1970;
-    ``random`` a number from 0 to below 1.
+    ``clock`` returns ns and must go on while the process is frozen; ``wall`` returns ns since 1970; ``random``
+    a number from 0 to below 1.
     """
 
     def __init__(
@@ -97,36 +98,36 @@ class Lease:
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace)}/leases"
         self._path = f"{self._collection}/{quote(name)}"
         self._seen: _Seen | None = None
-        #: own clock, ns: when the lease was seen to change
+        #: when (own clock, ns) the lease was seen to change
         self._changed_at = 0
-        #: own clock, ns: when it was read or written last
-        self._heard_at = 0
-        #: own clock, ns: the start of the last write that succeeded
+        #: when (own clock, ns) it was last read or written
+        self._last_contact = 0
+        #: when (own clock, ns) the last successful write began
         self._renewed_at: int | None = None
         self._problem = ""
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was read or written last; "" for nobody."""
+        """The holder of the lease when it was last read or written; "" for none."""
         return self._seen.holder if self._seen is not None else ""
 
     @property
     def rival(self) -> str:
-        """Who else holds the lease; "" for nobody, and if it was not read for as long as a leader may take to
-        renew it."""
-        if self._clock() >= self._heard_at + int(self._times.renew_deadline * SECOND):
+        """The other process that holds the lease; "" for none, and if it was not read for longer than a leader
+        may take to renew it."""
+        if self._clock() >= self._last_contact + int(self._times.renew_deadline * SECOND):
             return ""
         return "" if self.holder == self._identity else self.holder
 
     @property
     def held(self) -> bool:
-        """Whether this process holds the lease: no other one can have taken it by now."""
+        """Whether this process holds the lease, so that no other one can have taken it."""
         if self._renewed_at is None:
             return False
         return self._clock() < self._renewed_at + int(self._times.duration * SECOND)
 
     async def acquire(self) -> None:
-        """Return when this process holds the lease."""
+        """Wait until this process holds the lease."""
         rival = problem = None
         while not await self._try(self._times.renew_deadline):
             if self._problem != problem:
@@ -140,7 +141,7 @@ class Lease:
         _log.info("lease %s/%s: %s leads now", self._namespace, self._name, self._identity)
 
     async def keep(self) -> str:
-        """Renew the lease until it is lost; returns the reason. Cancel it to stop, then `release`."""
+        """Renew the lease until it is lost; return the reason. Cancel it to stop, then call `release`."""
         while True:
             await asyncio.sleep(self._times.retry)
             if self._renewed_at is None:
@@ -159,12 +160,12 @@ class Lease:
                 return f"lease {self._namespace}/{self._name} not renewed for {lasted}{why}"
 
     async def release(self) -> None:
-        """Give the lease back, so that the next candidate need not wait. Does nothing without it."""
+        """Release the lease, so that the next candidate need not wait. Do nothing if it is not held."""
         if not self.held or self._seen is None:
             return
         self._renewed_at = None
         now = micro_time(self._wall())
-        # the server wants a positive duration
+        # the server requires a positive duration
         spec = {**self._seen.spec, "holderIdentity": "", "leaseDurationSeconds": 1}
         spec |= {"renewTime": now, "acquireTime": now}
         try:
@@ -176,7 +177,7 @@ class Lease:
     # -- one try ---------------------------------------------------------------------------------
 
     async def _try(self, limit_s: float) -> bool:
-        """Take or renew the lease, in at most so many seconds. Whether it is ours then."""
+        """Try to acquire or renew the lease within `limit_s` seconds; return whether this process holds it."""
         self._problem = ""
         try:
             async with asyncio.timeout(limit_s):
@@ -212,7 +213,7 @@ class Lease:
         return await self._written(began, "PUT", self._path, spec, seen.version)
 
     def _free_at(self, seen: _Seen) -> int:
-        """When the lease of another holder is over if it does not change."""
+        """Return when the lease of another holder expires if it does not change."""
         promised = seen.spec.get("leaseDurationSeconds") or self._times.duration
         return self._changed_at + int(promised) * SECOND
 
@@ -228,14 +229,14 @@ class Lease:
     async def _written(
         self, began: int, method: str, path: str, spec: dict[str, Any], version: str
     ) -> bool:
-        """Write the lease. A conflict means that another one was faster."""
+        """Write the lease; return false after a conflict, which means that another process was faster."""
         status, body = await self._write(method, path, spec, version)
         if status in (200, 201):
             self._note(body)
             self._renewed_at = began
             return True
         if status == 409:
-            self._problem = "somebody else has written it in between"
+            self._problem = "another process has written it in between"
             return False
         raise _Refused("writing", status, body)
 
@@ -254,7 +255,7 @@ class Lease:
         return await self._requester.request(method, path, json.dumps(lease).encode(), JSON)
 
     def _note(self, body: bytes) -> _Seen:
-        """Remember the lease, and when it has changed."""
+        """Remember the lease, and when it changed."""
         try:
             lease = json.loads(body)
             seen = _Seen(dict(lease.get("spec") or {}), str(lease["metadata"]["resourceVersion"]))
@@ -263,13 +264,13 @@ class Lease:
         if self._seen is None or seen.spec != self._seen.spec:
             self._changed_at = self._clock()
         self._seen = seen
-        self._heard_at = self._clock()
+        self._last_contact = self._clock()
         return seen
 
 
 class Guarded:
-    """A client that sends requests while ``held()`` is true. After that they have no answer, as if the
-    server were away."""
+    """A client that sends requests while ``held()`` is true. After that they have no response, as if the server
+    were unreachable."""
 
     def __init__(self, requester: Requester, held: Callable[[], bool]) -> None:
         self._requester = requester
@@ -278,14 +279,14 @@ class Guarded:
     def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> Coroutine[Any, Any, tuple[int, bytes]]:
-        """As `Requester.request`."""
+        """Send one request as `Requester.request` does."""
         if not self._held():
             raise NoAnswer("the lease is over")
         return self._requester.request(method, path, body, content_type)
 
 
 class _Refused(Exception):
-    """An answer that is neither success nor a conflict."""
+    """A response that is neither success nor a conflict."""
 
     def __init__(self, doing: str, status: int, body: bytes) -> None:
         try:

@@ -1,8 +1,8 @@
-"""Binds the claims of a pod before the pod itself (K102, K103, K150).
+"""Binding of a pod's claims before the pod itself (K102, K103, K150).
 
-A claim that waits for its first consumer gets a volume that is there already, if one was chosen for it: the volume
-is told the claim. Else the claim is told the node, by an annotation, and its provisioner makes a volume there.
-The controller of volumes then binds both. When the provisioner cannot, it takes the annotation away.
+A claim that waits for its first consumer gets an existing volume if one was chosen for it: the volume's
+claimRef is set. Otherwise an annotation of the claim names the node, and its provisioner creates a volume
+there. The volume controller then binds both. If the provisioner cannot create one, it removes the annotation.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ _log = logging.getLogger("quadriga.kubernetes.writes")
 SECOND: Final = 1_000_000_000
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
-#: annotation of a volume: the scheduler or the controller has chosen its claim, not a user
+#: annotation of a volume: its claim was chosen by the scheduler or the controller, not by a user
 _BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 Key = tuple[str, str]
 
 
 class _Failed(Exception):
-    """The claims cannot be bound, and why."""
+    """The claims cannot be bound, for this reason."""
 
 
 class VolumeBinding:
-    """On one event loop. ``claims`` are kept up to date by reflectors, and `changed` hears of each change.
+    """Binds claims, on one event loop. ``claims`` are kept up to date by reflectors, and `changed` is called
+    for each change.
 
-    ``misplaced(uid, node)`` says why bound volumes cannot be used on the node: a provisioner may have made one
-    for another node meanwhile. ``chosen(uid)`` gives the volumes that are held for the claims of a pod.
-    ``timeout`` (ns) is for all claims of a pod, ``write_timeout`` (ns) for the tries of one write.
+    ``misplaced(uid, node)`` returns why bound volumes cannot be used on the node: a provisioner may have
+    created one for another node meanwhile. ``chosen(uid)`` returns the volumes that are held for the claims of
+    a pod. ``timeout`` (ns) is for all claims of a pod, ``write_timeout`` (ns) for the attempts of one write.
     """
 
     def __init__(
@@ -78,16 +79,16 @@ class VolumeBinding:
         self._waiting: dict[Key, set[asyncio.Event]] = {}
 
     def changed(self, key: Key) -> None:
-        """A claim has changed, or a volume, which has no namespace."""
+        """Note that a claim has changed, or a volume, which has no namespace."""
         waiting = [self._waiting.get(key, set())] if key[0] else list(self._waiting.values())
         for events in waiting:
             for each in events:
                 each.set()
 
     async def bind_volumes(self, pod: Pod, node: str) -> str | None:
-        """Bind all claims of the pod for the node. Returns why that is not possible, else None.
+        """Bind all claims of the pod for the node. Return why that is impossible, else ``None``.
 
-        It may be cancelled: what is written stays, and the next try for the pod goes on from there.
+        It may be cancelled: what is written stays, and the next attempt for the pod continues from there.
         """
         names = list(claims_of(pod))
         if not names:
@@ -112,7 +113,7 @@ class VolumeBinding:
     async def _bind(self, pod: Pod, names: Sequence[str], node: str) -> None:
         namespace = pod.metadata.namespace
         held = self._chosen(pod.metadata.uid)
-        # All of them are looked at before one is written.
+        # All claims are checked before one is written.
         claims = [self._claim(namespace, name) for name in names]
         volumes = [self._volume_for(claim, held) for claim in claims]
         provisioned = [
@@ -139,7 +140,7 @@ class VolumeBinding:
         return claim
 
     def _volume_for(self, claim: PersistentVolumeClaim, held: Mapping[Key, str]) -> str:
-        """The volume that the claim is to be given; "" for none. Raises `_Failed` if it cannot have it."""
+        """Return the volume that the claim will be given; "" for none. Raises `_Failed` if it cannot have it."""
         if is_bound(claim) or claim.spec.volume_name:
             return ""
         volume = held.get((claim.metadata.namespace, claim.metadata.name), "")
@@ -165,7 +166,7 @@ class VolumeBinding:
         return volume
 
     def _needs_node(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether a provisioner waits for the node. Raises `_Failed` if nobody will bind the claim."""
+        """Return whether a provisioner waits for the node. Raises `_Failed` if nothing will bind the claim."""
         if is_bound(claim) or claim.spec.volume_name:
             return False
         name = claim.metadata.name
@@ -181,8 +182,8 @@ class VolumeBinding:
         return True
 
     async def _give(self, claim: PersistentVolumeClaim, name: str) -> None:
-        """Tell the volume its claim. What was read is what is changed: if the volume is another one meanwhile,
-        it is looked at again, since somebody else may have given it away."""
+        """Set the claimRef of the volume. The write is conditional on the version that was read: if the volume
+        has changed meanwhile it is checked again, because it may have been given to another claim."""
         meta = claim.metadata
         reference = {
             "apiVersion": "v1",
@@ -205,13 +206,13 @@ class VolumeBinding:
             path = f"/api/v1/persistentvolumes/{quote(name)}"
             if await self._patch(path, change, f"persistentvolume {name}") is not None:
                 return
-            with self._heard((meta.namespace, meta.name)) as event:
+            with self._changes_of((meta.namespace, meta.name)) as event:
                 while self._volume(name, claim).metadata.resource_version == version:
                     await event.wait()
                     event.clear()
 
     async def _select(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """Tell the provisioner the node, in place of an earlier one (K150). Returns the version that was
+        """Name the node to the provisioner, replacing an earlier one (K150). Return the version that was
         written."""
         meta = claim.metadata
         path = (
@@ -224,7 +225,8 @@ class VolumeBinding:
         return _version_of(reply)
 
     async def _patch(self, path: str, change: dict[str, Any], what: str) -> bytes | None:
-        """The answer; ``None`` if it is gone or another version now. Raises `_Failed`."""
+        """Send the patch and return the response; ``None`` if the object is gone or has another version now.
+        Raises `_Failed`."""
         body = msgspec.json.encode(change)
         waits = bind_waits(self._write_timeout)
         while True:
@@ -244,8 +246,8 @@ class VolumeBinding:
             await self._sleep(wait)
 
     @contextmanager
-    def _heard(self, key: Key) -> Iterator[asyncio.Event]:
-        """Set at each change of the claim or of a volume."""
+    def _changes_of(self, key: Key) -> Iterator[asyncio.Event]:
+        """Yield an event that is set at each change of the claim or of a volume."""
         event = asyncio.Event()
         self._waiting.setdefault(key, set()).add(event)
         try:
@@ -259,11 +261,11 @@ class VolumeBinding:
     async def _bound(
         self, before: PersistentVolumeClaim, version: str, node: str, volume: str
     ) -> None:
-        """Wait until the claim is bound. ``node``: it was told this one, in this version. ``volume``: this one
-        was given to it."""
+        """Wait until the claim is bound. ``node`` was named to the provisioner in this version; ``volume`` was
+        given to the claim."""
         meta = before.metadata
         key = (meta.namespace, meta.name)
-        with self._heard(key) as event:
+        with self._changes_of(key) as event:
             while True:
                 event.clear()
                 claim = self._claim(*key)
@@ -296,7 +298,7 @@ class VolumeBinding:
 
 
 def _version_of(reply: bytes) -> str:
-    """The version in the reply to a write; empty, if it cannot be read."""
+    """Return the version in the response to a write; "" if it cannot be read."""
     try:
         return msgspec.json.decode(reply, type=PersistentVolumeClaim).metadata.resource_version
     except msgspec.MsgspecError as error:
@@ -305,6 +307,6 @@ def _version_of(reply: bytes) -> str:
 
 
 def _is_older(claim: PersistentVolumeClaim, version: str) -> bool:
-    """Whether the watch has not shown this version yet. Versions of one server are numbers that grow."""
+    """Return whether the watch has not shown this version yet. Versions of one server are increasing numbers."""
     known = claim.metadata.resource_version
     return known.isdecimal() and version.isdecimal() and int(known) < int(version)

@@ -1,8 +1,8 @@
-"""The writes to pods, with their retries and the answers that decide (K72, K104 to K107, K112, K113).
+"""Writes to pods, with their retries and the responses that decide (K72, K104 to K107, K112, K113).
 
-Writes to one pod are done one after the other, in their order; those to different pods at the same time,
-as far as the client's limits allow. A write that failed leaves a doubt whether it took effect: then the
-pod is read, and what is found there decides.
+Writes to one pod are done one after the other, in their order; those to different pods concurrently, as far as
+the client's limits allow. A failed write leaves a doubt whether it took effect: then the pod is read, and what
+is found decides.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from quadriga.k8s.transport.retries import (
     is_again,
     patch_waits,
 )
-from quadriga.k8s.writers.bodies import (
-    annotations_body,
-    binding_body,
-    delete_body,
-    disruption_body,
-    failed_body,
+from quadriga.k8s.writers.payloads import (
+    annotations_payload,
+    binding_payload,
+    delete_payload,
+    disruption_payload,
+    failed_payload,
     pod_path,
     pods_path,
 )
@@ -56,9 +56,9 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 OK: Final = 200
 
-#: a bind's tries may take this much longer (ns) than the waits between them
+#: a bind's attempts may take this much longer (ns) than the waits between them
 _HANGS: Final = 5 * SECOND
-#: tries of the patch before a preemption: the deletion must not wait long for it (K113)
+#: waits between attempts of the patch before a preemption: the deletion must not be delayed for long (K113)
 _DISRUPTION_WAITS: Final = (1.0, 2.0)
 
 _read_pod = msgspec.json.Decoder(Pod).decode
@@ -69,20 +69,21 @@ class _Line:
     """The writes to one pod: the one under way, and those that wait."""
 
     waiting: deque[PodWrite] = field(default_factory=deque)
-    #: set: a bind under way must not be tried again
+    #: set if a bind under way must not be retried
     hurry: asyncio.Event | None = None
-    #: why, for the shim
+    #: the reason for that, for the shim
     why: str = ""
 
 
 class PodWrites:
-    """``ended`` hears how each bind and create ended. ``before_bind(pod)`` is awaited before a bind.
+    """Writes to pods. ``ended`` is called with the outcome of each bind and create. ``before_bind(pod)`` is
+    awaited before a bind.
 
-    ``bind_volumes(pod, node)`` binds the pod's claims before that, if it has any, and tells why it cannot.
+    ``bind_volumes(pod, node)`` binds the pod's claims before that, if it has any, and returns why it cannot.
 
     ``behind`` is the client for writes to placeholders, which come after those to other pods (Q16).
 
-    ``bind_timeout`` in ns. ``clock`` returns ns; ``stamp`` the wall clock's time in RFC 3339.
+    ``bind_timeout`` is in ns. ``clock`` returns ns; ``stamp`` returns the wall clock's time in RFC 3339.
     """
 
     def __init__(
@@ -111,12 +112,12 @@ class PodWrites:
         self._bind_volumes = bind_volumes
         self._lines: dict[str, _Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        #: by outcome
+        #: number of writes by outcome
         self.counts: Counter[str] = Counter()
 
     @property
     def waiting(self) -> int:
-        """Pods and placeholders with a write that has not ended."""
+        """The number of pods and placeholders with a write that has not ended."""
         return len(self._lines)
 
     def submit(self, write: PodWrite) -> None:
@@ -136,13 +137,13 @@ class PodWrites:
             line.waiting.append(write)
 
     def cancel_bind(self, uid: str, why: str) -> None:
-        """Do not try the bind of the pod again; it ends with what is known by then."""
+        """Stop retrying the bind of the pod; it ends with what is known by then."""
         line = self._lines.get(uid)
         if line is not None:
             self._hurry(line, why)
 
     async def close(self) -> None:
-        """Stop all of them. What is on its way may still take effect."""
+        """Stop all writes. A request under way may still take effect."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -159,7 +160,7 @@ class PodWrites:
                 try:
                     await self._one(write, line)
                 except Exception as error:
-                    # A bug must not leave the shim waiting for an end.
+                    # A bug must not leave the shim waiting for an outcome.
                     _log.exception("a write to %s failed", key)
                     self._fail(write, f"an internal error: {error!r}")
         finally:
@@ -169,28 +170,28 @@ class PodWrites:
         if isinstance(write, Bind):
             bound = await self._bind(write, line)
             line.why = ""
-            self._tell(bound)
+            self._finish(bound)
         elif isinstance(write, Create):
-            self._tell(await self._create(write))
+            self._finish(await self._create(write))
         elif isinstance(write, Delete):
             await self._delete(write)
         elif isinstance(write, Annotate):
-            body = annotations_body(write.pod.uid, write.annotations)
+            body = annotations_payload(write.pod.uid, write.annotations)
             await self._patch(write.pod, "", body, MERGE_PATCH, patch_waits())
         else:
-            body = failed_body(write.pod.uid, write.reason, write.message)
+            body = failed_payload(write.pod.uid, write.reason, write.message)
             await self._patch(write.pod, "/status", body, STRATEGIC_MERGE_PATCH, patch_waits())
 
-    def _tell(self, ended: Ended) -> None:
+    def _finish(self, ended: Ended) -> None:
         self.counts[f"{type(ended).__name__}.{ended.outcome}"] += 1
         self._ended(ended)
 
     def _fail(self, write: PodWrite, reason: str) -> None:
         if isinstance(write, Bind):
-            self._tell(BindEnded(write.pod.uid, "failed", reason=reason))
+            self._finish(BindEnded(write.pod.uid, "failed", reason=reason))
         elif isinstance(write, Create):
             name = str(write.manifest.get("metadata", {}).get("name", ""))
-            self._tell(CreateEnded(write.application_id, write.group, name, "refused", reason))
+            self._finish(CreateEnded(write.application_id, write.group, name, "refused", reason))
 
     async def _try(
         self,
@@ -201,8 +202,8 @@ class PodWrites:
         *,
         behind: bool = False,
     ) -> tuple[int, bytes]:
-        """A request; status 0 stands for no answer, with the reason as the body. ``behind``: other pods
-        come first."""
+        """Send a request. Status 0 stands for no response, with the reason as the body. With ``behind`` other
+        pods come first."""
         client = self._behind if behind else self._client
         try:
             return await client.request(method, path, body, content_type)
@@ -221,7 +222,7 @@ class PodWrites:
             waits = self._before_bind(pod)
             if waits is not None:
                 await waits
-        path, body = f"{pod_path(pod)}/binding", binding_body(pod, node)
+        path, body = f"{pod_path(pod)}/binding", binding_payload(pod, node)
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:
@@ -229,7 +230,7 @@ class PodWrites:
             if 200 <= status < 300:
                 return BindEnded(pod.uid, "bound", node)
             reason = _reason(status, reply)
-            # A 404 is not believed alone: the watch would say nothing of a pod that has not changed.
+            # A 404 alone is not believed: the watch would report nothing for an unchanged pod.
             if status not in (CONFLICT, NOT_FOUND) and not is_again(status):
                 return BindEnded(pod.uid, "failed", reason=reason)
             found = await self._look(pod, node)
@@ -242,7 +243,7 @@ class PodWrites:
                 return BindEnded(pod.uid, "failed", reason=f"{line.why}; {reason}")
 
     async def _look(self, pod: PodRef, node: str) -> BindEnded | None:
-        """K106: what the pod itself says; None if it has no node, or cannot be read."""
+        """Return the outcome according to the pod itself; ``None`` if it has no node or cannot be read (K106)."""
         status, body = await self._try("GET", pod_path(pod))
         if status == NOT_FOUND:
             return BindEnded(pod.uid, "gone")
@@ -255,7 +256,7 @@ class PodWrites:
             return None
         if found.uid != pod.uid:
             return BindEnded(pod.uid, "gone")
-        # A pod with our node is bound, even while it is being deleted: it counts there until its end.
+        # A pod with our node is bound, even while it is terminating: it counts there until its end.
         if found.spec.node_name == node:
             return BindEnded(pod.uid, "bound", node)
         if found.terminating or found.ended:
@@ -265,7 +266,7 @@ class PodWrites:
         return None
 
     async def _interrupted(self, line: _Line, seconds: float) -> bool:
-        """Wait; returns True, at once, when a bind must not be tried again."""
+        """Wait; return true at once when a bind must not be retried."""
         if line.why or any(isinstance(each, Delete) for each in line.waiting):
             return True
 
@@ -276,7 +277,7 @@ class PodWrites:
         return await self._until_called(line, asleep()) is not None
 
     async def _until_called(self, line: _Line, work: Awaitable[str | None]) -> str | None:
-        """What the work returns, or why it was given up because a bind must not go on."""
+        """Return the result of the work, or why it was abandoned because the bind must not go on."""
         doing = asyncio.ensure_future(work)
         line.hurry = asyncio.Event()
         if line.why or any(isinstance(each, Delete) for each in line.waiting):
@@ -303,6 +304,7 @@ class PodWrites:
         waits = create_waits()
 
         def ended(outcome: str, reason: str = "") -> CreateEnded:
+            """Return the outcome."""
             return CreateEnded(create.application_id, create.group, name, outcome, reason)  # type: ignore[arg-type]
 
         while True:
@@ -312,11 +314,11 @@ class PodWrites:
             reason = _reason(status, reply)
             taken = status == CONFLICT and refusal_of(status, reply).reason == "AlreadyExists"
             if taken:
-                # Names are random: after a try without an answer the pod of that name is ours.
+                # Names are random: after an unanswered attempt a pod with that name is ours.
                 return ended("created") if doubt else ended("name_taken", reason)
             if status != CONFLICT and not is_again(status):
                 return ended("refused", reason)
-            # Another 409 is of a quota that changed meanwhile.
+            # Another 409 comes from a quota that changed meanwhile.
             doubt = doubt or status == 0 or status >= 500
             wait = next(waits, None)
             if wait is None:
@@ -328,12 +330,12 @@ class PodWrites:
     async def _delete(self, delete: Delete) -> None:
         pod = delete.pod
         if delete.preempted:
-            body = disruption_body(pod.uid, self._scheduler, self._stamp())
+            body = disruption_payload(pod.uid, self._scheduler, self._stamp())
             await self._patch(pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(_DISRUPTION_WAITS))
-        path, body = pod_path(pod), delete_body(pod.uid, delete.grace)
+        path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
         for wait in delete_waits():
             status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)
-            # 409: a pod of that name with another UID
+            # 409: a pod with that name and another UID
             if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT):
                 self.counts["Delete.done"] += 1
                 return

@@ -94,8 +94,8 @@ def test_sizes_can_be_given(capsys: pytest.CaptureFixture[str]) -> None:
 #: what may be left when all has ended, and is bounded: records of ended applications and of their users, and memory
 #: for equal ones
 BOUNDED = {
-    "cache.tentative", "core.ended", "core.former_users", "core.serials", "core.shapes", "templates.templates",
-    "templates.unused",
+    "cache.tentative", "core.ended", "core.former_users", "core.serials", "core.shapes", "signatures.signatures",
+    "signatures.unused",
 }  # fmt: skip
 
 

@@ -30,8 +30,8 @@ from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.unified_asks import unified
-from quadriga.k8s.driver.core_books import applications_in, names_in, nodes_in
 from quadriga.k8s.driver.core_callback import CoreCallback
+from quadriga.k8s.driver.core_state import applications_in, names_in, nodes_in
 from quadriga.k8s.shim import actions, inputs
 from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
@@ -99,7 +99,7 @@ class World:
         self.refuse_applications = False
         self.deletes: list[actions.Delete] = []
         #: the shim's check before an ask (K88)
-        self.obstacle: Callable[[objects.Pod], str] = lambda pod: ""
+        self.blocked_reason: Callable[[objects.Pod], str] = lambda pod: ""
         #: kubelets finish what is deleted at once
         self.kubelets = True
         self.start()
@@ -120,7 +120,7 @@ class World:
             self.settings,
             self.cache,
             suffix=lambda: f"{next(self.numbers):010d}",
-            obstacle=lambda pod: self.obstacle(pod),
+            blocked_reason=lambda pod: self.blocked_reason(pod),
             namespace="quadriga",
         )
         self.inputs.append(inputs.PodGroupsServed(self.group_version))
@@ -578,7 +578,7 @@ class World:
 
         return self.core.read(reader)
 
-    def books(self) -> dict[str, str]:
+    def core_state(self) -> dict[str, str]:
         """What the core counts: pods by UID, with their nodes."""
 
         def reader(scheduler: Any) -> dict[str, str]:
@@ -610,9 +610,9 @@ class World:
         }
 
     def check(self) -> None:
-        """Once all is quiet: the books of the core are the cluster, no node is too full, no pod had two
+        """Once all is quiet: the allocations of the core are those of the cluster, no node is too full, no pod had two
         nodes."""
-        assert self.books() == self.live_on_nodes()
+        assert self.core_state() == self.live_on_nodes()
         used: Counter[str] = Counter()
         for pod in self.pods.values():
             if pod.spec.node_name and not pod.ended:
@@ -627,7 +627,7 @@ class World:
     def check_over(self, app_id: str) -> None:
         """Nothing is left of the application, and nothing runs."""
         assert self.placeholders == []
-        assert self.books() == {}
+        assert self.core_state() == {}
         assert self.app_state(app_id) == ""
         assert self.core.read(lambda core: core.notes) == ()
 

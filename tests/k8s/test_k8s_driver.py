@@ -78,10 +78,10 @@ async def test_k3_a_wait_ends_when_something_comes_and_after_its_time() -> None:
 
 async def test_k15_sources_wait_while_too_much_is_in_the_queue() -> None:
     inbox = Inbox(most=2)
-    await inbox.room()
+    await inbox.wait_for_capacity()
     for _ in range(4):
         inbox.put(inputs.Synced())
-    waiting = asyncio.create_task(inbox.room())
+    waiting = asyncio.create_task(inbox.wait_for_capacity())
     await asyncio.sleep(0)
     inbox.take(1)
     await asyncio.sleep(0)

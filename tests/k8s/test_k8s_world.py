@@ -58,7 +58,7 @@ def test_t3_a_soft_gang_without_room_goes_on_without_it(queues: str) -> None:
     assert sorted(order, key=found.index) == order
     world.run(60)
     assert world.phases() == {"Succeeded": 3}
-    assert world.books() == {}
+    assert world.core_state() == {}
 
 
 @BOTH
@@ -72,7 +72,7 @@ def test_t4_a_hard_gang_without_room_fails(queues: str) -> None:
         assert world.pods[pod.uid].status.phase == "Failed"
         assert world.conditions[pod.uid][0] == "ResourceReservationTimeout"
         assert "ApplicationFailed/Scheduling" in world.reasons(pod.uid)
-    assert world.books() == {}
+    assert world.core_state() == {}
     world.run(120)
     assert world.app_state("spark") == ""
 
@@ -106,7 +106,7 @@ def test_t6_the_originator_is_deleted_while_the_gang_reserves_or_ends_before_it(
     world = cluster("2", queues=WHOLE)
     originator = world.add_gang()
     world.run(1)
-    assert len(world.books()) == 2
+    assert len(world.core_state()) == 2
     world.delete_pod(originator.uid)
     world.run(2)
     world.check_over("spark")
@@ -117,7 +117,7 @@ def test_t6_the_originator_is_deleted_while_the_gang_reserves_or_ends_before_it(
     assert len(world.placeholders) == 2
     world.run(7)
     assert world.placeholders == []
-    assert world.books() == {}
+    assert world.core_state() == {}
     world.run(60)
     assert world.app_state("spark") == ""
 

@@ -16,7 +16,7 @@ from tree_side import tree
 
 from quadriga.core.ordering import best_nodes
 from quadriga.core.ordering.policies import NODE_POLICIES
-from quadriga.core.resources.demand import EVERY_BIT, FEW, Level, Ranking
+from quadriga.core.resources.demand import EVERY_BIT, MAX_UNHEAPED, Level, Ranking
 from quadriga.core.resources.shapes import Requirements, Shapes
 from quadriga.si import NodeInfo
 from quadriga.sim.scripted.script import Script
@@ -234,7 +234,7 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
     rng = random.Random(5)
     root = Node(0)
     root.above = Node(0)
-    children = [Node(key, root) for key in range(3 * FEW)]
+    children = [Node(key, root) for key in range(3 * MAX_UNHEAPED)]
     for child in children:
         child.announce(Waiter(1), 0b111)
         child.block(EVERY_BIT)
@@ -258,7 +258,7 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
         for able in range(1, 8):
             waiting = [child for child in children if child.demand & able]
             assert root.best(able) is min(waiting, key=lambda child: child.key, default=None)
-    assert most > FEW
+    assert most > MAX_UNHEAPED
     assert root.few is None
     for child in children:
         child.block(EVERY_BIT)

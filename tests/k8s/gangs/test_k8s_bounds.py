@@ -300,7 +300,7 @@ def test_q16_a_pod_with_a_node_counts_without_what_is_beyond(world: World) -> No
     ours = add_beyond(world, "ours", node="n1", queue="root.a")
     for _ in range(2):
         world.run(1)
-        assert {foreign.uid, ours.uid} <= world.books().keys()
+        assert {foreign.uid, ours.uid} <= world.core_state().keys()
         assert world.app_state("huge") != ""
         told = [each.note for each in world.records if each.uid == ours.uid]
         assert told[-1].startswith("the pod has a node and counts without them: it has 302 labels")

@@ -119,7 +119,7 @@ def test_k204_no_part_of_a_gang_is_ever_bound(
         if group is None or any(pod.spec.node_name for pod in members):
             continue
         least = getattr(group.spec.scheduling_policy.gang, "min_count", 1)
-        free = 2 * nodes - sum(1 for node in world.books().values() if node)
+        free = 2 * nodes - sum(1 for node in world.core_state().values() if node)
         if len(members) >= least:
             assert least > free or world.named("single"), name
     assert world.audit().standing == ()

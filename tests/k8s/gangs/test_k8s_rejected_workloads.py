@@ -132,7 +132,7 @@ def test_k143_with_a_running_pod_the_others_fail_as_before(world: World) -> None
 def test_k88_the_first_pod_with_a_claim_is_not_warned_while_claims_are_being_listed() -> None:
     world = cluster()
     says = {"": CLAIMS_UNREAD}
-    world.obstacle = lambda pod: says[""]
+    world.blocked_reason = lambda pod: says[""]
     pod = world.add_pod("a", "app")
     world.run(1)
     world.set_pod(pod)

@@ -84,7 +84,7 @@ def test_k210_what_a_pod_needs_of_a_kubelet(spec: dict[str, Any], needed: tuple[
     assert needed_features(decoded(Pod, {"spec": spec}).spec) == needed
 
 
-def test_k210_pods_that_need_other_features_have_templates_of_their_own() -> None:
+def test_k210_pods_that_need_other_features_have_signatures_of_their_own() -> None:
     cluster = SmallCluster(n1={}, n2={})
     declares(cluster, "n1", USERS, RESTART)
     declares(cluster, "n2", RESTART)

@@ -58,7 +58,7 @@ def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again(world: World) -
     world.remove_node("n1")
     world.run(1)
     assert world.cache.assumed(pod.uid) is None
-    assert world.books() == {}
+    assert world.core_state() == {}
     world.add_node("n2")
     world.run(2)
     assert world.pods[pod.uid].spec.node_name == "n2"
@@ -73,10 +73,10 @@ def test_k97_a_bind_that_had_arrived_makes_an_orphan(world: World) -> None:
     world.remove_node("n1")
     world.place(pod.uid, "n1")
     world.run(1)
-    assert world.books() == {}
+    assert world.core_state() == {}
     world.add_node("n1")
     world.run(1)
-    assert world.books() == {pod.uid: "n1"}
+    assert world.core_state() == {pod.uid: "n1"}
     world.check()
 
 
@@ -87,13 +87,13 @@ def test_k97_an_orphan_whose_application_has_completed_is_counted_again(world: W
     node = world.pods[pod.uid].spec.node_name
     world.remove_node(node)
     world.run(60)
-    assert world.books() == {}
+    assert world.core_state() == {}
     world.add_node(node)
     world.run(1)
-    assert world.books() == {pod.uid: node}
+    assert world.core_state() == {pod.uid: node}
     world.check()
     world.run(300)
-    assert world.books() == {}
+    assert world.core_state() == {}
     assert world.app_state("app") == ""
 
 
@@ -130,10 +130,10 @@ def test_k91_a_foreign_pod_is_told_when_its_node_comes_and_when_it_gets_one(worl
     world.add_pod("other", scheduler="default-scheduler", node="n2")
     waiting = world.add_pod("another", scheduler="default-scheduler")
     world.run(1)
-    assert world.books() == {}
+    assert world.core_state() == {}
     world.add_node("n2")
     world.run(1)
-    assert list(world.books().values()) == ["n2"]
+    assert list(world.core_state().values()) == ["n2"]
     world.place(waiting.uid, "n1")
     world.run(1)
     world.check()

@@ -196,8 +196,8 @@ def test_k134_pods_that_say_the_same_share_a_template() -> None:
         labels = {"executor": str(number)}
         cluster.pod(f"p{number}", labels=labels, nodeSelector={"disk": "ssd"})
     cluster.pod("q", nodeSelector={"disk": "hdd"})
-    templates = [cluster.cache._pods[name].template for name in ("p0", "p1", "p2", "q")]
-    assert templates[0] is templates[1] is templates[2] is not templates[3]
+    signatures = [cluster.cache._pods[name].signature for name in ("p0", "p1", "p2", "q")]
+    assert signatures[0] is signatures[1] is signatures[2] is not signatures[3]
 
 
 def test_k134_labels_that_no_term_looks_at_do_not_tell_pods_apart() -> None:
@@ -214,14 +214,14 @@ def test_k134_labels_that_no_term_looks_at_do_not_tell_pods_apart() -> None:
     assert cluster.asks("q", "n1") is None
 
 
-def test_k134_templates_that_no_pod_has_are_forgotten_in_the_end() -> None:
+def test_k134_signatures_that_no_pod_has_are_forgotten_in_the_end() -> None:
     cluster = SmallCluster(n1={})
     for number in range(1000):
         selector = {"matchLabels": {f"key-{number}": "x"}}
         cluster.pod("p", labels={"app": "web"}, affinity=apart(term(selector=selector)))
         cluster.cache.remove_pod("p")
     cache = cluster.cache
-    assert len(cache._templates._templates) == 256
+    assert len(cache._signatures._signatures) == 256
     assert len(cache._selections._selections) == len(cache._selections._holders) == 256
     assert sum(map(len, cache._selections._keys.values())) == 256
     assert cache._selections._profiles == {}

@@ -178,7 +178,7 @@ def history(random: Random, worlds: tuple[World, World], what: Callable[[World],
         elif step == "pods":
             pod = make.pod("pod", names)
             cores = random.choice((1, 1, 2))
-            for _ in range(random.choice((1, 3, 6))):  # of one template
+            for _ in range(random.choice((1, 3, 6))):  # of one signature
                 pods += 1
                 pod["metadata"]["name"] = pod["metadata"]["uid"] = f"p{pods}"
                 for world in worlds:

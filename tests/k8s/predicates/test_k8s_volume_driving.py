@@ -198,14 +198,14 @@ async def test_k88_what_keeps_a_pod_from_being_asked_for() -> None:
         for each in (waits, claiming("none")):
             w.cache.set_pod(each)
             w.volumes.pod_changed("ADDED", each)
-        assert w.volumes.obstacle(claiming("none")) == ""
-        assert w.volumes.obstacle(waits) == "the claims of the cluster are not known yet"
+        assert w.volumes.blocked_reason(claiming("none")) == ""
+        assert w.volumes.blocked_reason(waits) == "the claims of the cluster are not known yet"
         await asyncio.wait_for(w.volumes.synced(), 10)
-        assert w.volumes.obstacle(waits) == "the claim a does not exist"
+        assert w.volumes.blocked_reason(waits) == "the claim a does not exist"
         w.volumes.announce("ADDED", claim("a"))
-        assert w.volumes.obstacle(waits) == ""
+        assert w.volumes.blocked_reason(waits) == ""
         w.volumes.announce("DELETED", claim("a"))
-        assert w.volumes.obstacle(waits) == "the claim a does not exist"
+        assert w.volumes.blocked_reason(waits) == "the claim a does not exist"
         assert len(w.changes) == 2  # what was listed before needs no second try
 
 

@@ -127,11 +127,11 @@ def test_k96_a_pod_that_another_scheduler_binds_counts_for_any_application(state
     unknown = world.add_pod("c", "app", node="n1")
     world.settle()
     both = {waiting.uid: "n1", unknown.uid: "n1"}
-    assert world.books() == {first.uid: "n1", **both}
+    assert world.core_state() == {first.uid: "n1", **both}
     for late in both:
         world.end_pod(late)
     world.settle()
-    assert world.books() == {first.uid: "n1"}
+    assert world.core_state() == {first.uid: "n1"}
 
 
 def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_starts_anew() -> None:
@@ -143,7 +143,7 @@ def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_star
     late = world.add_pod("b", "app")
     world.settle()
     placed_by_another(world, late.uid)
-    assert world.books() == {first.uid: "n1", late.uid: "n1"}
+    assert world.core_state() == {first.uid: "n1", late.uid: "n1"}
     world.refuse_applications = False
     world.end_pod(first.uid)
     world.run(1)
@@ -153,7 +153,7 @@ def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_star
     assert not [each for each in world.shim.dump()["applications"][0]["tasks"] if each["foreign"]]
     world.end_pod(late.uid)
     world.run(60)
-    assert (world.app_state("app"), world.books()) == ("", {})
+    assert (world.app_state("app"), world.core_state()) == ("", {})
 
 
 def test_k96_a_pod_without_an_application_counts_when_its_node_comes(world: World) -> None:
@@ -161,7 +161,7 @@ def test_k96_a_pod_without_an_application_counts_when_its_node_comes(world: Worl
     world.add_pod("a", "app", node="n1")
     late = world.add_pod("b", "app", node="n2")
     world.run(1)
-    assert late.uid not in world.books()
+    assert late.uid not in world.core_state()
     world.add_node("n2")
     world.run(1)
     world.check()

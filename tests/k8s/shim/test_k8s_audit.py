@@ -14,7 +14,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.driver.auditing import Auditor
-from quadriga.k8s.driver.core_books import Books
+from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.driver.measured import measured_of
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import differences
@@ -140,7 +140,7 @@ def test_k176_a_difference_that_stands_is_told_and_mended(how: str) -> None:
     world = busy()
     assert world.audit().fleeting == 0, world.shim.audit.found
     assert world.phases()["Running"] == 3
-    before = world.books()
+    before = world.core_state()
     break_it(world, how)
     found = world.audit()
     assert found.fleeting and not found.standing
@@ -161,7 +161,7 @@ def test_k176_a_difference_that_stands_is_told_and_mended(how: str) -> None:
     assert found.fleeting == 0, world.shim.audit.found
     assert not found.standing
     assert sum(stood.values()) == len(warnings)  # each is counted once
-    assert world.books() == before
+    assert world.core_state() == before
     assert {pod.metadata.name for pod in world.pods.values()} == {"other", "a", "b", "wide"}
     world.check()
 
@@ -280,7 +280,7 @@ class FewPods:
         return ("a", "gone")
 
 
-def auditor(books: Books | None, heard: list[Input], **more: Any) -> Auditor:
+def auditor(core_state: CoreState | None, heard: list[Input], **more: Any) -> Auditor:
     settings: dict[str, Any] = {
         "pods": lambda: {"a": Pod(), "gone": Pod()},
         "applications": lambda: ("app",),
@@ -288,14 +288,14 @@ def auditor(books: Books | None, heard: list[Input], **more: Any) -> Auditor:
         "put": heard.append,
         "sleep": asyncio.sleep,
     }
-    return Auditor(books, FewPods(), **settings | more)
+    return Auditor(core_state, FewPods(), **settings | more)
 
 
 async def test_k176_an_audit_is_shown_in_small_parts() -> None:
     heard: list[Input] = []
     pods = {f"p-{n}": Pod() for n in range(1200)} | {"a": Pod()}
     with SchedulerService() as service:
-        await auditor(Books(service, "mycluster"), heard, pods=lambda: pods).audit()
+        await auditor(CoreState(service, "mycluster"), heard, pods=lambda: pods).audit()
     shown = [each for each in heard if isinstance(each, WatchShows)]
     assert [len(each.pods) for each in shown] == [500, 500, 201, 0]
     assert shown[-1].gone == ["gone"]
@@ -303,11 +303,11 @@ async def test_k176_an_audit_is_shown_in_small_parts() -> None:
     assert heard[-3:] == [CoreShows(["n1"], {}), CoreShows((), {}, ["app"], {}), AuditEnds()]
 
 
-async def test_k176_a_core_that_has_ended_ends_no_audit_and_one_elsewhere_shows_no_books() -> None:
+async def test_k176_a_core_that_has_ended_ends_no_audit_and_one_elsewhere_shows_no_state() -> None:
     heard: list[Input] = []
     service = SchedulerService()
     service.stop()
-    await auditor(Books(service, "mycluster"), heard).audit()
+    await auditor(CoreState(service, "mycluster"), heard).audit()
     assert not any(isinstance(each, AuditEnds) for each in heard)
     heard.clear()
     await auditor(None, heard).audit()

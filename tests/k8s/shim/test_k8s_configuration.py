@@ -74,10 +74,10 @@ def test_k144_a_restart_with_other_queues_puts_running_pods_into_the_recovery_qu
     world.queues = queues("{name: other}", rules="[{name: provided}]")
     world.restart()
     world.run(2)
-    assert world.books() == {pod.uid: "n1"}
+    assert world.core_state() == {pod.uid: "n1"}
     assert "ApplicationFailed/Scheduling" not in world.reasons(pod.uid)
     world.run(100)
-    assert world.books() == {}
+    assert world.core_state() == {}
 
 
 def test_k11_k24_nothing_is_sent_before_both_the_lease_and_the_lists() -> None:
@@ -138,11 +138,11 @@ def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:
     world.add_pod("a", "app", duration=100)
     waiting = world.add_pod("b", "app", cpu="100")
     world.run(5)
-    running = dict(world.books())
+    running = dict(world.core_state())
     assert len(running) == 4
     world.forget_core()
     world.run(5)
-    assert world.books() == running
+    assert world.core_state() == running
     assert world.shim.state == "Serving"
     assert world.conditions[waiting.uid][0] == "Unschedulable"
     world.check()
@@ -150,4 +150,4 @@ def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:
     world.run(5)
     world.check()
     world.run(300)
-    assert list(world.books().values()) == ["n1"]  # the foreign pod
+    assert list(world.core_state().values()) == ["n1"]  # the foreign pod

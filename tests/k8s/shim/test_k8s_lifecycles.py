@@ -48,7 +48,7 @@ INFO: Mapping[str, Any] = {
     "type": task_fsm.TIMEOUT,
     "reason": "because",
     "gates": "quota/wait",
-    "obstacle": "",
+    "blocked_reason": "",
     "refusal": "",
     "serving": True,
 }
@@ -82,7 +82,7 @@ AGREES: dict[str, dict[str, Any]] = {
     "ends_at_once": {"core_has_pods": False},
     "places_whole": {"places_whole": True},
     "is_hard": {"hard": True},
-    "obstructed": {"info": {"obstacle": "claim data is missing"}},
+    "blocked": {"info": {"blocked_reason": "claim data is missing"}},
     "refused": {"info": {"refusal": "port 80 is taken"}},
     "same_allocation": {"uuid": "u-0"},
     "is_placeholder": {"is_placeholder": True},
@@ -317,9 +317,9 @@ STEPS = [
          id="K37 a released ask of a placeholder deletes it"),
     step(T, Thing("Asked"), "ask_released", "New", id="K37 a released ask of a real pod waits"),
     step(T, Thing("New"), "ask", "New", says(reason="FailedScheduling", warning=True),
-         id="K88 an obstacle is named and nothing is asked", obstacle="claim data is missing"),
+         id="K88 a blocking reason is named and nothing is asked", blocked_reason="claim data is missing"),
     step(T, Thing("New"), "gate", "Gated", says(note="quota/wait"), id="K89 gates hold a pod back", gates="quota/wait"),
-    step(T, Thing("Gated"), "ungate", "New", fx.Reconsider(), id="K89 until they go"),
+    step(T, Thing("Gated"), "ungate", "New", fx.Reconcile(), id="K89 until they go"),
     step(T, Thing("Asked"), "withdraw", "New", fx.ReleaseAsk(), id="K90 the ask of a deleted pod is taken back"),
     step(T, Thing("Binding", **FIRST), "node_lost", "Binding", fx.CancelBind(), fx.AbandonAssumption(),
          id="K97 a removed node undoes the assumption"),
@@ -401,5 +401,5 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     assert timers.next_deadline() == 30 * SECOND
     task.may_try_again = True
     (due,) = timers.due(30 * SECOND)
-    assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconsider(),)
+    assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconcile(),)
     assert task.state == "New"

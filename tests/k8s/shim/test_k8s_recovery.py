@@ -84,7 +84,7 @@ def test_t9_k149_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after
         assert all(len(world.bound[uid]) == 1 for uid in pods), where
         world.run(60)
         assert world.placeholders == [], where
-        assert world.books() == {}, where
+        assert world.core_state() == {}, where
         assert world.shim.dump()["applications"] == [], where
 
 
@@ -150,10 +150,10 @@ def test_k143_a_running_pod_of_a_rejected_application_counts_as_foreign() -> Non
     world.refuse_applications = True
     world.restart()
     world.run(2)
-    assert world.books() == {pod.uid: "n1"}
+    assert world.core_state() == {pod.uid: "n1"}
     assert "TaskRejected/Recovery" in world.reasons(pod.uid)
     world.run(60)
-    assert world.books() == {}
+    assert world.core_state() == {}
     assert world.phases() == {"Succeeded": 1}
 
 
@@ -276,21 +276,21 @@ def test_k153_events_of_what_was_there_may_have_been_told_before_the_start() -> 
     assert world.reasons().count("GangScheduling/PlaceholderAllocated") == 2
     told = set(map(_said, world.records))
     ours = [each for each in world.records if each.kind == "Pod"]
-    assert [each.maybe_told for each in ours] == [each.reason == "Informational" for each in ours]
+    assert [each.may_exist for each in ours] == [each.reason == "Informational" for each in ours]
     world.records.clear()
     world.restart()
     world.run(2)
     repeated = [each for each in world.records if _said(each) in told]
     actions = {each.action for each in repeated}
     assert actions >= {"PlaceholderAllocated", "Scheduling", "Node"}
-    assert [each for each in repeated if not each.maybe_told] == []
+    assert [each for each in repeated if not each.may_exist] == []
     # what happens from then on is new
     world.records.clear()
     late = world.add_pod("late", "late")
     world.run(2)
     assert "Scheduling/Scheduling" in world.reasons(late.uid)
     own = [each for each in world.records if each.uid == late.uid]
-    assert not any(each.maybe_told for each in own if each.reason != "Informational")
+    assert not any(each.may_exist for each in own if each.reason != "Informational")
     world.check()
 
 

@@ -74,7 +74,7 @@ class History:
             name
             for name in world.nodes
             if not any(pod.spec.node_name == name and not pod.ended for pod in world.pods.values())
-            and name not in world.books().values()
+            and name not in world.core_state().values()
         ]
         return self.choose.choice(sorted(empty)) if empty else None
 
@@ -181,12 +181,12 @@ class History:
             assert not report.standing and not report.fleeting, world.shim.audit.found
         left = [pod.metadata.name for pod in world.pods.values() if not pod.ended]
         assert left == [], world.describe()
-        assert world.books() == {}
+        assert world.core_state() == {}
         assert world.shim.dump()["applications"] == []
         assert world.shim.dump()["foreignPods"] == []
         assert not world.shim._kernel.tasks
         assert not world.shim._kernel.on_node
-        assert not world.shim._kernel.creations
+        assert not world.shim._kernel.pending_placeholders
         assert world.shim.next_deadline() is None
 
 

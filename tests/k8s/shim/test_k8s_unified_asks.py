@@ -135,7 +135,7 @@ def test_k8_nothing_depends_on_the_form(scenario: str) -> None:
         assert asks
         events = {(each.uid, each.reason, each.action, each.type) for each in world.records}
         applications = [(each["id"], each["state"]) for each in world.shim.dump()["applications"]]
-        seen.append((world.bound, world.phases(), world.books(), applications, events))
+        seen.append((world.bound, world.phases(), world.core_state(), applications, events))
     assert seen[0] == seen[1]
 
 

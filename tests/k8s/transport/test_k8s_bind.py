@@ -61,7 +61,7 @@ def test_t11_k91_a_pod_that_somebody_else_bound_is_counted_where_it_is() -> None
     world.place(pod.uid, "big")
     world.run(2)
     world.check()
-    assert world.books() == {pod.uid: "big"}
+    assert world.core_state() == {pod.uid: "big"}
 
 
 def test_t11_a_reply_that_is_lost_was_a_bind_all_the_same() -> None:
@@ -116,7 +116,7 @@ def test_k111_an_allocation_of_a_pod_that_has_ended_is_given_back() -> None:
         world.delete_pod(pod.uid) if uid == pod.uid and pod.uid in world.pods else None
     )
     world.run(5)
-    assert world.books() == {other.uid: world.pods[other.uid].spec.node_name}
+    assert world.core_state() == {other.uid: world.pods[other.uid].spec.node_name}
     world.check()
 
 

@@ -223,14 +223,14 @@ def test_a_name_that_is_taken_is_replaced_but_not_after_a_lost_answer() -> None:
 
 
 def test_an_event_of_an_earlier_process_is_not_written_again_but_counted() -> None:
-    found = replace(QUEUED, maybe_told=True)
+    found = replace(QUEUED, may_exist=True)
     played(first := Server(), found, 20)
     writer = played(second := Server([409]), found, 20)
     assert first.names == second.names
     assert len(second.names) == 1
     assert writer.counts == {"written": 0, "dropped": 0, "failed": 0}
     assert writer.waiting == 0
-    played(server := Server([409]), replace(QUEUED, maybe_told=True), 1, QUEUED, 20)
+    played(server := Server([409]), replace(QUEUED, may_exist=True), 1, QUEUED, 20)
     (_, _, _, created, _), (_, method, path, patch, _) = server.requests
     assert (method, patch["series"]["count"]) == ("PATCH", 2)
     assert path.endswith(f"/events/{created['metadata']['name']}")

@@ -309,7 +309,9 @@ async def test_k15_the_watch_is_held_back() -> None:
     async def has_room() -> None:
         await room.wait()
 
-    async with reflector(script=lambda api: api.watches.append(many), room=has_room) as seen:
+    async with reflector(
+        script=lambda api: api.watches.append(many), wait_for_capacity=has_room
+    ) as seen:
         await seen.until(lambda: len(seen.changes) == 1)
         await seen.api.say(event("ADDED", pod("r", version=3)))
         await asyncio.sleep(0.02)

@@ -12,7 +12,7 @@ import pytest
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
 from quadriga.k8s.transport.retries import bind_waits
-from quadriga.k8s.writers.bodies import binding_body
+from quadriga.k8s.writers.payloads import binding_payload
 from quadriga.k8s.writers.writes import PodWrite, PodWrites
 from tests.k8s.fake_api import DROP, HANG, LOST, FakeApi, FakeTime, Fault, client_of, pod
 
@@ -68,7 +68,7 @@ async def test_k104_a_bind_posts_a_binding_with_the_uid() -> None:
         body["metadata"] = {"name": "p", "namespace": "ns", "uid": "uid-p"}
         body["target"] = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
         assert w.api.requests == [("POST", "/api/v1/namespaces/ns/pods/p/binding", body)]
-    assert b'"name":"a\\"b"}}' in binding_body(P, 'a"b'), "names are quoted"
+    assert b'"name":"a\\"b"}}' in binding_payload(P, 'a"b'), "names are quoted"
 
 
 DELETED = {"deletionTimestamp": "2026-11-23T12:00:00Z"}

@@ -64,7 +64,9 @@ def one_for_one(view: View) -> None:
             continue
         name = line[1], placeholder.ask.task_group
         waiting = placeholder.ask.app.groups.values()
-        if name in groups or any(g.outgrown and g.task_group == name[1] for g in waiting):
+        if name in groups or any(
+            g.too_large_to_replace and g.task_group == name[1] for g in waiting
+        ):
             view.allow_missing("X37", said)
             view.stop("X37", f"{line[1]}/{line[2]} is too small and stays here")
 

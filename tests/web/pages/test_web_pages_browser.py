@@ -255,7 +255,7 @@ def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
     failing = page.locator(".checks .fail")
     assert failing.count() == 2
     text = " ".join(failing.first.inner_text().split())
-    assert "asks for 14 GiB memory, 8 GiB is left of 16 GiB" in text
+    assert "asks for 14 GiB memory, 8 of 16 GiB are left" in text
     limit = "the limit of user ada in root.research.notebooks (limit *)"
     assert f"Smallest change: raise {limit}" in text
     assert "3 min" not in text

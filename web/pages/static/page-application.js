@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { bar, at, bars, chip, empty, facts, gang, occasion, panel, preempted, since, sortable, stateName, table, to } from "./parts.js";
 import { picture } from "./picture.js";
-import { amount, amounts, called, duration, now, number, plain } from "./units.js";
+import { amount, amounts, called, duration, now, number, of, plain } from "./units.js";
 
 export const application = {
   title: ({ id }) => id || "Application",
@@ -104,12 +104,18 @@ function why(app, waits, context) {
 function result(check) {
   if (check.numbers.kept !== undefined) return gangResult(check);
   if (!check.type) return [linked(check), remedy(check.remedy && plain(check.remedy))];
-  const { limit, used, asked, headroom } = check.numbers;
+  const { limit, used, asked } = check.numbers;
   return [
-    h("span", {}, `${check.subject}: asks for ${called(check.type, asked)}, ${headroom > 0 ? amount(check.type, headroom) : "nothing"} is left of ${amount(check.type, limit)}`),
+    h("span", {}, `${check.subject}: asks for ${called(check.type, asked)}, ${remaining(check)}`),
     check.passed ? null : bar({ type: check.type, used, max: limit, pending: asked }),
     remedy(check.remedy),
   ];
+}
+
+/** What is left of a quota: `10 of 192 cores are left`. */
+function remaining({ type, numbers: { limit, headroom } }) {
+  const left = of(type, Math.max(0, headroom), limit);
+  return `${left} ${left.startsWith("1 ") ? "is" : "are"} left`;
 }
 
 /** The result of the check for a whole gang: the quota, what is used of it, and what other gangs keep. */

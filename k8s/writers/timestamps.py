@@ -1,4 +1,4 @@
-"""Times and texts as the API server wants them."""
+"""Times and texts in the form that the API server requires."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def whole_time(wall_ns: int) -> str:
-    """RFC 3339 in whole seconds: ``2026-11-23T11:00:00Z``."""
+    """Return the time in RFC 3339 with whole seconds: ``2026-11-23T11:00:00Z``."""
     return f"{_moment(wall_ns):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def micro_time(wall_ns: int) -> str:
-    """RFC 3339 in microseconds: ``2026-11-23T11:00:00.000000Z``."""
+    """Return the time in RFC 3339 with microseconds: ``2026-11-23T11:00:00.000000Z``."""
     return f"{_moment(wall_ns):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
@@ -24,7 +24,7 @@ def _moment(wall_ns: int) -> datetime:
 
 
 def shortened(text: str, size: int) -> str:
-    """The text, or its beginning and three dots, in at most ``size`` bytes of UTF-8."""
+    """Return the text, shortened with three dots to at most ``size`` bytes of UTF-8."""
     data = text.encode("utf-8", "replace")
     if len(data) <= size:
         return data.decode()

@@ -1,4 +1,5 @@
-"""Templates: what of a pod decides where it may go, shared by all pods that say the same (K134)."""
+"""Pod signatures: the parts of pods that decide where they may go, shared by all pods with the same constraints
+(K134)."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, sprea
 from quadriga.k8s.cluster.topology import Numbers
 from quadriga.k8s.objects import Node, Pod, Toleration
 
-__all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "Template", "Templates"]
+__all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "PodSignature", "PodSignatures"]
 
-#: templates that no pod has any more are kept for the next pod, at most so many
+#: at most this many signatures without pods are kept for later pods
 _UNUSED = 256
 
-#: what the byte of a node says
+#: values of a node's byte in the answers
 _UNKNOWN, _YES, _NO = range(3)
 
 
@@ -46,7 +47,7 @@ class NodeRecord(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnAffinity:
-    """The required pod affinity: one selection, since a pod counts only if all terms match it."""
+    """The required pod affinity. It has one selection, because a pod counts only if all terms match it."""
 
     selection: Selection
     domains: tuple[Domains, ...]
@@ -54,7 +55,7 @@ class OwnAffinity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AntiAffinity:
-    """A required term of pod anti-affinity: the pods it is against, and those that have it."""
+    """A required term of pod anti-affinity: the pods that must be avoided, and the pods that have the term."""
 
     selection: Selection
     domains: Domains
@@ -68,39 +69,40 @@ class SpreadCount:
     spread: Spread
     selection: Selection
     domains: SpreadDomains
-    #: of the domains within the selection
+    #: name of its domains within the selection
     name: tuple[object, ...]
-    #: what a node is told whose domain has too many pods
+    #: reason against a node whose domain has too many pods
     refusal: str
 
 
 @dataclass(slots=True, eq=False)
-class Template:
-    """What of a pod decides where it may go, and the counters that this needs."""
+class PodSignature:
+    """The constraints of a pod, and the counters that they need."""
 
     key: bytes
     node_affinity: NodeAffinity
     tolerations: tuple[Toleration, ...]
     ports: tuple[HostPort, ...]
-    #: what the pod needs of a kubelet, and the same while any node declares what it can do
+    #: features that the pod needs of a kubelet; and the same as long as any node declares features, else none
     features: tuple[str, ...] = ()
     asked_features: tuple[str, ...] = ()
     affinity: OwnAffinity | None = None
     anti_affinity: tuple[AntiAffinity, ...] = ()
     spread: tuple[SpreadCount, ...] = ()
-    #: those of these three
+    #: the selections of these three
     selections: tuple[Selection, ...] = ()
-    #: pods that have it
+    #: number of pods with this signature
     pods: int = 0
-    #: by the node's index: what the static filters say (K135)
+    #: answers of the static filters by the node's index (K135)
     answers: bytearray = field(default_factory=bytearray)
-    #: the first reason of those that refuse, by the same index
+    #: the first reason of each node that refuses, by the same index
     refusals: dict[int, str] = field(default_factory=dict)
     #: the same as numbers of reasons, until a node changes
     kept: tuple[Numbers, tuple[str, ...]] | None = None
 
     def refuses(self, index: int, node: Node) -> str | None:
-        """What the static filters say about a node. The name in the pod's spec is not part of this."""
+        """Return the first reason of the static filters against the node. The node name in the pod's spec is
+        not checked here."""
         answers = self.answers
         if index >= len(answers):
             answers.extend(bytes(index + 64 - len(answers)))
@@ -117,8 +119,8 @@ class Template:
         return reason
 
     def numbered(self, nodes: Iterable[NodeRecord], size: int) -> tuple[Numbers, tuple[str, ...]]:
-        """What the static filters say about all nodes: by index the number of the reason, from 1, and 0
-        for a yes. ``size`` is more than each index."""
+        """Return the answers of the static filters for all nodes: by index the number of the reason, from 1, or
+        0 if the node is feasible. ``size`` is larger than any index."""
         if self.kept is None:
             for each in nodes:
                 self.refuses(each.index, each.node)
@@ -132,7 +134,8 @@ class Template:
         return self.kept
 
     def reasons(self, node: Node, other: str | None) -> list[str]:
-        """All that the static filters say, with what the node's name gives in its place."""
+        """Return all reasons of the static filters in their order, with ``other`` at the place of the filter
+        NodeName."""
         return [
             reason
             for reason in (
@@ -143,22 +146,24 @@ class Template:
         ]
 
     def forget(self, index: int) -> None:
-        """The node of this index has changed."""
+        """Forget the answer for the node of this index, because the node has changed."""
         self.kept = None
         if index < len(self.answers):
             self.answers[index] = _UNKNOWN
             self.refusals.pop(index, None)
 
     def ask_features(self, declared: bool) -> None:
-        """Some node declares features now, or none does any more (K210)."""
+        """Note whether any node declares features (K210)."""
         self.asked_features = self.features if declared else ()
         self.kept = None
         self.answers, self.refusals = bytearray(), {}
 
     def cordoned(self, node: Node) -> str | None:
+        """Return the reason if the node is cordoned."""
         return NODE_UNSCHEDULABLE if cordoned(node, self.tolerations) else None
 
     def taint(self, node: Node) -> str | None:
+        """Return the reason if the pod does not tolerate a taint of the node."""
         taint = untolerated(self.tolerations, node.spec.taints)
         if taint is None:
             return None
@@ -166,23 +171,24 @@ class Template:
         return f"TaintToleration: the pod does not tolerate the taint {taint.key}{value}:{taint.effect}"
 
     def unmatched(self, node: Node) -> str | None:
+        """Return the reason if the node does not match the pod's node affinity."""
         matches = self.node_affinity.matches(node.name, node.metadata.labels)
         return None if matches else NODE_AFFINITY
 
 
-class Templates:
-    """All templates, by what they say."""
+class PodSignatures:
+    """All signatures in use, and some unused ones."""
 
     def __init__(self, selections: Selections) -> None:
         self._selections = selections
         self._encoder = msgspec.msgpack.Encoder(order="deterministic")
-        self._templates: dict[bytes, Template] = {}
-        self._unused: OrderedDict[bytes, Template] = OrderedDict()
-        #: how many nodes declare features
+        self._signatures: dict[bytes, PodSignature] = {}
+        self._unused: OrderedDict[bytes, PodSignature] = OrderedDict()
+        #: number of nodes that declare features
         self._declaring = 0
 
     def key(self, pod: Pod) -> bytes:
-        """Equal for pods that say the same."""
+        """Return the key of the pod's signature, equal for pods with the same constraints."""
         spec, meta = pod.spec, pod.metadata
         of_nodes = (spec.node_selector, spec.tolerations, host_ports(spec), needed_features(spec))
         affinity, constraints = spec.affinity, spec.topology_spread_constraints
@@ -192,10 +198,11 @@ class Templates:
         return self._encoder.encode((*of_nodes, affinity, constraints, meta.namespace, own))
 
     def known(self, key: bytes) -> bool:
-        return key in self._templates
+        """Return whether there is a signature for the key."""
+        return key in self._signatures
 
     def matchers(self, pod: Pod) -> list[tuple[PodMatcher, ...]]:
-        """Of the selections that a template of this pod uses."""
+        """Return the matchers of the selections that the signature of this pod uses."""
         affinity, namespace = pod.spec.affinity, pod.metadata.namespace
         found: list[tuple[PodMatcher, ...]] = [(spread.matcher,) for spread in spreads(pod)]
         if affinity is not None:
@@ -205,53 +212,53 @@ class Templates:
             found += [(term.matcher,) for term in against]
         return found
 
-    def take(self, key: bytes, pod: Pod) -> Template:
-        """The template of this key, for one pod more."""
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = self._make(key, pod)
-        elif not template.pods:
+    def take(self, key: bytes, pod: Pod) -> PodSignature:
+        """Return the signature for the key, used by one more pod."""
+        signature = self._signatures.get(key)
+        if signature is None:
+            signature = self._signatures[key] = self._make(key, pod)
+        elif not signature.pods:
             del self._unused[key]
-        template.pods += 1
-        return template
+        signature.pods += 1
+        return signature
 
-    def drop(self, template: Template) -> None:
-        """A pod has the template no more."""
-        template.pods -= 1
-        if template.pods:
+    def drop(self, signature: PodSignature) -> None:
+        """Note that a pod does not use the signature any more."""
+        signature.pods -= 1
+        if signature.pods:
             return
-        self._unused[template.key] = template
+        self._unused[signature.key] = signature
         if len(self._unused) > _UNUSED:
             _, oldest = self._unused.popitem(last=False)
-            del self._templates[oldest.key]
+            del self._signatures[oldest.key]
             self._release(oldest)
 
     def node_changed(self, index: int, old: Node | None, new: Node | None) -> None:
-        """The node of this index has changed."""
+        """Forget the answers for the node of this index, because the node has changed."""
         before = self._declaring > 0
         for node, number in ((old, -1), (new, 1)):
             if node is not None and node.status.declared_features:
                 self._declaring += number
         declared = self._declaring > 0
-        for template in self._templates.values():
-            template.forget(index)
-            if template.features and declared != before:
-                template.ask_features(declared)
+        for signature in self._signatures.values():
+            signature.forget(index)
+            if signature.features and declared != before:
+                signature.ask_features(declared)
 
-    def _make(self, key: bytes, pod: Pod) -> Template:
+    def _make(self, key: bytes, pod: Pod) -> PodSignature:
         spec, namespace = pod.spec, pod.metadata.namespace
-        template = Template(key, NodeAffinity.of(spec), spec.tolerations, host_ports(spec))
-        template.features = needed_features(spec)
-        template.ask_features(self._declaring > 0)
+        signature = PodSignature(key, NodeAffinity.of(spec), spec.tolerations, host_ports(spec))
+        signature.features = needed_features(spec)
+        signature.ask_features(self._declaring > 0)
         affinity = spec.affinity
         if affinity is not None:
             own = affinity_terms(affinity.pod_affinity, namespace)
             if own:
                 selection = self._selections.use(tuple(term.matcher for term in own))
-                template.affinity = OwnAffinity(
+                signature.affinity = OwnAffinity(
                     selection, tuple(self._domains(selection, term.key) for term in own)
                 )
-            template.anti_affinity = tuple(
+            signature.anti_affinity = tuple(
                 AntiAffinity(
                     selection := self._selections.use((term.matcher,)),
                     self._domains(selection, term.key),
@@ -261,30 +268,30 @@ class Templates:
             )
         constraints = spreads(pod)
         keys = tuple(spread.key for spread in constraints)
-        template.spread = tuple(
-            self._spread(template, spread, keys, number)
+        signature.spread = tuple(
+            self._spread(signature, spread, keys, number)
             for number, spread in enumerate(constraints)
         )
-        users = (template.affinity, *template.anti_affinity, *template.spread)
-        template.selections = tuple(each.selection for each in users if each is not None)
-        return template
+        users = (signature.affinity, *signature.anti_affinity, *signature.spread)
+        signature.selections = tuple(each.selection for each in users if each is not None)
+        return signature
 
     def _domains(self, selection: Selection, key: str) -> Domains:
         return self._selections.domains(selection, (key,), lambda: Domains(key))
 
     def _spread(
-        self, template: Template, spread: Spread, keys: tuple[str, ...], number: int
+        self, signature: PodSignature, spread: Spread, keys: tuple[str, ...], number: int
     ) -> SpreadCount:
         selection = self._selections.use((spread.matcher,))
-        name = (spread.key, template.key, number)
+        name = (spread.key, signature.key, number)
         domains = self._selections.domains(
             selection,
             name,
             lambda: SpreadDomains(
                 spread.key,
                 keys,
-                template.node_affinity if spread.honor_affinity else None,
-                template.tolerations if spread.honor_taints else None,
+                signature.node_affinity if spread.honor_affinity else None,
+                signature.tolerations if spread.honor_taints else None,
             ),
         )
         refusal = (
@@ -293,16 +300,16 @@ class Templates:
         )
         return SpreadCount(spread, selection, domains, name, refusal)
 
-    def _release(self, template: Template) -> None:
+    def _release(self, signature: PodSignature) -> None:
         selections = self._selections
-        if template.affinity is not None:
-            for domains in template.affinity.domains:
-                selections.leave_domains(template.affinity.selection, (domains.key,))
-            selections.leave(template.affinity.selection)
-        for anti in template.anti_affinity:
+        if signature.affinity is not None:
+            for domains in signature.affinity.domains:
+                selections.leave_domains(signature.affinity.selection, (domains.key,))
+            selections.leave(signature.affinity.selection)
+        for anti in signature.anti_affinity:
             selections.release(anti.holders)
             selections.leave_domains(anti.selection, (anti.domains.key,))
             selections.leave(anti.selection)
-        for count in template.spread:
+        for count in signature.spread:
             selections.leave_domains(count.selection, count.name)
             selections.leave(count.selection)

@@ -1,4 +1,4 @@
-"""The books of a core in this process, read part by part on its own thread (K176)."""
+"""The state of a core in this process, read part by part on its own thread (K176)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.k8s.conversion.keys import PARTITION
 from quadriga.k8s.shim.inputs import CoreAllocation, CoreNode
 
-__all__ = ["Books", "Names", "applications_in", "names_in", "nodes_in"]
+__all__ = ["CoreState", "Names", "applications_in", "names_in", "nodes_in"]
 
 T = TypeVar("T")
 
 
 class Names(NamedTuple):
+    """The names of all nodes and the ids of all applications."""
+
     nodes: tuple[str, ...] = ()
     applications: tuple[str, ...] = ()
 
 
-class Books:
-    """Each call is one piece of work for the core, between two rounds of its own. Raises
-    ``RuntimeError`` when the core has ended."""
+class CoreState:
+    """Reads the state of the core. Each call is one piece of work for the core between two of its rounds.
+    Raises ``RuntimeError`` when the core has ended."""
 
     def __init__(self, service: SchedulerService, rm_id: str) -> None:
         self._service = service
         self._rm_id = rm_id
 
     async def names(self) -> Names:
+        """Return the names of all nodes and the ids of all applications that have not ended."""
         return await self._read(names_in)
 
     async def nodes(self, names: Sequence[str]) -> dict[str, CoreNode]:
+        """Return these nodes with what the core counts there."""
         return await self._read(lambda scheduler, rm_id: nodes_in(scheduler, rm_id, names))
 
     async def applications(self, ids: Sequence[str]) -> dict[str, Mapping[str, Mapping[str, int]]]:
+        """Return these applications with their asks."""
         return await self._read(lambda scheduler, rm_id: applications_in(scheduler, rm_id, ids))
 
     async def _read(self, reader: Callable[[Scheduler, str], T]) -> T:
@@ -48,7 +53,7 @@ class Books:
 
 
 def names_in(scheduler: Scheduler, rm_id: str) -> Names:
-    """Of all nodes and of all applications that have not ended."""
+    """Return the names of all nodes and the ids of all applications that have not ended."""
     partition = _partition(scheduler, rm_id)
     if partition is None:
         return Names()
@@ -56,8 +61,8 @@ def names_in(scheduler: Scheduler, rm_id: str) -> Names:
 
 
 def nodes_in(scheduler: Scheduler, rm_id: str, names: Sequence[str]) -> dict[str, CoreNode]:
-    """Those of these nodes that the core has, with what it counts there. A pod that waits for the end of its
-    placeholder is not there yet."""
+    """Return those of these nodes that the core has, with what it counts there. A pod that waits for the end of
+    its placeholder is not counted yet."""
     partition = _partition(scheduler, rm_id)
     found: dict[str, CoreNode] = {}
     if partition is None:
@@ -82,7 +87,7 @@ def nodes_in(scheduler: Scheduler, rm_id: str, names: Sequence[str]) -> dict[str
 def applications_in(
     scheduler: Scheduler, rm_id: str, ids: Sequence[str]
 ) -> dict[str, Mapping[str, Mapping[str, int]]]:
-    """Those of these applications that have not ended, with their asks."""
+    """Return those of these applications that have not ended, with their asks."""
     partition = _partition(scheduler, rm_id)
     found: dict[str, Mapping[str, Mapping[str, int]]] = {}
     if partition is None:
@@ -103,13 +108,14 @@ def _partition(scheduler: Scheduler, rm_id: str) -> Partition | None:
 
 
 class _Amounts:
-    """Few sizes are shared by many pods."""
+    """Converts vectors to amounts; many pods share a few sizes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._known: dict[Vector, dict[str, int]] = {}
 
     def of(self, vector: Vector) -> dict[str, int]:
+        """Return the amounts of the vector."""
         found = self._known.get(vector)
         if found is None:
             found = self._known[vector] = self._registry.mapping(vector)

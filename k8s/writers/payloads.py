@@ -1,4 +1,4 @@
-"""Paths and bodies of the requests about pods, as bytes."""
+"""Paths and payloads of requests about pods."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from quadriga.k8s.shim.actions import PodRef
 
 __all__ = [
-    "annotations_body",
-    "binding_body",
-    "delete_body",
-    "disruption_body",
-    "failed_body",
+    "annotations_payload",
+    "binding_payload",
+    "delete_payload",
+    "disruption_payload",
+    "failed_payload",
     "pod_path",
     "pods_path",
 ]
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 _BINDING = b'{"apiVersion":"v1","kind":"Binding","metadata":%b,"target":{"apiVersion":"v1","kind":"Node","name":%b}}'
 
 
-#: what every name of an API server that checks them is made of
+#: matches every name that a checking API server accepts
 _PLAIN = re.compile(r"[a-z0-9.-]*").fullmatch
 
 
@@ -35,21 +35,23 @@ def _quoted(name: str) -> str:
 
 
 def pods_path(namespace: str) -> str:
+    """Return the path of the pods of a namespace."""
     return f"/api/v1/namespaces/{_quoted(namespace)}/pods"
 
 
 def pod_path(pod: PodRef) -> str:
+    """Return the path of a pod."""
     return f"/api/v1/namespaces/{_quoted(pod.namespace)}/pods/{_quoted(pod.name)}"
 
 
-def binding_body(pod: PodRef, node: str) -> bytes:
-    """K104: with the UID, so that another pod of that name is not bound."""
+def binding_payload(pod: PodRef, node: str) -> bytes:
+    """Return a Binding. It has the UID, so that another pod with that name is not bound (K104)."""
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     return _BINDING % (_encode(metadata), _encode(node))
 
 
-def delete_body(uid: str, grace: int | None) -> bytes:
-    """K112. ``grace`` in seconds, ``None`` for the pod's own."""
+def delete_payload(uid: str, grace: int | None) -> bytes:
+    """Return delete options (K112). ``grace`` is in seconds; ``None`` for the pod's own."""
     options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
@@ -60,19 +62,20 @@ def delete_body(uid: str, grace: int | None) -> bytes:
     return _encode(options)
 
 
-def annotations_body(uid: str, annotations: Mapping[str, str]) -> bytes:
-    """A merge patch; the UID in it makes the server refuse another pod of that name."""
+def annotations_payload(uid: str, annotations: Mapping[str, str]) -> bytes:
+    """Return a merge patch of annotations. Its UID makes the server refuse another pod with that name."""
     return _encode({"metadata": {"uid": uid, "annotations": dict(annotations)}})
 
 
-def failed_body(uid: str, reason: str, message: str) -> bytes:
-    """K34, a patch of the status."""
+def failed_payload(uid: str, reason: str, message: str) -> bytes:
+    """Return a patch of the status that fails the pod (K34)."""
     status = {"phase": "Failed", "reason": reason, "message": message}
     return _encode({"metadata": {"uid": uid}, "status": status})
 
 
-def disruption_body(uid: str, scheduler: str, now: str) -> bytes:
-    """K113, a strategic merge patch of the status. ``now`` is RFC 3339."""
+def disruption_payload(uid: str, scheduler: str, now: str) -> bytes:
+    """Return a strategic merge patch of the status with the condition DisruptionTarget (K113). ``now`` is RFC
+    3339."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
