@@ -7,7 +7,7 @@ finds nothing within the bounds waits, as one does for which there is no room.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,12 +21,14 @@ MOST_MEMBERS: Final = 64
 _MOST_STEPS: Final = 500
 
 
-def pack(members: Sequence[Shape], rooms: list[list[int]], ids: Sequence[str]) -> list[int] | None:
+def pack(
+    members: Sequence[Shape], rooms: list[list[int]], barred: Mapping[Shape, Container[int]]
+) -> list[int] | None:
     """Return the index of a room for each member, or ``None`` if none was found.
 
-    ``rooms`` have the free amounts of the nodes with these ids; they are changed. Equal members have to be
-    adjacent: each goes to the room of the one before it or to a later room, because the other orders
-    are the same packing.
+    ``rooms`` have the free amounts of the nodes; they are changed. ``barred`` has the indexes of those that
+    members of a shape may not use. Equal members have to be adjacent: each goes to the room of the one before
+    it or to a later room, because the other orders are the same packing.
     """
     if len(members) > MOST_MEMBERS or not _is_enough(members, rooms):
         return None
@@ -38,7 +40,7 @@ def pack(members: Sequence[Shape], rooms: list[list[int]], ids: Sequence[str]) -
             return chosen
         shape = members[placed]
         first = chosen[-1] if placed and members[placed - 1] is shape else 0
-        at = _next_room(shape, rooms, ids, first, at)
+        at = _next_room(shape, rooms, barred[shape], first, at)
         if at < len(rooms):
             _take(rooms[at], shape, 1)
             chosen.append(at)
@@ -69,7 +71,7 @@ def _is_enough(members: Sequence[Shape], rooms: list[list[int]]) -> bool:
 
 
 def _next_room(
-    shape: Shape, rooms: list[list[int]], ids: Sequence[str], first: int, at: int
+    shape: Shape, rooms: list[list[int]], barred: Container[int], first: int, at: int
 ) -> int:
     """Return the index of the next room for the shape, from ``at`` on, or the number of rooms.
 
@@ -77,8 +79,8 @@ def _next_room(
     """
     while at < len(rooms):
         room = rooms[at]
-        if shape.required_node in ("", ids[at]) and shape.fits(room):
-            if shape.required_node or room not in rooms[first:at]:
+        if at not in barred and shape.fits(room):
+            if not any(rooms[other] == room and other not in barred for other in range(first, at)):
                 return at
         at += 1
     return at

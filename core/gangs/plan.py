@@ -221,11 +221,24 @@ def _pack(
     rooms = sorted(nodes, key=lambda node: node.position)[:MOST_NODES]
     asks = [ask for each in members for ask in each]
     shapes = [group.shape for group, each in zip(groups, members, strict=True) for _ in each]
-    found = pack(shapes, [list(node.available) for node in rooms], [n.node_id for n in rooms])
+    barred = {
+        group.shape: [
+            at for at, node in enumerate(rooms) if not _may_use(index, node, group.shape, own)
+        ]
+        for group in groups
+    }
+    found = pack(shapes, [list(node.available) for node in rooms], barred)
     if found is None:
         return []
     places = [(ask, rooms[at]) for ask, at in zip(asks, found, strict=True)]
     return sorted(places, key=_by_arrival)
+
+
+def _may_use(index: NodeOrder, node: Node, shape: Shape, own: list[Node]) -> bool:
+    """Whether members of the shape may use the node: it is the gang's own, or takes them (Q2)."""
+    if node in own:
+        return shape.required_node in ("", node.node_id)
+    return index.takes(node, shape)
 
 
 class _Attempt:
@@ -320,7 +333,7 @@ class _Attempt:
         """The best nodes for this number of asks, in no order."""
         index, taken = self._partition.node_index, self._taken
         nodes = dict.fromkeys(self._own)
-        nodes.update(dict.fromkeys(taken))
+        nodes.update((node, None) for node in taken if index.takes(node, shape))
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
         required = shape.required_node
         return [

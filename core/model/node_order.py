@@ -130,6 +130,10 @@ class NodeOrder:
         """How many of the nodes that have room for the shape have which number, by position."""
         raise NotImplementedError
 
+    def takes(self, node: Node, shape: Shape) -> bool:
+        """Whether asks of the shape may use the node, and one has room there."""
+        raise NotImplementedError
+
     def first(self, shape: Shape, number: int) -> list[Node]:
         """At most this number of nodes that have room for the shape, best first."""
         raise NotImplementedError

@@ -197,7 +197,7 @@ class NodeIndex(NodeOrder):
         for shape in known.others:
             if not shape.asks:  # idle: it is watched anew when an ask has it
                 continue
-            if not feasible & shape.allocate and self._takes(node, shape):
+            if not feasible & shape.allocate and self.takes(node, shape):
                 feasible |= shape.allocate
             if (
                 not feasible & shape.reserve
@@ -242,7 +242,7 @@ class NodeIndex(NodeOrder):
         self._known.forget(shape)
         self._columns.pop(shape, None)
 
-    def _takes(self, node: Node, shape: Shape) -> bool:
+    def takes(self, node: Node, shape: Shape) -> bool:
         if shape.required_node:  # asks that require it, and came first, have it reserved (5.6)
             kept = node.reservation
             mine = kept is None or not kept.ask.required_node
@@ -408,15 +408,15 @@ class NodeIndex(NodeOrder):
         if self._room is None or self._room[0] != state:
             room = self._free.room(shape, self.nodes, self._log)
             takes = self._values < inf
-            if shape.required_node:
-                takes &= np.array([node.node_id == shape.required_node for node in self.nodes])
+            if shape.required_node:  # a node that drains takes who requires it
+                takes = np.array([self.takes(node, shape) for node in self.nodes], dtype=bool)
             self._room = state, np.where(takes, room, 0)
         return self._room[1]
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
         for node in self.nodes:
-            if node.open and shape.required_node in ("", node.node_id):
+            if node.node_id == shape.required_node or (node.open and not shape.required_node):
                 pairs = zip(node.total, node.occupied, strict=True)
                 room += room_for(shape, [total - occupied for total, occupied in pairs])
         return room
@@ -504,7 +504,7 @@ class NodeIndex(NodeOrder):
         return columns
 
     def _required_score(self, node: Node, shape: Shape) -> float:
-        return 0.0 if self._takes(node, shape) else inf
+        return 0.0 if self.takes(node, shape) else inf
 
     def _new_scores(self, shape: Shape) -> Column:
         if shape.required_node:

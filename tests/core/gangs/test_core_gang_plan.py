@@ -13,6 +13,7 @@ from quadriga.core.model.node import Node
 from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.scheduling import batch
 from quadriga.si import AllocationReleasesRequest, AllocationRequest, NodeInfo
+from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import Script
 
 CONFIG = queues("default", "other", other="properties: {application.sort.policy: fair}")
@@ -206,3 +207,36 @@ def test_g30_a_confirmation_that_comes_twice_in_a_message_counts_once() -> None:
     confirm_together(script)
     members = [line for line in script.log if line.startswith("new ") and "/m" in line]
     assert len(members) == len(set(members)) > 0
+
+
+@pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
+@pytest.mark.parametrize(("others", "size"), [(2, 1), (2, 4), (7, 1)])
+def test_m6_a_draining_node_takes_the_member_that_requires_it_and_no_other(
+    sort: str, others: int, size: int
+) -> None:
+    """Also where that member is planned first, and where another order has to be searched for."""
+    script = cluster("atomic", sort, [10, 6])
+    script.node("n000", NodeInfo.DRAIN_NODE)
+    script.app("g", gang={"vcore": 4 + others * size})
+    script.ask(
+        "g",
+        "pinned",
+        group="p",
+        placeholder=True,
+        vcore=4,
+        tags={TAG_REQUIRED_NODE: "n000"},
+    )
+    script.ask("g", *(f"m{at}" for at in range(others)), group="m", placeholder=True, vcore=size)
+    script.schedule()
+    fits = others * size <= 6
+    partition = script.scheduler.partition()
+    held = {
+        name: sorted(each.ask.ask_key for each in node.allocations)
+        for name, node in partition.nodes.items()
+    }
+    if fits:
+        assert held == {"n000": ["pinned"], "n001": [f"m{at}" for at in range(others)]}
+    else:
+        assert held == {"n000": [], "n001": []}
+        (waits,) = script.scheduler.explain("g", "pinned").reasons
+        assert "placed together or not at all" in waits
