@@ -1,8 +1,8 @@
 """How the cost of one step grows with what does not take part in it.
 
 Each dimension has one step that is measured at two sizes of something that the step does not need. The exponent of
-the growth is printed: 0 is no growth, 1 is proportional growth. Times are processor times (µs); the least of several turns counts,
-so that other programs on the machine change an exponent little.
+the growth is printed: 0 is no growth, 1 is proportional growth. Times are processor times (µs), the least of several
+turns, so that other programs on the machine change an exponent little.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def tied_queues(queues: int) -> Iterator[int]:
     scheduler = _with_queues(queues, nodes=max(2, queues // 50))
     request = si.AllocationRequest(rmID=RM)
     for at in range(queues):
-        for number in range(1 + at * 7919 % 5):
+        for number in range(1 + at * 7919 % 5 + 200 // queues):
             _ask(request, f"app-{at}", f"{at}-{number}", vcore=1000, memory=10**6)
     scheduler.apply(request, 0)
     scheduler.schedule(0, 10)

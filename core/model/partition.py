@@ -235,6 +235,8 @@ class Partition:
         for node in self.nodes.values():
             registry.lengthen(node.totals)
         for queue in self.queues():
+            if isinstance(queue, ParentQueue):
+                queue.forget_trees()
             registry.lengthen(
                 (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
             )

@@ -8,12 +8,13 @@ the queue with that quota until the queue gets resources back; its asks are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
+from quadriga.core.model.tied import FirstOfTied, Siblings, Tied, exceeds
 from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.vectors import Totals
@@ -33,6 +34,9 @@ Contender = tuple[Key, "Application"]
 _name = attrgetter("name")
 #: at most this many applications of a leaf are scanned linearly
 _MAX_CONTENDERS: Final = 32
+#: at most this many tied children are compared one by one, and so many trees are kept for more
+_FEW_TIED: Final = 16
+_MOST_TREES: Final = 32
 #: bounds of a reported priority (int32)
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -86,6 +90,7 @@ class Queue(Level):
         "state",
         "submit_acl",
         "template",
+        "tied",
         "urgency",
         "user_limits",
     )
@@ -180,6 +185,8 @@ class Queue(Level):
         self._zero_types: tuple[int, ...] = ()
         #: the exact fair share (used, denominator), which the rank has rounded
         self.share = 0, 1
+        #: those with which it is tied, for each heap of the parent that has it so
+        self.tied: dict[Siblings, Tied] = {}
 
     def configure(self, config: QueueConfig) -> None:
         """Apply the configuration of this queue, without its children."""
@@ -363,6 +370,11 @@ class Queue(Level):
         if parent is not None and parent.few is None:
             parent.rerank(self, self.demand)
 
+    def untie(self) -> None:
+        """Its share or what is pending has changed: it may no longer be tied as it was."""
+        for ranking in list(self.tied):
+            ranking.add(self)
+
     def capacity_changed(self) -> None:
         """The capacity of the nodes or a quota changed: compute the denominators of shares again."""
         self._denominators = None
@@ -406,33 +418,78 @@ class Queue(Level):
 class ParentQueue(Queue):
     """A queue with queues as children, always in fair order."""
 
-    __slots__ = ()
+    __slots__ = ("_slots", "_trees")
+
+    def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
+        super().__init__(partition, parent, name)
+        #: the children by name, numbered in order, and trees that find the first of many tied ones
+        self._slots: dict[str, int] = {}
+        self._trees: dict[tuple[Tied, ...], FirstOfTied] = {}
 
     def best(self, feasible: int) -> Any:
         """The best child, see ``Level``; equal shares are decided by more pending, then by name."""
         demand = self.demand & feasible
         if not demand:
             return None
-        if self.few is None and not demand & (demand - 1):  # the usual case
-            return first_of(self.waiting[demand].tied(2))
-        children = self._candidates(demand) if self.few is None else self.few
-        return first_of([child for child in children if child.demand & demand])
+        few = self.few
+        if few is not None:
+            return first_of([child for child in few if child.demand & demand])
+        if not demand & (demand - 1):
+            best = self.waiting[demand].best()
+            return self._first_of((best,)) if isinstance(best, Tied) else best
+        if demand.bit_count() >= len(self.children):
+            return first_of([child for child in self.children.values() if child.demand & demand])
+        found = [(self.waiting[bit].best(), bit) for bit in bits_of(demand)]
+        rank = min([best.rank for best, _ in found])
+        bests = dict.fromkeys([best for best, _ in found if best.rank == rank])
+        if not any(isinstance(best, Tied) for best in bests):
+            return first_of(list(bests))
+        bits = [bit for best, bit in found if best.rank == rank]
+        return self._first_of(tuple([self.waiting[bit].best(alone=False) for bit in bits]))
+
+    def _first_of(self, groups: tuple[Tied, ...]) -> Queue:
+        """The first child of these groups of equal rank."""
+        tree = self._trees.get(groups)
+        if tree is None:
+            members = dict.fromkeys([child for group in groups for child in group.members])
+            if len(members) <= _FEW_TIED:
+                return first_of(list(members))  # type: ignore[no-any-return]
+            tree = self._plant(groups)
+        first = tree.first()
+        if first is None:  # a queue is new
+            self.forget_trees()
+            self._slots = {name: at for at, name in enumerate(sorted(self.children))}
+            first = self._plant(groups).first()
+            assert first is not None
+        return first
+
+    def _plant(self, groups: tuple[Tied, ...]) -> FirstOfTied:
+        if len(self._trees) >= _MOST_TREES:
+            self.forget_trees()
+        tree = self._trees[groups] = FirstOfTied(groups, self._slots)
+        return tree
+
+    def forget_trees(self) -> None:
+        """Look at tied children anew."""
+        for tree in self._trees.values():
+            for group in tree.groups:
+                group.trees.clear()
+        self._trees.clear()
+
+    def new_ranking(self, bit: int) -> Siblings:
+        return Siblings()
+
+    def reorder(self) -> None:
+        for child in self.children.values():
+            child.tied.clear()
+        self.forget_trees()
+        super().reorder()
 
     def rivals(self, feasible: int) -> list[Queue] | None:
         """The children between which ``best`` decides while no demand changes; ``None`` if the caller
         should call ``best`` each time instead."""
         demand = self.demand & feasible
         return [child for child in self.few if child.demand & demand] if self.few else None
-
-    def _candidates(self, demand: int) -> Iterable[Queue]:
-        """Children that include the best one: those of the lowest rank for each bit of ``demand``, or
-        all children if they are fewer than the bits."""
-        children = self.children
-        if demand.bit_count() < len(children):
-            return dict.fromkeys(
-                child for bit in bits_of(demand) for child in self.waiting[bit].tied(2)
-            )
-        return children.values()
 
 
 def first_of(queues: list[Any]) -> Any:
@@ -473,24 +530,19 @@ def _first_of_tied(tied: list[Queue]) -> Queue:
 def _most_pending(queues: list[Queue]) -> Queue:
     """The first queue of an insertion sort: by name, but strictly more pending goes first.
 
-    "More" is a partial order over several types, so the result depends on the order of names (5.4).
+    "More" is a partial order over several types, so the result depends on the order of names (5.4). First
+    is the last queue that has more than each before it, that is, than the largest amounts of all of them.
     """
-    if len(queues) == 2:
-        first, second = queues
-        if second.name < first.name:
-            first, second = second, first
-        return second if _has_more_pending(second.pending, first.pending) else first
-    ordered: list[Queue] = []
-    for queue in sorted(queues, key=_name):
-        at = len(ordered)
-        while at and _has_more_pending(queue.pending, ordered[at - 1].pending):
-            at -= 1
-        ordered.insert(at, queue)
-    return ordered[0]
-
-
-def _has_more_pending(left: Totals, right: Totals) -> bool:
-    return left != right and not any(map(int.__lt__, left, right))
+    ordered = sorted(queues, key=_name)
+    first = ordered[0]
+    most, reached = first.pending, True
+    for queue in ordered[1:]:
+        pending = queue.pending
+        if exceeds(pending, most, reached):
+            first, most, reached = queue, pending, True
+        elif any(map(int.__gt__, pending, most)):
+            most, reached = list(map(max, most, pending)), False
+    return first
 
 
 class Lane(Level):
