@@ -77,13 +77,13 @@ def cost(dimension: Dimension, size: int) -> float:
 
 def tied_queues(queues: int) -> Iterator[int]:
     """Ten decisions among queues of equal share with different pending amounts of two types."""
-    scheduler = _with_queues(queues, nodes=max(2, queues // 50))
+    scheduler = _with_queues(queues, nodes=4 + queues // 50)
     request = si.AllocationRequest(rmID=RM)
     for at in range(queues):
-        for number in range(1 + at * 7919 % 5 + 200 // queues):
+        for number in range(2 + at * 7919 % 5 + 200 // queues):
             _ask(request, f"app-{at}", f"{at}-{number}", vcore=1000, memory=10**6)
     scheduler.apply(request, 0)
-    scheduler.schedule(0, 10)
+    scheduler.schedule(0, queues + 10)  # an application starts with its first pod
     for _ in range(TURNS):
         with Clock() as clock:
             outputs = scheduler.schedule(0, 10)
