@@ -68,6 +68,7 @@ class Partition:
     __slots__ = (
         "applications",
         "capacity",
+        "capacity_epoch",
         "changed",
         "clean_timer",
         "config",
@@ -94,6 +95,7 @@ class Partition:
         "root",
         "serials",
         "shapes",
+        "shares_outdated",
         "state",
         "submissions",
         "users",
@@ -135,6 +137,10 @@ class Partition:
         self.kinds = AskKinds()
         #: sum of the capacities of all nodes, by type
         self.capacity: Totals = []
+        #: grows whenever it changes
+        self.capacity_epoch = 0
+        #: it has changed since the last decision, and so may have the shares of queues
+        self.shares_outdated = False
 
         # applications
         self.applications: dict[str, Application] = {}
@@ -221,10 +227,18 @@ class Partition:
             self.capacity[index] += value
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
         self.rm.observer.capacity_changed(self, total)
-        for queue in self.queues():
-            queue.capacity_changed()
+        self.capacity_epoch += 1
+        self.shares_outdated = True
+        if self.quota_changes is not None:
+            self.quota_changes.capacity = True
         self.root.regained()
         self.failed_preemptions.allow_all_retries()
+
+    def renew_shares(self) -> None:
+        """Decisions follow: order the queues by the present capacity of the nodes."""
+        if self.shares_outdated:
+            self.shares_outdated = False
+            self.root.renew_shares()
 
     def _lengthen(self) -> None:
         """Lengthen all totals for a new resource type."""

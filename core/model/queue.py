@@ -57,6 +57,7 @@ class Queue(Level):
         "admitted",
         "allocated",
         "allocated_upwards",
+        "capacity_epoch",
         "children",
         "entries",
         "fair",
@@ -181,6 +182,8 @@ class Queue(Level):
         self.urgency = -_LOWEST
         #: pairs (type, denominator of the share); None if they must be computed again
         self._denominators: tuple[tuple[int, int], ...] | None = None
+        #: the capacity of the partition that its denominators and its rank are computed from
+        self.capacity_epoch = partition.capacity_epoch
         #: types with a guarantee or a max of zero
         self._zero_types: tuple[int, ...] = ()
         #: the exact fair share (used, denominator), which the rank has rounded
@@ -376,11 +379,21 @@ class Queue(Level):
             ranking.add(self)
 
     def capacity_changed(self) -> None:
-        """The capacity of the nodes or a quota changed: compute the denominators of shares again."""
-        self._denominators = None
+        """A quota changed, or the capacity did of which it is a part: compute its share again."""
+        self.forget_share()
         self.touch()
         if self.partition.quota_changes is not None:
             self.partition.quota_changes.queues[self] = None
+
+    def forget_share(self) -> None:
+        """Compute the denominators of the share, and the rank, when they are next read."""
+        self.capacity_epoch = self.partition.capacity_epoch
+        self._denominators = None
+        self.rank = None
+
+    def renew_shares(self) -> None:
+        """The capacity of the nodes changed: forget the shares of the queues below with demand. Others are
+        looked at when they announce some."""
 
     def report_priority(self, old: int | None, new: int | None) -> None:
         """Count the changed priority of a child; ``None`` means that it has no pending ask (5.4)."""
@@ -476,6 +489,21 @@ class ParentQueue(Queue):
                 group.trees.clear()
         self._trees.clear()
 
+    def announce(self, child: Any, bits: int) -> None:
+        if child.capacity_epoch != self.partition.capacity_epoch:
+            child.forget_share()
+            child.renew_shares()
+        super().announce(child, bits)
+
+    def renew_shares(self) -> None:
+        few = self.few
+        if few is None:
+            few = dict.fromkeys(child for each in self.waiting.values() for child in each)
+        for child in few:
+            child.forget_share()
+            child.touch()
+            child.renew_shares()
+
     def new_ranking(self, bit: int) -> Siblings:
         return Siblings()
 
@@ -511,6 +539,9 @@ def first_of(queues: list[Any]) -> Any:
 
 def goes_before(one: Queue, other: Queue) -> bool:
     """Whether a queue comes before another child of its parent (5.4)."""
+    for queue in (one, other):
+        if queue.capacity_epoch != queue.partition.capacity_epoch:  # it had no demand
+            queue.forget_share()
     return first_of([one, other]) is one
 
 
