@@ -70,6 +70,12 @@ class BestNodes:
             if len(changed) > _MANY:
                 self.clear()
 
+    def insert(self, at: int) -> None:
+        """A node is new: the positions from ``at`` on are higher by one."""
+        self._order = [(score, each + (each >= at)) for score, each in self._order]
+        self._changed = [(score, each + (each >= at)) for score, each in self._changed]
+        self._last += self._last >= at
+
     def first(self, nodes: list[Node]) -> Node | None:
         """The best of all nodes, or ``None`` where it is not known."""
         order, changed = self._order, self._changed

@@ -13,8 +13,9 @@ node gains room for it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -45,6 +46,15 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeIndex"]
 
+#: at most this many new nodes are put between the others one by one
+_FEW_NEW: Final = 16
+#: with more nodes that have changed than this, it is quicker to make a column anew
+_FAR_BEHIND: Final = 1024
+
+
+def _node_id(node: Node) -> str:
+    return node.node_id
+
 
 class Columns:
     """What the index keeps for one shape. ``synced`` is the length of the log when its scores were brought
@@ -69,10 +79,13 @@ class NodeIndex(NodeOrder):
         "_free",
         "_kept",
         "_known",
+        "_laid",
         "_log",
         "_log_limit",
+        "_lost",
         "_most",
         "_node_ids",
+        "_of_size",
         "_policy",
         "_reservable",
         "_room",
@@ -104,7 +117,12 @@ class NodeIndex(NodeOrder):
         #: positions of nodes that have changed since the columns were made
         self._log: list[int] = []
         self._log_limit = 0
-        self._stale = False
+        #: nodes came or went; the new ones are the last, and if not ``_lost`` the others are in order
+        self._stale = self._lost = False
+        #: the number of the layout that positions are in
+        self._laid = 0
+        #: what the scores of the nodes of one capacity are made of
+        self._of_size: dict[Vector, tuple[tuple[tuple[int, float, int], ...], float]] = {}
         #: by shape
         self._columns: dict[Shape, Columns] = {}
         self._free = FreeAmounts()
@@ -121,10 +139,10 @@ class NodeIndex(NodeOrder):
             (registry.position(name), weight)
             for name, weight in sorted(config.resource_weights.items())
         )
-        self._stale = True
+        self.relayout()
 
     def relayout(self) -> None:
-        self._stale = True
+        self._stale = self._lost = True
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -137,13 +155,13 @@ class NodeIndex(NodeOrder):
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
         self._known.node_removed(node)
-        self._stale = True
+        self.relayout()
 
     def resized(self, node: Node) -> None:
-        if self._stale:
+        if self._lost or node.laid < 0:
             return
         if self._policy.absolute and self._find_most() != self._most:
-            self._stale = True
+            self.relayout()
         else:
             self.weigh(node)
 
@@ -164,9 +182,11 @@ class NodeIndex(NodeOrder):
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """The column that was searched last is likely to be searched again, and is kept up to date."""
         self._known.refilled_now = -1
-        if self._stale:
+        if self._lost or node.laid < 0:
             return
         score, log, position = self._score(node), self._log, node.position
+        if node.laid != self._laid:
+            position = self.position(node)
         before, node.score = node.score, score
         self._values[position] = score
         if score <= self._best_nodes.bound:
@@ -305,6 +325,13 @@ class NodeIndex(NodeOrder):
         nodes = self.nodes
         return [nodes[position] for position in order.tolist()] + self._lent(shape)
 
+    def position(self, node: Node) -> int:
+        if 0 <= node.laid != self._laid:
+            known = len(self._values)
+            node.position = bisect_left(self.nodes, node.node_id, 0, known, key=_node_id)
+            node.laid = self._laid
+        return node.position
+
     def node_ids(self) -> tuple[str, ...]:
         if self._stale:
             self._layout()
@@ -323,13 +350,13 @@ class NodeIndex(NodeOrder):
             left[position] = inf
             yield self.nodes[position]
         for node in self._lent(shape):
-            if not refused[node.position]:
+            if not refused[self.position(node)]:
                 yield node
 
     def tally(self, shape: Shape, numbers: npt.NDArray[Any]) -> list[int]:
         scores = self._synced(shape).scores
         assert scores is not None
-        lent = [node.position for node in self._lent(shape)]
+        lent = [self.position(node) for node in self._lent(shape)]
         chosen = np.concatenate((numbers[scores.values < inf], numbers[lent]))
         return list(map(int, np.bincount(chosen)))
 
@@ -433,21 +460,30 @@ class NodeIndex(NodeOrder):
     # -- columns -----------------------------------------------------------------------------
 
     def _layout(self) -> None:
-        """Put the nodes in order and forget all columns: nodes came or went."""
+        """Put the nodes in order and, unless only a few are new, forget all columns."""
         self._stale = False
         self._node_ids = None
+        self._laid += 1
+        known = len(self._values)
+        fresh = self.nodes[known:]
+        if known and not self._lost and len(fresh) <= _FEW_NEW:
+            if not self._policy.absolute or not any(
+                most < whole
+                for node in fresh
+                for most, whole in zip(self._most, node.total, strict=True)
+            ):
+                del self.nodes[known:]
+                self._insert_all(fresh)
+                return
+        self._lost = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         if self._policy.absolute:
             self._most = self._find_most()
-        first_of_size: dict[Vector, Node] = {}
+        self._of_size.clear()
         for position, node in enumerate(self.nodes):
-            node.position = position
-            twin = first_of_size.setdefault(tuple(node.total), node)
-            if twin is node:
-                self.weigh(node)
-            else:  # one copy for all, as each score reads it
-                node.weighed, node.weight = twin.weighed, twin.weight
+            node.position, node.laid = position, self._laid
+            self._weigh_as_others(node)
             node.score = self._score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
         self._best_nodes.clear()
@@ -455,6 +491,47 @@ class NodeIndex(NodeOrder):
         self._free.clear()
         self._room = None
         self._columns.clear()
+
+    def _weigh_as_others(self, node: Node) -> None:
+        """One copy for all nodes of the capacity, as each score reads it."""
+        size = tuple(node.total)
+        known = self._of_size.get(size)
+        if known is None:
+            self.weigh(node)
+            self._of_size[size] = node.weighed, node.weight
+        else:
+            node.weighed, node.weight = known
+
+    def _insert_all(self, fresh: list[Node]) -> None:
+        """Put new nodes between the others. The columns have their scores when they catch up next."""
+        log, best_nodes, free = self._log, self._best_nodes, self._free
+        for shape, columns in self._columns.items():
+            if columns.scores is not None and len(log) - columns.synced < _FAR_BEHIND:
+                self._synced(shape)
+            if len(log) - columns.to_reserve.synced < _FAR_BEHIND:
+                columns.to_reserve.catch_up(shape, self.nodes, log)
+        if free and len(log) - free.synced < _FAR_BEHIND:
+            free.of(self.nodes, log)
+        self._trim()
+        for node in fresh:
+            at = bisect_left(self.nodes, node.node_id, key=_node_id)
+            self._weigh_as_others(node)
+            node.score = self._score(node)
+            self._values = np.insert(self._values, at, node.score)
+            free.insert(at)
+            for columns in self._columns.values():
+                columns.first = None
+                columns.to_reserve.insert(at)
+                if columns.scores is not None:
+                    columns.scores = Scores(np.insert(columns.scores.values, at, inf))
+            if at < len(self.nodes):
+                best_nodes.insert(at)
+            if node.score <= best_nodes.bound:
+                best_nodes.put(node.score, at)
+            self.nodes.insert(at, node)
+        for node in fresh:
+            node.laid = 0
+            log.append(self.position(node))
 
     def _trim(self) -> None:
         """The log is long: columns that are behind are forgotten, and no other needs it any longer."""
