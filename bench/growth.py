@@ -213,12 +213,18 @@ def task_groups(groups: int) -> Iterator[int]:
     """A pod of an application with so many task groups, each with an ask that waits."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
     add_nodes(scheduler, 10)
-    whole = resource({"vcore": 1000 * groups, "memory": groups})
+    whole = resource({"vcore": min(1000, 500_000 // groups) * groups, "memory": groups})
     add_apps(scheduler, ["root.a"], placeholderAsk=whole)
     placeholders, asks = si.AllocationRequest(rmID=RM), si.AllocationRequest(rmID=RM)
     for at in range(groups):
         for request, placeholder in ((placeholders, True), (asks, False)):
-            _ask(request, "app-0", f"{at}-{placeholder}", vcore=500_000 // groups, memory=1)
+            _ask(
+                request,
+                "app-0",
+                f"{at}-{placeholder}",
+                vcore=min(1000, 500_000 // groups),
+                memory=1,
+            )
             request.asks[-1].placeholder = placeholder
             request.asks[-1].taskGroupName = f"group-{at}"
     scheduler.apply(placeholders, 0)

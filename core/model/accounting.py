@@ -140,8 +140,7 @@ def charge(allocation: Allocation) -> None:
     for queue in app.queue.lineage:
         _post(allocation.vector, 1, queue.allocated)
         queue.rank = None
-        if queue.tied:
-            queue.untie()
+        queue.untie()
 
 
 def charge_new(allocation: Allocation) -> None:
@@ -233,8 +232,7 @@ def charge_queue(queue: Queue, shape: Shape, number: int) -> None:
         queue.allocated[at] += value * number
         queue.pending[at] -= value * number
     queue.rank = None
-    if queue.tied:
-        queue.untie()
+    queue.untie()
 
 
 def _held_by(app: Application, allocation: Allocation) -> dict[str, Allocation]:
@@ -361,8 +359,7 @@ def reserve_growth(real: Allocation, growth: Vector) -> None:
     for queue in app.queue.lineage:
         _post(growth, 1, queue.allocated)
         queue.rank = None
-        if queue.tied:
-            queue.untie()
+        queue.untie()
 
 
 def refund_growth(real: Allocation) -> None:

@@ -95,7 +95,6 @@ class Partition:
         "root",
         "serials",
         "shapes",
-        "shares_outdated",
         "state",
         "submissions",
         "users",
@@ -139,8 +138,6 @@ class Partition:
         self.capacity: Totals = []
         #: grows whenever it changes
         self.capacity_epoch = 0
-        #: it has changed since the last decision, and so may have the shares of queues
-        self.shares_outdated = False
 
         # applications
         self.applications: dict[str, Application] = {}
@@ -228,7 +225,6 @@ class Partition:
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
         self.rm.observer.capacity_changed(self, total)
         self.capacity_epoch += 1
-        self.shares_outdated = True
         if self.quota_changes is not None:
             self.quota_changes.capacity = True
         self.root.regained()
@@ -236,8 +232,8 @@ class Partition:
 
     def renew_shares(self) -> None:
         """Decisions follow: order the queues by the present capacity of the nodes."""
-        if self.shares_outdated:
-            self.shares_outdated = False
+        if self.root.capacity_epoch != self.capacity_epoch:
+            self.root.forget_share()
             self.root.renew_shares()
 
     def _lengthen(self) -> None:

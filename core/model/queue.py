@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
-from quadriga.core.model.tied import FirstOfTied, Siblings, Tied, exceeds
+from quadriga.core.model.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
 from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.vectors import Totals
@@ -34,9 +34,11 @@ Contender = tuple[Key, "Application"]
 _name = attrgetter("name")
 #: at most this many applications of a leaf are scanned linearly
 _MAX_CONTENDERS: Final = 32
-#: at most this many tied children are compared one by one, and so many trees are kept for more
+#: at most this many tied children are compared one by one; for more so many trees are kept, until so many children
+#: have joined or left
 _FEW_TIED: Final = 16
 _MOST_TREES: Final = 32
+_LONG: Final = 1 << 14
 #: bounds of a reported priority (int32)
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -394,6 +396,13 @@ class Queue(Level):
     def renew_shares(self) -> None:
         """The capacity of the nodes changed: forget the shares of the queues below with demand. Others are
         looked at when they announce some."""
+        few = self.few
+        if few is None:
+            few = dict.fromkeys(child for each in self.waiting.values() for child in each)
+        for child in few:
+            child.forget_share()
+            child.touch()
+            child.renew_shares()
 
     def report_priority(self, old: int | None, new: int | None) -> None:
         """Count the changed priority of a child; ``None`` means that it has no pending ask (5.4)."""
@@ -431,12 +440,14 @@ class Queue(Level):
 class ParentQueue(Queue):
     """A queue with queues as children, always in fair order."""
 
-    __slots__ = ("_slots", "_trees")
+    __slots__ = ("_log", "_slots", "_trees")
 
     def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
         super().__init__(partition, parent, name)
-        #: the children by name, numbered in order, and trees that find the first of many tied ones
+        #: the names of the children, numbered in order
         self._slots: dict[str, int] = {}
+        #: what finds the first of many tied children, and those that have joined or left since
+        self._log: list[Queue] = []
         self._trees: dict[tuple[Tied, ...], FirstOfTied] = {}
 
     def best(self, feasible: int) -> Any:
@@ -462,50 +473,34 @@ class ParentQueue(Queue):
 
     def _first_of(self, groups: tuple[Tied, ...]) -> Queue:
         """The first child of these groups of equal rank."""
+        if len(self._log) > _LONG or len(self._trees) > _MOST_TREES:
+            self.forget_trees()
         tree = self._trees.get(groups)
         if tree is None:
             members = dict.fromkeys([child for group in groups for child in group.members])
             if len(members) <= _FEW_TIED:
                 return first_of(list(members))  # type: ignore[no-any-return]
-            tree = self._plant(groups)
-        first = tree.first()
-        if first is None:  # a queue is new
-            self.forget_trees()
-            self._slots = {name: at for at, name in enumerate(sorted(self.children))}
-            first = self._plant(groups).first()
-            assert first is not None
-        return first
-
-    def _plant(self, groups: tuple[Tied, ...]) -> FirstOfTied:
-        if len(self._trees) >= _MOST_TREES:
-            self.forget_trees()
-        tree = self._trees[groups] = FirstOfTied(groups, self._slots)
-        return tree
+            if not self._slots:
+                self._slots = {name: at for at, name in enumerate(sorted(self.children))}
+            tree = self._trees[groups] = FirstOfTied(groups, self._slots)
+        return tree.first(self._log)
 
     def forget_trees(self) -> None:
         """Look at tied children anew."""
-        for tree in self._trees.values():
-            for group in tree.groups:
-                group.trees.clear()
         self._trees.clear()
+        self._log.clear()
+        self._slots = {}
 
     def announce(self, child: Any, bits: int) -> None:
         if child.capacity_epoch != self.partition.capacity_epoch:
             child.forget_share()
             child.renew_shares()
+        if child.name not in self._slots:
+            self.forget_trees()
         super().announce(child, bits)
 
-    def renew_shares(self) -> None:
-        few = self.few
-        if few is None:
-            few = dict.fromkeys(child for each in self.waiting.values() for child in each)
-        for child in few:
-            child.forget_share()
-            child.touch()
-            child.renew_shares()
-
     def new_ranking(self, bit: int) -> Siblings:
-        return Siblings()
+        return Siblings(self._log)
 
     def reorder(self) -> None:
         for child in self.children.values():
@@ -547,33 +542,14 @@ def goes_before(one: Queue, other: Queue) -> bool:
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
-    least = [tied[0]]
-    most, of = tied[0].share
-    for queue in tied[1:]:
-        used, whole = queue.share
-        if used * of < most * whole:
-            least, most, of = [queue], used, whole
-        elif used * of == most * whole:
-            least.append(queue)
-    return least[0] if len(least) == 1 else _most_pending(least)
-
-
-def _most_pending(queues: list[Queue]) -> Queue:
-    """The first queue of an insertion sort: by name, but strictly more pending goes first.
-
-    "More" is a partial order over several types, so the result depends on the order of names (5.4). First
-    is the last queue that has more than each before it, that is, than the largest amounts of all of them.
-    """
-    ordered = sorted(queues, key=_name)
-    first = ordered[0]
-    most, reached = first.pending, True
-    for queue in ordered[1:]:
-        pending = queue.pending
-        if exceeds(pending, most, reached):
-            first, most, reached = queue, pending, True
-        elif any(map(int.__gt__, pending, most)):
-            most, reached = list(map(max, most, pending)), False
-    return first
+    tied.sort(key=_name)
+    if len(tied) > 2:
+        return first_in_order(tied)
+    first, second = tied
+    used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
+    if used != most:
+        return first if used < most else second
+    return second if exceeds(second.pending, first.pending) else first
 
 
 class Lane(Level):

@@ -7,6 +7,7 @@ is first there; a queue that changes costs one path through the tree. Decisions 
 
 from __future__ import annotations
 
+from functools import reduce
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -17,47 +18,35 @@ if TYPE_CHECKING:
     from quadriga.core.resources.demand import Key
     from quadriga.core.resources.vectors import Totals
 
-__all__ = ["FirstOfTied", "Siblings", "Tied", "exceeds"]
-
-
-def exceeds(pending: Totals, most: Totals, reached: bool) -> bool:
-    """Whether a queue with this pending has more than each of those before it. ``most`` is the largest amount
-    of them by type, ``reached`` whether one of them has all of that."""
-    if pending == most:
-        return not reached
-    return not any(map(int.__lt__, pending, most))
+__all__ = ["FirstOfTied", "Siblings", "Tied", "exceeds", "first_in_order"]
 
 
 class Tied:
     """The children that wait for one bit and have this rank; each came up as the best one in its heap."""
 
-    __slots__ = ("members", "rank", "trees")
+    __slots__ = ("members", "rank")
 
     def __init__(self, rank: Key) -> None:
         self.rank = rank
         self.members: dict[Queue, None] = {}
-        self.trees: list[FirstOfTied] = []
-
-    def mark(self, child: Queue) -> None:
-        """The child joins or leaves."""
-        for tree in self.trees:
-            tree.changed[child] = None
 
 
 class Siblings(Ranking):
     """The child queues that wait for one bit. Those of equal rank that come up leave the heap and stay tied until
-    they change."""
+    they change. ``log`` is told who joins and leaves."""
 
-    __slots__ = ("_ranks", "_ties")
+    __slots__ = ("_log", "_ranks", "_ties")
 
-    def __init__(self) -> None:
+    def __init__(self, log: list[Queue]) -> None:
         super().__init__()
+        self._log = log
         self._ties: dict[Key, Tied] = {}
         #: a heap of the ranks of these, and of some that are gone
         self._ranks: list[Key] = []
 
     def add(self, item: Any) -> None:
-        self._leave(item)
+        if item.tied:
+            self._leave(item)
         super().add(item)
 
     def discard(self, item: Any) -> None:
@@ -67,8 +56,8 @@ class Siblings(Ranking):
     def _leave(self, child: Queue) -> None:
         tied = child.tied.pop(self, None)
         if tied is not None:
+            self._log.append(child)
             del tied.members[child]
-            tied.mark(child)
             if not tied.members:
                 del self._ties[tied.rank]
 
@@ -93,71 +82,79 @@ class Siblings(Ranking):
             self._numbers[first] = 0
             tied.members[first] = None
             first.tied[self] = tied
-            tied.mark(first)
+            self._log.append(first)
             first = self.first()
         return tied
 
 
 class _Range:
-    """The queues of least share in a range of names: the first of them, and the largest pending of all."""
+    """The queues of least share in a range of names: the first of them, the largest pending of all by type, and
+    whether one of them has all of that."""
 
     __slots__ = ("first", "most", "reached")
 
-    def __init__(self, first: Queue, most: Totals, reached: bool) -> None:
+    def __init__(self, first: Queue, most: Totals, reached: bool = True) -> None:
         self.first = first
         self.most = most
         self.reached = reached
 
 
 def _joined(left: _Range, right: _Range) -> _Range:
-    """Two adjacent ranges as one."""
-    one, other = left.first.share, right.first.share
-    if one != other and one[0] * other[1] != other[0] * one[1]:
-        return left if one[0] * other[1] < other[0] * one[1] else right
+    """Two adjacent ranges as one. First is the last queue that has more than each before it."""
+    (one, whole), (other, of) = left.first.share, right.first.share
+    if one * of != other * whole:
+        return left if one * of < other * whole else right
     after = exceeds(right.first.pending, left.most, left.reached)
     most = list(map(max, left.most, right.most))
     reached = (left.reached and most == left.most) or (right.reached and most == right.most)
     return _Range(right.first if after else left.first, most, reached)
 
 
+def exceeds(pending: Totals, most: Totals, reached: bool = True) -> bool:
+    """Whether this is more than each of some amounts: ``most`` of each type, which one of them has ``reached``."""
+    if pending == most:
+        return not reached
+    return not any(map(int.__lt__, pending, most))
+
+
+def first_in_order(queues: list[Queue]) -> Queue:
+    """The first of these queues of equal rank, which are in the order of their names."""
+    return reduce(_joined, [_Range(queue, queue.pending) for queue in queues]).first
+
+
 class FirstOfTied:
     """The first child of some groups of tied ones. ``slots`` numbers the names of all children in order."""
 
-    __slots__ = ("_nodes", "_size", "_slots", "changed", "groups")
+    __slots__ = ("_groups", "_nodes", "_size", "_slots", "_synced")
 
     def __init__(self, groups: tuple[Tied, ...], slots: dict[str, int]) -> None:
-        self.groups = groups
+        self._groups = groups
         self._slots = slots
         self._size = 1 << len(slots).bit_length()
         #: a binary tree: the nodes below ``at`` are 2 ``at`` and 2 ``at`` + 1
         self._nodes: dict[int, _Range] = {}
-        #: children that may have joined, changed or left since the tree was brought up to date
-        self.changed: dict[Queue, None] = {}
-        for group in groups:
-            self.changed.update(group.members)
-            group.trees.append(self)
+        #: the length of the log when the tree was brought up to date
+        self._synced = -1
 
-    def first(self) -> Queue | None:
-        """The first child; ``None`` if one has no slot."""
-        nodes, touched = self._nodes, set()
-        for child in self.changed:
-            slot = self._slots.get(child.name, -1)
-            if slot < 0:
-                return None
-            at = self._size + slot
-            if any(child in group.members for group in self.groups):
-                nodes[at] = _Range(child, list(child.pending), True)
-            else:
-                nodes.pop(at, None)
+    def first(self, log: list[Queue]) -> Queue:
+        """The first child; ``log`` has those that have joined or left."""
+        nodes, groups, touched = self._nodes, self._groups, set()
+        late = log[self._synced :]
+        if self._synced < 0:
+            late = [child for group in groups for child in group.members]
+        self._synced = len(log)
+        for child in dict.fromkeys(late):
+            at = self._size + self._slots[child.name]
+            if any(child in group.members for group in groups):
+                nodes[at] = _Range(child, list(child.pending))
+            elif nodes.pop(at, None) is None:
+                continue
             touched.add(at >> 1)
-        self.changed.clear()
         while touched and 0 not in touched:
             for at in touched:
-                left, right = nodes.get(2 * at), nodes.get(2 * at + 1)
-                if left is not None and right is not None:
-                    nodes[at] = _joined(left, right)
-                elif left is not None or right is not None:
-                    nodes[at] = left or right  # type: ignore[assignment]
+                below = [nodes[each] for each in (2 * at, 2 * at + 1) if each in nodes]
+                if below:
+                    nodes[at] = reduce(_joined, below)
                 else:
                     del nodes[at]
             touched = {at >> 1 for at in touched}

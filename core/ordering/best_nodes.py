@@ -70,11 +70,13 @@ class BestNodes:
             if len(changed) > _MANY:
                 self.clear()
 
-    def insert(self, at: int) -> None:
-        """A node is new: the positions from ``at`` on are higher by one."""
-        self._order = [(score, each + (each >= at)) for score, each in self._order]
-        self._changed = [(score, each + (each >= at)) for score, each in self._changed]
+    def insert(self, at: int, score: float) -> None:
+        """A node with this score is new: the positions from ``at`` on are higher by one."""
+        self._order = [(each, place + (place >= at)) for each, place in self._order]
+        self._changed = [(each, place + (place >= at)) for each, place in self._changed]
         self._last += self._last >= at
+        if score <= self.bound:
+            self.put(score, at)
 
     def first(self, nodes: list[Node]) -> Node | None:
         """The best of all nodes, or ``None`` where it is not known."""

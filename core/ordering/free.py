@@ -28,17 +28,20 @@ class FreeAmounts:
         self._rows: Matrix | None = None
         self.synced = 0
 
-    def __bool__(self) -> bool:
-        return self._rows is not None
-
     def clear(self) -> None:
         """Nodes came or went, or a resource type is new."""
         self._rows = None
 
-    def insert(self, at: int) -> None:
-        """A node is new, at this position."""
+    def insert(self, at: int, node: Node) -> None:
+        """The node is new, at this position."""
         if self._rows is not None:
-            self._rows = np.insert(self._rows, at, 0, axis=0)
+            self._rows = np.insert(self._rows, at, _matrix([node.available]), axis=0)
+
+    def catch_up(self, nodes: list[Node], log: list[int]) -> None:
+        """Bring the rows up to date, if there are any; the log begins anew."""
+        if self._rows is not None:
+            self.of(nodes, log)
+        self.synced = 0
 
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to

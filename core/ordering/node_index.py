@@ -48,8 +48,6 @@ __all__ = ["NodeIndex"]
 
 #: at most this many new nodes are put between the others one by one
 _FEW_NEW: Final = 16
-#: with more nodes that have changed than this, it is quicker to make a column anew
-_FAR_BEHIND: Final = 1024
 
 
 def _node_id(node: Node) -> str:
@@ -85,7 +83,6 @@ class NodeIndex(NodeOrder):
         "_lost",
         "_most",
         "_node_ids",
-        "_of_size",
         "_policy",
         "_reservable",
         "_room",
@@ -121,8 +118,6 @@ class NodeIndex(NodeOrder):
         self._stale = self._lost = False
         #: the number of the layout that positions are in
         self._laid = 0
-        #: what the scores of the nodes of one capacity are made of
-        self._of_size: dict[Vector, tuple[tuple[tuple[int, float, int], ...], float]] = {}
         #: by shape
         self._columns: dict[Shape, Columns] = {}
         self._free = FreeAmounts()
@@ -460,78 +455,59 @@ class NodeIndex(NodeOrder):
     # -- columns -----------------------------------------------------------------------------
 
     def _layout(self) -> None:
-        """Put the nodes in order and, unless only a few are new, forget all columns."""
+        """Put the nodes in order and forget all columns: nodes came or went."""
         self._stale = False
         self._node_ids = None
         self._laid += 1
         known = len(self._values)
         fresh = self.nodes[known:]
-        if known and not self._lost and len(fresh) <= _FEW_NEW:
-            if not self._policy.absolute or not any(
-                most < whole
-                for node in fresh
-                for most, whole in zip(self._most, node.total, strict=True)
-            ):
-                del self.nodes[known:]
-                self._insert_all(fresh)
-                return
+        if not known or self._lost or len(fresh) > _FEW_NEW or self._outgrown(fresh):
+            self._sort()
+        else:
+            del self.nodes[known:]
+            self._free.catch_up(self.nodes, self._log)
+            for node in fresh:
+                self._insert(node)
+        self._log.clear()
+        self._room = None
+        self._columns.clear()
+
+    def _outgrown(self, fresh: list[Node]) -> bool:
+        """Whether one of the nodes is larger than the largest so far, if scores are shares of that."""
+        if not self._policy.absolute:
+            return False
+        return any(any(map(int.__gt__, node.total, self._most)) for node in fresh)
+
+    def _insert(self, node: Node) -> None:
+        """Put a node between the others."""
+        at = bisect_left(self.nodes, node.node_id, key=_node_id)
+        self.nodes.insert(at, node)
+        node.laid = 0
+        self.weigh(node)
+        node.score = self._score(node)
+        self._values = np.insert(self._values, at, node.score)
+        self._free.insert(at, node)
+        self._best_nodes.insert(at, node.score)
+
+    def _sort(self) -> None:
+        """Put all nodes in order."""
         self._lost = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         if self._policy.absolute:
             self._most = self._find_most()
-        self._of_size.clear()
+        first_of_size: dict[Vector, Node] = {}
         for position, node in enumerate(self.nodes):
             node.position, node.laid = position, self._laid
-            self._weigh_as_others(node)
+            twin = first_of_size.setdefault(tuple(node.total), node)
+            if twin is node:
+                self.weigh(node)
+            else:  # one copy for all, as each score reads it
+                node.weighed, node.weight = twin.weighed, twin.weight
             node.score = self._score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
         self._best_nodes.clear()
-        self._log.clear()
         self._free.clear()
-        self._room = None
-        self._columns.clear()
-
-    def _weigh_as_others(self, node: Node) -> None:
-        """One copy for all nodes of the capacity, as each score reads it."""
-        size = tuple(node.total)
-        known = self._of_size.get(size)
-        if known is None:
-            self.weigh(node)
-            self._of_size[size] = node.weighed, node.weight
-        else:
-            node.weighed, node.weight = known
-
-    def _insert_all(self, fresh: list[Node]) -> None:
-        """Put new nodes between the others. The columns have their scores when they catch up next."""
-        log, best_nodes, free = self._log, self._best_nodes, self._free
-        for shape, columns in self._columns.items():
-            if columns.scores is not None and len(log) - columns.synced < _FAR_BEHIND:
-                self._synced(shape)
-            if len(log) - columns.to_reserve.synced < _FAR_BEHIND:
-                columns.to_reserve.catch_up(shape, self.nodes, log)
-        if free and len(log) - free.synced < _FAR_BEHIND:
-            free.of(self.nodes, log)
-        self._trim()
-        for node in fresh:
-            at = bisect_left(self.nodes, node.node_id, key=_node_id)
-            self._weigh_as_others(node)
-            node.score = self._score(node)
-            self._values = np.insert(self._values, at, node.score)
-            free.insert(at)
-            for columns in self._columns.values():
-                columns.first = None
-                columns.to_reserve.insert(at)
-                if columns.scores is not None:
-                    columns.scores = Scores(np.insert(columns.scores.values, at, inf))
-            if at < len(self.nodes):
-                best_nodes.insert(at)
-            if node.score <= best_nodes.bound:
-                best_nodes.put(node.score, at)
-            self.nodes.insert(at, node)
-        for node in fresh:
-            node.laid = 0
-            log.append(self.position(node))
 
     def _trim(self) -> None:
         """The log is long: columns that are behind are forgotten, and no other needs it any longer."""

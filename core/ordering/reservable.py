@@ -70,26 +70,16 @@ class ReservableNodes:
         """Too much has changed: compute all scores anew."""
         self._scores = None
 
-    def catch_up(self, shape: Shape, nodes: list[Node], log: list[int]) -> None:
-        """Compute the scores of the nodes that have changed."""
-        if self._scores is not None:
-            for position in dict.fromkeys(log[self.synced :]):
-                self._scores[position] = _score(nodes[position], shape)
-            self.synced = len(log)
-
-    def insert(self, at: int) -> None:
-        """A node is new, at this position."""
-        if self._scores is not None:
-            self._scores = np.insert(self._scores, at, inf)
-
     def best(self, shape: Shape, nodes: list[Node], log: list[int], values: Column) -> Node | None:
         """The node with the lowest score, among equals the first by its score for an allocation
         (``values``); ``None`` if there is none."""
         scores = self._scores
         if scores is None:
             scores = self._scores = np.array([_score(node, shape) for node in nodes], np.float64)
-            self.synced = len(log)
-        self.catch_up(shape, nodes, log)
+        else:
+            for position in dict.fromkeys(log[self.synced :]):
+                scores[position] = _score(nodes[position], shape)
+        self.synced = len(log)
         low = scores.min(initial=inf)
         if low == inf:
             return None
