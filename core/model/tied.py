@@ -87,39 +87,30 @@ class Siblings(Ranking):
         return tied
 
 
-class _Range:
-    """The queues of least share in a range of names: the first of them, the largest pending of all by type, and
-    whether one of them has all of that."""
-
-    __slots__ = ("first", "most", "reached")
-
-    def __init__(self, first: Queue, most: Totals, reached: bool = True) -> None:
-        self.first = first
-        self.most = most
-        self.reached = reached
+#: the queues of least share in a range of names: the first of them, the largest pending of all by type, and whether
+#: one of them has all of that
+_Range = tuple["Queue", "Totals", bool]
 
 
 def _joined(left: _Range, right: _Range) -> _Range:
     """Two adjacent ranges as one. First is the last queue that has more than each before it."""
-    (one, whole), (other, of) = left.first.share, right.first.share
+    (first, most, reached), (second, more, also) = left, right
+    (one, whole), (other, of) = first.share, second.share
     if one * of != other * whole:
         return left if one * of < other * whole else right
-    after = exceeds(right.first.pending, left.most, left.reached)
-    most = list(map(max, left.most, right.most))
-    reached = (left.reached and most == left.most) or (right.reached and most == right.most)
-    return _Range(right.first if after else left.first, most, reached)
+    both = list(map(max, most, more))
+    full = (reached and both == most) or (also and both == more)
+    return (second if exceeds(second.pending, most, reached) else first), both, full
 
 
 def exceeds(pending: Totals, most: Totals, reached: bool = True) -> bool:
     """Whether this is more than each of some amounts: ``most`` of each type, which one of them has ``reached``."""
-    if pending == most:
-        return not reached
-    return not any(map(int.__lt__, pending, most))
+    return not reached if pending == most else not any(map(int.__lt__, pending, most))
 
 
 def first_in_order(queues: list[Queue]) -> Queue:
     """The first of these queues of equal rank, which are in the order of their names."""
-    return reduce(_joined, [_Range(queue, queue.pending) for queue in queues]).first
+    return reduce(_joined, [(queue, queue.pending, True) for queue in queues])[0]
 
 
 class FirstOfTied:
@@ -146,7 +137,7 @@ class FirstOfTied:
         for child in dict.fromkeys(late):
             at = self._size + self._slots[child.name]
             if any(child in group.members for group in groups):
-                nodes[at] = _Range(child, list(child.pending))
+                nodes[at] = child, list(child.pending), True
             elif nodes.pop(at, None) is None:
                 continue
             touched.add(at >> 1)
@@ -158,4 +149,4 @@ class FirstOfTied:
                 else:
                     del nodes[at]
             touched = {at >> 1 for at in touched}
-        return nodes[1].first
+        return nodes[1][0]

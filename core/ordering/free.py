@@ -37,12 +37,6 @@ class FreeAmounts:
         if self._rows is not None:
             self._rows = np.insert(self._rows, at, _matrix([node.available]), axis=0)
 
-    def catch_up(self, nodes: list[Node], log: list[int]) -> None:
-        """Bring the rows up to date, if there are any; the log begins anew."""
-        if self._rows is not None:
-            self.of(nodes, log)
-        self.synced = 0
-
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to
         the shape is not looked at."""

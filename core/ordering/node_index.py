@@ -461,22 +461,19 @@ class NodeIndex(NodeOrder):
         self._laid += 1
         known = len(self._values)
         fresh = self.nodes[known:]
-        if not known or self._lost or len(fresh) > _FEW_NEW or self._outgrown(fresh):
+        most = self._most if self._policy.absolute else []
+        grown = any(any(map(int.__gt__, node.total, most)) for node in fresh)
+        if not known or self._lost or grown or len(fresh) > _FEW_NEW:
             self._sort()
         else:
             del self.nodes[known:]
-            self._free.catch_up(self.nodes, self._log)
+            self._free.of(self.nodes, self._log)
             for node in fresh:
                 self._insert(node)
+        self._free.synced = 0
         self._log.clear()
         self._room = None
         self._columns.clear()
-
-    def _outgrown(self, fresh: list[Node]) -> bool:
-        """Whether one of the nodes is larger than the largest so far, if scores are shares of that."""
-        if not self._policy.absolute:
-            return False
-        return any(any(map(int.__gt__, node.total, self._most)) for node in fresh)
 
     def _insert(self, node: Node) -> None:
         """Put a node between the others."""
