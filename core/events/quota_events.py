@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.events import producers
 from quadriga.core.model.account import QuotaChanges
-from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.ordering.lanes import full
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -193,8 +193,11 @@ class PartitionQuotaEvents:
         touched = self._touched()
         shapes, changes.shapes = changes.shapes, {}
         feasible = self._partition.node_index.feasible
+        everywhere, changes.capacity = changes.capacity, False
         for shape, watch in self._watches.items():
             watch.touched.update(touched)
+            if everywhere:
+                watch.touched.update({q: None for q in watch.rooms if isinstance(q, Queue)})
             if watch.touched and (shape in shapes or not feasible & shape.allocate):
                 for cohort in watch.changed():
                     if cohort.assess():

@@ -218,7 +218,7 @@ def _pack(
     nodes = dict.fromkeys(own)
     for group in groups:
         nodes.update(dict.fromkeys(index.first(group.shape, MOST_NODES)))
-    rooms = sorted(nodes, key=lambda node: node.position)[:MOST_NODES]
+    rooms = sorted(nodes, key=index.position)[:MOST_NODES]
     asks = [ask for each in members for ask in each]
     shapes = [group.shape for group, each in zip(groups, members, strict=True) for _ in each]
     barred = {
@@ -337,7 +337,7 @@ class _Attempt:
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
         required = shape.required_node
         return [
-            (self._score(node), node.position, node)
+            (self._score(node), index.position(node), node)
             for node in nodes
             if shape.fits(node.available) and required in ("", node.node_id)
         ]

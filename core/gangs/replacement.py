@@ -201,7 +201,7 @@ def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node |
     predicate = kernel.predicates.get(partition.rm.rm_id)
     known: KnownRefusals | None = None
     for index, node in enumerate(nodes):
-        if known is not None and known.numbers[node.position]:
+        if known is not None and known.numbers[partition.node_index.position(node)]:
             continue
         said = predicate and predicate(ask.ask_key, node.node_id, True)
         if said is None:

@@ -280,9 +280,11 @@ class _Subtotal(NamedTuple):
 class QuotaChanges:
     """Changes in one partition since its last quota events. Each mapping is an ordered set."""
 
-    __slots__ = ("applications", "groups", "leaves", "ledgers", "queues", "shapes")
+    __slots__ = ("applications", "capacity", "groups", "leaves", "ledgers", "queues", "shapes")
 
     def __init__(self) -> None:
+        #: the capacity of the nodes is another one
+        self.capacity = False
         #: groups with new asks, or of an application that changed its lane or state
         self.groups: dict[AskGroup, None] = {}
         #: shapes that a quota has blocked or unblocked

@@ -140,6 +140,7 @@ def charge(allocation: Allocation) -> None:
     for queue in app.queue.lineage:
         _post(allocation.vector, 1, queue.allocated)
         queue.rank = None
+        queue.untie()
 
 
 def charge_new(allocation: Allocation) -> None:
@@ -178,6 +179,8 @@ def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> Non
             allocated[at] += value
             pending[at] -= value
         queue.rank = None
+        if queue.tied:
+            queue.untie()
 
 
 def charge_planned(node: Node, shape: Shape, number: int) -> None:
@@ -229,6 +232,7 @@ def charge_queue(queue: Queue, shape: Shape, number: int) -> None:
         queue.allocated[at] += value * number
         queue.pending[at] -= value * number
     queue.rank = None
+    queue.untie()
 
 
 def _held_by(app: Application, allocation: Allocation) -> dict[str, Allocation]:
@@ -355,6 +359,7 @@ def reserve_growth(real: Allocation, growth: Vector) -> None:
     for queue in app.queue.lineage:
         _post(growth, 1, queue.allocated)
         queue.rank = None
+        queue.untie()
 
 
 def refund_growth(real: Allocation) -> None:
@@ -395,6 +400,9 @@ def add_pending(ask: Ask, repeats: int) -> None:
     """Add this number of allocations of the ask to the pending totals."""
     app = ask.app
     _post(ask.kind.vector, repeats, app.pending, app.queue.pending_upwards)
+    for queue in app.queue.lineage:
+        if queue.tied:
+            queue.untie()
 
 
 def remove_pending(ask: Ask, repeats: int) -> None:

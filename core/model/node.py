@@ -67,6 +67,7 @@ class Node:
         "barred",
         "entries",
         "foreign",
+        "laid",
         "node_id",
         "occupied",
         "open",
@@ -110,7 +111,8 @@ class Node:
         #: instant at which it entered its state (ns)
         self.since = 0
         # attributes of the node index
-        self.position = -1
+        #: ``position`` is that in the layout of this number
+        self.laid = self.position = -1
         self.score = inf
         #: (type, weight, capacity) for each type with a weight, and the sum of the weights. The policy
         #: says whether the capacity is that of this node or of the largest one

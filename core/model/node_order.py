@@ -117,6 +117,10 @@ class NodeOrder:
         """All nodes that have room for the shape, best first."""
         raise NotImplementedError
 
+    def position(self, node: Node) -> int:
+        """The number of the node in the order of IDs, until a node comes or goes."""
+        raise NotImplementedError
+
     def node_ids(self) -> tuple[str, ...]:
         """The IDs of all nodes by position; the same object until a node comes or goes."""
         raise NotImplementedError

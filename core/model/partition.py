@@ -68,6 +68,7 @@ class Partition:
     __slots__ = (
         "applications",
         "capacity",
+        "capacity_epoch",
         "changed",
         "clean_timer",
         "config",
@@ -135,6 +136,8 @@ class Partition:
         self.kinds = AskKinds()
         #: sum of the capacities of all nodes, by type
         self.capacity: Totals = []
+        #: grows whenever it changes
+        self.capacity_epoch = 0
 
         # applications
         self.applications: dict[str, Application] = {}
@@ -221,10 +224,17 @@ class Partition:
             self.capacity[index] += value
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
         self.rm.observer.capacity_changed(self, total)
-        for queue in self.queues():
-            queue.capacity_changed()
+        self.capacity_epoch += 1
+        if self.quota_changes is not None:
+            self.quota_changes.capacity = True
         self.root.regained()
         self.failed_preemptions.allow_all_retries()
+
+    def renew_shares(self) -> None:
+        """Decisions follow: order the queues by the present capacity of the nodes."""
+        if self.root.capacity_epoch != self.capacity_epoch:
+            self.root.forget_share()
+            self.root.renew_shares()
 
     def _lengthen(self) -> None:
         """Lengthen all totals for a new resource type."""
@@ -235,6 +245,8 @@ class Partition:
         for node in self.nodes.values():
             registry.lengthen(node.totals)
         for queue in self.queues():
+            if isinstance(queue, ParentQueue):
+                queue.forget_trees()
             registry.lengthen(
                 (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
             )

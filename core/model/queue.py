@@ -8,12 +8,13 @@ the queue with that quota until the queue gets resources back; its asks are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
+from quadriga.core.model.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
 from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.vectors import Totals
@@ -33,6 +34,11 @@ Contender = tuple[Key, "Application"]
 _name = attrgetter("name")
 #: at most this many applications of a leaf are scanned linearly
 _MAX_CONTENDERS: Final = 32
+#: at most this many tied children are compared one by one; for more so many trees are kept, until so many children
+#: have joined or left
+_FEW_TIED: Final = 16
+_MOST_TREES: Final = 32
+_LONG: Final = 1 << 14
 #: bounds of a reported priority (int32)
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -53,6 +59,7 @@ class Queue(Level):
         "admitted",
         "allocated",
         "allocated_upwards",
+        "capacity_epoch",
         "children",
         "entries",
         "fair",
@@ -86,6 +93,7 @@ class Queue(Level):
         "state",
         "submit_acl",
         "template",
+        "tied",
         "urgency",
         "user_limits",
     )
@@ -176,10 +184,14 @@ class Queue(Level):
         self.urgency = -_LOWEST
         #: pairs (type, denominator of the share); None if they must be computed again
         self._denominators: tuple[tuple[int, int], ...] | None = None
+        #: the capacity of the partition that its denominators and its rank are computed from
+        self.capacity_epoch = partition.capacity_epoch
         #: types with a guarantee or a max of zero
         self._zero_types: tuple[int, ...] = ()
         #: the exact fair share (used, denominator), which the rank has rounded
         self.share = 0, 1
+        #: those with which it is tied, for each heap of the parent that has it so
+        self.tied: dict[Siblings, Tied] = {}
 
     def configure(self, config: QueueConfig) -> None:
         """Apply the configuration of this queue, without its children."""
@@ -363,12 +375,34 @@ class Queue(Level):
         if parent is not None and parent.few is None:
             parent.rerank(self, self.demand)
 
+    def untie(self) -> None:
+        """Its share or what is pending has changed: it may no longer be tied as it was."""
+        for ranking in list(self.tied):
+            ranking.add(self)
+
     def capacity_changed(self) -> None:
-        """The capacity of the nodes or a quota changed: compute the denominators of shares again."""
-        self._denominators = None
+        """A quota changed, or the capacity did of which it is a part: compute its share again."""
+        self.forget_share()
         self.touch()
         if self.partition.quota_changes is not None:
             self.partition.quota_changes.queues[self] = None
+
+    def forget_share(self) -> None:
+        """Compute the denominators of the share, and the rank, when they are next read."""
+        self.capacity_epoch = self.partition.capacity_epoch
+        self._denominators = None
+        self.rank = None
+
+    def renew_shares(self) -> None:
+        """The capacity of the nodes changed: forget the shares of the queues below with demand. Others are
+        looked at when they announce some."""
+        few = self.few
+        if few is None:
+            few = dict.fromkeys(child for each in self.waiting.values() for child in each)
+        for child in few:
+            child.forget_share()
+            child.touch()
+            child.renew_shares()
 
     def report_priority(self, old: int | None, new: int | None) -> None:
         """Count the changed priority of a child; ``None`` means that it has no pending ask (5.4)."""
@@ -406,33 +440,79 @@ class Queue(Level):
 class ParentQueue(Queue):
     """A queue with queues as children, always in fair order."""
 
-    __slots__ = ()
+    __slots__ = ("_log", "_slots", "_trees")
+
+    def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
+        super().__init__(partition, parent, name)
+        #: the names of the children, numbered in order
+        self._slots: dict[str, int] = {}
+        #: what finds the first of many tied children, and those that have joined or left since
+        self._log: list[Queue] = []
+        self._trees: dict[tuple[Tied, ...], FirstOfTied] = {}
 
     def best(self, feasible: int) -> Any:
         """The best child, see ``Level``; equal shares are decided by more pending, then by name."""
         demand = self.demand & feasible
         if not demand:
             return None
-        if self.few is None and not demand & (demand - 1):  # the usual case
-            return first_of(self.waiting[demand].tied(2))
-        children = self._candidates(demand) if self.few is None else self.few
-        return first_of([child for child in children if child.demand & demand])
+        few = self.few
+        if few is not None:
+            return first_of([child for child in few if child.demand & demand])
+        if not demand & (demand - 1):
+            best = self.waiting[demand].best()
+            return self._first_of((best,)) if isinstance(best, Tied) else best
+        if demand.bit_count() >= len(self.children):
+            return first_of([child for child in self.children.values() if child.demand & demand])
+        found = [(self.waiting[bit].best(), bit) for bit in bits_of(demand)]
+        rank = min([best.rank for best, _ in found])
+        bests = dict.fromkeys([best for best, _ in found if best.rank == rank])
+        if not any(isinstance(best, Tied) for best in bests):
+            return first_of(list(bests))
+        bits = [bit for best, bit in found if best.rank == rank]
+        return self._first_of(tuple([self.waiting[bit].best(alone=False) for bit in bits]))
+
+    def _first_of(self, groups: tuple[Tied, ...]) -> Queue:
+        """The first child of these groups of equal rank."""
+        if len(self._log) > _LONG or len(self._trees) > _MOST_TREES:
+            self.forget_trees()
+        tree = self._trees.get(groups)
+        if tree is None:
+            members = dict.fromkeys([child for group in groups for child in group.members])
+            if len(members) <= _FEW_TIED:
+                return first_of(list(members))  # type: ignore[no-any-return]
+            if not self._slots:
+                self._slots = {name: at for at, name in enumerate(sorted(self.children))}
+            tree = self._trees[groups] = FirstOfTied(groups, self._slots)
+        return tree.first(self._log)
+
+    def forget_trees(self) -> None:
+        """Look at tied children anew."""
+        self._trees.clear()
+        self._log.clear()
+        self._slots = {}
+
+    def announce(self, child: Any, bits: int) -> None:
+        if child.capacity_epoch != self.partition.capacity_epoch:
+            child.forget_share()
+            child.renew_shares()
+        if child.name not in self._slots:
+            self.forget_trees()
+        super().announce(child, bits)
+
+    def new_ranking(self, bit: int) -> Siblings:
+        return Siblings(self._log)
+
+    def reorder(self) -> None:
+        for child in self.children.values():
+            child.tied.clear()
+        self.forget_trees()
+        super().reorder()
 
     def rivals(self, feasible: int) -> list[Queue] | None:
         """The children between which ``best`` decides while no demand changes; ``None`` if the caller
         should call ``best`` each time instead."""
         demand = self.demand & feasible
         return [child for child in self.few if child.demand & demand] if self.few else None
-
-    def _candidates(self, demand: int) -> Iterable[Queue]:
-        """Children that include the best one: those of the lowest rank for each bit of ``demand``, or
-        all children if they are fewer than the bits."""
-        children = self.children
-        if demand.bit_count() < len(children):
-            return dict.fromkeys(
-                child for bit in bits_of(demand) for child in self.waiting[bit].tied(2)
-            )
-        return children.values()
 
 
 def first_of(queues: list[Any]) -> Any:
@@ -454,43 +534,22 @@ def first_of(queues: list[Any]) -> Any:
 
 def goes_before(one: Queue, other: Queue) -> bool:
     """Whether a queue comes before another child of its parent (5.4)."""
+    for queue in (one, other):
+        if queue.capacity_epoch != queue.partition.capacity_epoch:  # it had no demand
+            queue.forget_share()
     return first_of([one, other]) is one
 
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
-    least = [tied[0]]
-    most, of = tied[0].share
-    for queue in tied[1:]:
-        used, whole = queue.share
-        if used * of < most * whole:
-            least, most, of = [queue], used, whole
-        elif used * of == most * whole:
-            least.append(queue)
-    return least[0] if len(least) == 1 else _most_pending(least)
-
-
-def _most_pending(queues: list[Queue]) -> Queue:
-    """The first queue of an insertion sort: by name, but strictly more pending goes first.
-
-    "More" is a partial order over several types, so the result depends on the order of names (5.4).
-    """
-    if len(queues) == 2:
-        first, second = queues
-        if second.name < first.name:
-            first, second = second, first
-        return second if _has_more_pending(second.pending, first.pending) else first
-    ordered: list[Queue] = []
-    for queue in sorted(queues, key=_name):
-        at = len(ordered)
-        while at and _has_more_pending(queue.pending, ordered[at - 1].pending):
-            at -= 1
-        ordered.insert(at, queue)
-    return ordered[0]
-
-
-def _has_more_pending(left: Totals, right: Totals) -> bool:
-    return left != right and not any(map(int.__lt__, left, right))
+    tied.sort(key=_name)
+    if len(tied) > 2:
+        return first_in_order(tied)
+    first, second = tied
+    used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
+    if used != most:
+        return first if used < most else second
+    return second if exceeds(second.pending, first.pending) else first
 
 
 class Lane(Level):

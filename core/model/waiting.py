@@ -251,8 +251,8 @@ class Waiting:
         """Recompute the demand of the group."""
         raise NotImplementedError
 
-    def offer_replacements(self, app: Application) -> None:
-        """Recompute which asks of gang members wait for a placeholder."""
+    def offer_replacements(self, app: Application, task_group: str = "") -> None:
+        """Recompute which asks of gang members, or of one task group, wait for a placeholder."""
         raise NotImplementedError
 
     def retry_short_of_quota(self) -> None:

@@ -70,6 +70,14 @@ class BestNodes:
             if len(changed) > _MANY:
                 self.clear()
 
+    def insert(self, at: int, score: float) -> None:
+        """A node with this score is new: the positions from ``at`` on are higher by one."""
+        self._order = [(each, place + (place >= at)) for each, place in self._order]
+        self._changed = [(each, place + (place >= at)) for each, place in self._changed]
+        self._last += self._last >= at
+        if score <= self.bound:
+            self.put(score, at)
+
     def first(self, nodes: list[Node]) -> Node | None:
         """The best of all nodes, or ``None`` where it is not known."""
         order, changed = self._order, self._changed

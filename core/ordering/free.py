@@ -32,6 +32,11 @@ class FreeAmounts:
         """Nodes came or went, or a resource type is new."""
         self._rows = None
 
+    def insert(self, at: int, node: Node) -> None:
+        """The node is new, at this position."""
+        if self._rows is not None:
+            self._rows = np.insert(self._rows, at, _matrix([node.available]), axis=0)
+
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to
         the shape is not looked at."""

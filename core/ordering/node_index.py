@@ -13,8 +13,9 @@ node gains room for it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeIndex"]
 
+#: at most this many new nodes are put between the others one by one
+_FEW_NEW: Final = 16
+
+
+def _node_id(node: Node) -> str:
+    return node.node_id
+
 
 class Columns:
     """What the index keeps for one shape. ``synced`` is the length of the log when its scores were brought
@@ -69,8 +77,10 @@ class NodeIndex(NodeOrder):
         "_free",
         "_kept",
         "_known",
+        "_laid",
         "_log",
         "_log_limit",
+        "_lost",
         "_most",
         "_node_ids",
         "_policy",
@@ -104,7 +114,10 @@ class NodeIndex(NodeOrder):
         #: positions of nodes that have changed since the columns were made
         self._log: list[int] = []
         self._log_limit = 0
-        self._stale = False
+        #: nodes came or went; the new ones are the last, and if not ``_lost`` the others are in order
+        self._stale = self._lost = False
+        #: the number of the layout that positions are in
+        self._laid = 0
         #: by shape
         self._columns: dict[Shape, Columns] = {}
         self._free = FreeAmounts()
@@ -121,10 +134,10 @@ class NodeIndex(NodeOrder):
             (registry.position(name), weight)
             for name, weight in sorted(config.resource_weights.items())
         )
-        self._stale = True
+        self.relayout()
 
     def relayout(self) -> None:
-        self._stale = True
+        self._stale = self._lost = True
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -137,13 +150,13 @@ class NodeIndex(NodeOrder):
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
         self._known.node_removed(node)
-        self._stale = True
+        self.relayout()
 
     def resized(self, node: Node) -> None:
-        if self._stale:
+        if self._lost or node.laid < 0:
             return
         if self._policy.absolute and self._find_most() != self._most:
-            self._stale = True
+            self.relayout()
         else:
             self.weigh(node)
 
@@ -164,9 +177,11 @@ class NodeIndex(NodeOrder):
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """The column that was searched last is likely to be searched again, and is kept up to date."""
         self._known.refilled_now = -1
-        if self._stale:
+        if self._lost or node.laid < 0:
             return
         score, log, position = self._score(node), self._log, node.position
+        if node.laid != self._laid:
+            position = self.position(node)
         before, node.score = node.score, score
         self._values[position] = score
         if score <= self._best_nodes.bound:
@@ -305,6 +320,13 @@ class NodeIndex(NodeOrder):
         nodes = self.nodes
         return [nodes[position] for position in order.tolist()] + self._lent(shape)
 
+    def position(self, node: Node) -> int:
+        if 0 <= node.laid != self._laid:
+            known = len(self._values)
+            node.position = bisect_left(self.nodes, node.node_id, 0, known, key=_node_id)
+            node.laid = self._laid
+        return node.position
+
     def node_ids(self) -> tuple[str, ...]:
         if self._stale:
             self._layout()
@@ -323,13 +345,13 @@ class NodeIndex(NodeOrder):
             left[position] = inf
             yield self.nodes[position]
         for node in self._lent(shape):
-            if not refused[node.position]:
+            if not refused[self.position(node)]:
                 yield node
 
     def tally(self, shape: Shape, numbers: npt.NDArray[Any]) -> list[int]:
         scores = self._synced(shape).scores
         assert scores is not None
-        lent = [node.position for node in self._lent(shape)]
+        lent = [self.position(node) for node in self._lent(shape)]
         chosen = np.concatenate((numbers[scores.values < inf], numbers[lent]))
         return list(map(int, np.bincount(chosen)))
 
@@ -436,13 +458,44 @@ class NodeIndex(NodeOrder):
         """Put the nodes in order and forget all columns: nodes came or went."""
         self._stale = False
         self._node_ids = None
+        self._laid += 1
+        known = len(self._values)
+        fresh = self.nodes[known:]
+        most = self._most if self._policy.absolute else []
+        grown = any(any(map(int.__gt__, node.total, most)) for node in fresh)
+        if not known or self._lost or grown or len(fresh) > _FEW_NEW:
+            self._sort()
+        else:
+            del self.nodes[known:]
+            self._free.of(self.nodes, self._log)
+            for node in fresh:
+                self._insert(node)
+        self._free.synced = 0
+        self._log.clear()
+        self._room = None
+        self._columns.clear()
+
+    def _insert(self, node: Node) -> None:
+        """Put a node between the others."""
+        at = bisect_left(self.nodes, node.node_id, key=_node_id)
+        self.nodes.insert(at, node)
+        node.laid = 0
+        self.weigh(node)
+        node.score = self._score(node)
+        self._values = np.insert(self._values, at, node.score)
+        self._free.insert(at, node)
+        self._best_nodes.insert(at, node.score)
+
+    def _sort(self) -> None:
+        """Put all nodes in order."""
+        self._lost = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         if self._policy.absolute:
             self._most = self._find_most()
         first_of_size: dict[Vector, Node] = {}
         for position, node in enumerate(self.nodes):
-            node.position = position
+            node.position, node.laid = position, self._laid
             twin = first_of_size.setdefault(tuple(node.total), node)
             if twin is node:
                 self.weigh(node)
@@ -451,10 +504,7 @@ class NodeIndex(NodeOrder):
             node.score = self._score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
         self._best_nodes.clear()
-        self._log.clear()
         self._free.clear()
-        self._room = None
-        self._columns.clear()
 
     def _trim(self) -> None:
         """The log is long: columns that are behind are forgotten, and no other needs it any longer."""

@@ -11,7 +11,6 @@ no heaps, because comparing the children is cheaper.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from typing import Any, Final
 
 from quadriga.core.resources.lazy_heap import Key, LazyHeap
@@ -44,31 +43,6 @@ class Ranking(LazyHeap):
     def key_of(self, item: Any) -> Key:
         rank: Key = item.make_rank()
         return rank
-
-    def tied(self, length: int) -> list[Any]:
-        """The best child and all children with ranks that agree in the first ``length`` parts."""
-        best = self.first()
-        if len(self._numbers) == 1:
-            return [best]
-        heap = self._heap
-        head = heap[0][0][:length]
-        # the key of an entry never exceeds the present key of its child: a larger one rules out a tie
-        for entry in heap[1:3]:
-            if entry[0][:length] <= head:
-                break
-        else:
-            return [best]
-        found: list[Any] = []
-        kept: list[tuple[Key, int, Any]] = []
-        while self._numbers and len(found) < len(self._numbers):
-            child = self.first()
-            if child is None or child.rank[:length] != head:
-                break
-            found.append(child)
-            kept.append(heappop(self._heap))
-        for entry in kept:
-            heappush(self._heap, entry)
-        return found
 
 
 class Level:
@@ -208,7 +182,7 @@ class Level:
     def reorder(self) -> None:
         """Rebuild the heaps: the new ranks of the children cannot be compared with the old ones."""
         for bit, ranking in self.waiting.items():
-            fresh = self.waiting[bit] = Ranking()
+            fresh = self.waiting[bit] = self.new_ranking(bit)
             for child in ranking:
                 fresh.add(child)
 

@@ -107,6 +107,7 @@ def _serve(
     """
     for partition in partitions:
         partition.node_index.now = kernel.now
+        partition.renew_shares()
         _retry_deferred(kernel, partition, bounded=bounded)
     going, left = partitions, most
     while len(going) > 1 and left:

@@ -223,7 +223,9 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         app.gang.timer.cancel()
         app.gang.timer = None
     accounting.reserve_headroom(app)
-    app.partition.waiting.offer_replacements(app)
+    # once the gang has run, the members of other task groups wait for nothing that this one had
+    only = group.name if replaced and not gathers else ""
+    app.partition.waiting.offer_replacements(app, only)
 
 
 # -- timeouts --------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def _may_have_ended(kernel: Kernel, partition: Partition, refusal: Refusal) -> b
                 return True
             refusal.known[at] = known = fresh
         for node in waiting.grown:
-            if node.open and not known.numbers[node.position] and _has_room(node, ask):
+            if node.open and not known.numbers[node_index.position(node)] and _has_room(node, ask):
                 return True
     return False
 

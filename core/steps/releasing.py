@@ -36,7 +36,7 @@ def mark_released(allocation: Allocation, reason: str, text: str) -> None:
         group = app.gang.task_groups[allocation.ask.kind.task_group]
         group.take(allocation)
         if not group.available:
-            app.partition.waiting.offer_replacements(app)
+            app.partition.waiting.offer_replacements(app, group.name)
 
 
 def evict(kernel: Kernel, eviction: Eviction) -> None:

@@ -47,7 +47,7 @@ class WaitingAsks(Waiting):
                 partition.node_index.watch(shape)
             shapes.used(shape)
             group.add(ask)
-            _priority_changed(app)
+            _priority_changed(app, group)
         else:
             group.add(ask)
         self._refresh_turn(app)
@@ -81,7 +81,7 @@ class WaitingAsks(Waiting):
             partition.rm.observer.group_emptied(group)
         del app.groups[group.kind]
         self.too_large_to_replace.pop(group, None)
-        _priority_changed(app)
+        _priority_changed(app, group)
         self._refresh_turn(app)
         forgotten = partition.shapes.unused(group.shape)
         if forgotten is not None:
@@ -173,8 +173,10 @@ class WaitingAsks(Waiting):
 
     # -- retries ---------------------------------------------------------------------------------
 
-    def offer_replacements(self, app: Application) -> None:
+    def offer_replacements(self, app: Application, task_group: str = "") -> None:
         for group in app.groups.values():
+            if task_group and group.kind.task_group != task_group and not group.too_large_to_replace:
+                continue
             if group.kind.task_group and not group.kind.placeholder:
                 group.retries = group.too_large_to_replace
                 self.refresh_group(group)
@@ -185,8 +187,13 @@ class WaitingAsks(Waiting):
             self.short_of_quota.clear()
 
 
-def _priority_changed(app: Application) -> None:
-    now = max((group.priority for group in app.groups.values()), default=None)
+def _priority_changed(app: Application, group: AskGroup) -> None:
+    """The group is new, or gone."""
+    highest = app.priority
+    if highest is not None and group.priority <= highest:
+        if any(each.priority == highest for each in app.groups.values()):
+            return
+    now = max((each.priority for each in app.groups.values()), default=None)
     if now != app.priority:
         before, app.priority = app.priority, now
         app.touch()

@@ -1,0 +1,346 @@
+"""How the cost of one step grows with what does not take part in it.
+
+Each dimension has one step that is measured at two sizes of something that the step does not need. The exponent of
+the growth is printed: 0 is no growth, 1 is proportional growth. Times are processor times (µs), the least of several
+turns, so that other programs on the machine change an exponent little.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from math import log
+from typing import NamedTuple
+
+from bench import Figure
+from bench._support import sizes
+from bench._support.cluster import (
+    RM,
+    TWO_QUEUES,
+    USER,
+    add_apps,
+    add_nodes,
+    allocations_in,
+    registered,
+    released_in,
+)
+from bench._support.timing import Clock
+from quadriga import si
+from quadriga.core import Scheduler
+from quadriga.sim.scripted.script import resource
+
+#: the times of turns of one step at a size (ns)
+Turns = Callable[[int], Iterator[int]]
+
+POD = {"vcore": 1000, "memory": 10**6}
+SECOND = 10**9
+#: turns of each step
+TURNS = 15
+
+
+class Dimension(NamedTuple):
+    """A step and what it does not need, with two sizes of that; ``goal`` is for the exponent."""
+
+    step: str
+    of: str
+    turns: Turns
+    few: int
+    many: int
+    goal: float | None = None
+
+
+def measure() -> list[Figure]:
+    """The times of each step at both sizes, and the exponent of the growth."""
+    figures = []
+    for each in DIMENSIONS:
+        many = each.many * (3 if sizes.FULL else 1)
+        costs = [cost(each, size) for size in (each.few, many)]
+        for size, ns in zip((each.few, many), costs, strict=True):
+            figures.append(Figure(f"{each.step}: {size:,} {each.of}", ns / 1e3, "µs"))
+        exponent = log(costs[1] / costs[0]) / log(many / each.few)
+        figures.append(Figure(f"{each.step}: exponent in {each.of}", exponent, "", each.goal))
+    return figures
+
+
+def cost(dimension: Dimension, size: int) -> float:
+    """The time of one step at this size (ns)."""
+    gc.collect()
+    gc.disable()
+    try:
+        return min(dimension.turns(size))
+    finally:
+        gc.enable()
+
+
+# -- queues ----------------------------------------------------------------------------------------
+
+
+def tied_queues(queues: int) -> Iterator[int]:
+    """Ten decisions among queues of equal share with different pending amounts of two types."""
+    scheduler = _with_queues(queues, nodes=4 + queues // 50)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(queues):
+        for number in range(2 + at * 7919 % 5 + 200 // queues):
+            _ask(request, f"app-{at}", f"{at}-{number}", vcore=1000, memory=10**6)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0, queues + 10)  # an application starts with its first pod
+    for _ in range(TURNS):
+        with Clock() as clock:
+            outputs = scheduler.schedule(0, 10)
+        assert allocations_in(outputs) == 10
+        yield clock.spent // 10
+
+
+def node_joins_queues(queues: int) -> Iterator[int]:
+    """A message with ten nodes, for each node; no queue has asks."""
+    scheduler = _with_queues(queues, nodes=2)
+    for turn in range(TURNS):
+        with Clock() as clock:
+            _join(scheduler, [f"x{turn}-{at}" for at in range(10)])
+        yield clock.spent // 10
+
+
+def flat_leaves(leaves: int) -> Iterator[int]:
+    """A pod ends and one is placed, in a full cluster with an ask of each of two sizes in each leaf."""
+    scheduler = _with_queues(leaves, nodes=1)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(leaves):
+        for number in range(2 + 200 // leaves):
+            _ask(request, f"app-{at}", f"{at}-{number}", **POD)
+        _ask(request, f"app-{at}", f"{at}-large", vcore=2000, memory=10**6)
+    scheduler.apply(request, 0)
+    yield from _replacements(scheduler)
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def node_joins_nodes(nodes: int) -> Iterator[int]:
+    """A node joins, and a pod is placed."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, nodes)
+    add_apps(scheduler, ["root.a"])
+    for turn in range(TURNS):
+        _asked(scheduler, "app-0", f"first-{turn}")
+        scheduler.schedule(0)
+        request = si.AllocationRequest(rmID=RM)
+        _ask(request, "app-0", f"pod-{turn}", **POD)
+        with Clock() as clock:
+            _join(scheduler, [f"m{turn}"])
+            scheduler.apply(request, 0)
+            outputs = scheduler.schedule(0)
+        assert allocations_in(outputs) == 1
+        yield clock.spent
+
+
+# -- preemption ------------------------------------------------------------------------------------
+
+PREEMPTING = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: low
+          - name: high
+            properties: {preemption.delay: 1s}
+            resources: {guaranteed: {vcore: 1000000}}
+"""
+
+
+def preempting_asks(running: int) -> Iterator[int]:
+    """A hundred asks that preempt, for each ask; there are this many running allocations."""
+    for _ in range(3):
+        scheduler = registered(PREEMPTING)
+        add_nodes(scheduler, running // 10, vcore=10_000, memory=10**9)
+        add_apps(scheduler, ["root.low", "root.high"])
+        request = si.AllocationRequest(rmID=RM)
+        for at in range(running):
+            _ask(request, "app-0", f"low-{at}", **POD)
+        scheduler.apply(request, 0)
+        assert allocations_in(scheduler.schedule(0)) == running
+        request = si.AllocationRequest(rmID=RM)
+        for at in range(100):
+            _ask(request, "app-1", f"high-{at}", **POD)
+            request.asks[-1].preemptionPolicy.allowPreemptOther = True
+        scheduler.apply(request, 0)
+        scheduler.schedule(0)
+        with Clock() as clock:
+            scheduler.advance(2 * SECOND)
+            outputs = scheduler.schedule(2 * SECOND)
+        assert len(released_in(outputs)) == 100
+        yield clock.spent // 100
+
+
+# -- applications ----------------------------------------------------------------------------------
+
+
+def waiting_gangs(gangs: int) -> Iterator[int]:
+    """A pod ends while gangs of one size wait for more room than it had."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, 1, vcore=(TURNS + 5) * 1000, memory=10**9)
+    add_apps(scheduler, ["root.a"])
+    asks = [f"pod-{at}" for at in range(TURNS + 5)]
+    request = si.AllocationRequest(rmID=RM)
+    for key in asks:
+        _ask(request, "app-0", key, **POD)
+    scheduler.apply(request, 0)
+    held = _allocations(scheduler.schedule(0))
+    size = (TURNS + 4) * 1000
+    wanted = si.ApplicationRequest(rmID=RM)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(gangs):
+        whole = resource({"vcore": size, "memory": 19})
+        wanted.new.add(
+            applicationID=f"gang-{at}", queueName="root.b", ugi=USER, placeholderAsk=whole
+        )
+        _ask(request, f"gang-{at}", f"gang-{at}", vcore=size // (TURNS + 4), memory=1)
+        request.asks[-1].maxAllocations = TURNS + 4
+        request.asks[-1].placeholder = True
+        request.asks[-1].taskGroupName = "members"
+    scheduler.apply(wanted, 0)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0)
+    for each in held[:TURNS]:
+        with Clock() as clock:
+            scheduler.apply(_release(each), 0)
+            scheduler.schedule(0)
+        yield clock.spent
+
+
+def task_groups(groups: int) -> Iterator[int]:
+    """A pod of an application with so many task groups, each with an ask that waits."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, 10)
+    whole = resource({"vcore": min(1000, 500_000 // groups) * groups, "memory": groups})
+    add_apps(scheduler, ["root.a"], placeholderAsk=whole)
+    placeholders, asks = si.AllocationRequest(rmID=RM), si.AllocationRequest(rmID=RM)
+    for at in range(groups):
+        for request, placeholder in ((placeholders, True), (asks, False)):
+            _ask(
+                request,
+                "app-0",
+                f"{at}-{placeholder}",
+                vcore=min(1000, 500_000 // groups),
+                memory=1,
+            )
+            request.asks[-1].placeholder = placeholder
+            request.asks[-1].taskGroupName = f"group-{at}"
+    scheduler.apply(placeholders, 0)
+    assert allocations_in(scheduler.schedule(0)) == groups
+    scheduler.apply(asks, 0)
+    for _ in range(TURNS):
+        with Clock() as clock:
+            outputs = scheduler.schedule(0, 1)
+            for released in released_in(outputs):
+                released_request = si.AllocationRequest(rmID=RM)
+                released_request.releases.allocationsToRelease.add(
+                    applicationID=released.applicationID,
+                    UUID=released.UUID,
+                    terminationType=si.TerminationType.PLACEHOLDER_REPLACED,
+                )
+                scheduler.apply(released_request, 0)
+        yield clock.spent
+
+
+def sizes_of_asks(number: int) -> Iterator[int]:
+    """A pod ends and one is placed, in a full cluster with asks of so many sizes that wait."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, 1)
+    add_apps(scheduler, ["root.a", "root.b"])
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(200):
+        _ask(request, f"app-{at % 2}", f"first-{at}", **POD)
+    for at in range(number):
+        _ask(request, f"app-{at % 2}", f"size-{at}", vcore=1001 + at, memory=10**6)
+    scheduler.apply(request, 0)
+    yield from _replacements(scheduler)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def health_check(apps: int) -> Iterator[int]:
+    """What one health check takes of the thread that decides."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_apps(scheduler, ["root.a"] * apps)
+    for _ in range(3):
+        with Clock() as clock:
+            assert not scheduler.check()
+        yield clock.spent
+
+
+DIMENSIONS = (
+    Dimension("a decision among tied queues", "queues", tied_queues, 100, 1_000, 0.2),
+    Dimension("a node joins", "queues", node_joins_queues, 1_000, 10_000, 0.05),
+    Dimension("a node joins and a pod is placed", "nodes", node_joins_nodes, 1_000, 10_000, 0.2),
+    Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
+    Dimension("a release", "waiting gangs", waiting_gangs, 10, 100, 0.2),
+    Dimension("a health check", "applications", health_check, 100, 1_000),
+    Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
+    Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2),
+    Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2),
+)  # fmt: skip
+
+
+# -- shared ----------------------------------------------------------------------------------------
+
+
+def _with_queues(queues: int, nodes: int) -> Scheduler:
+    """A cluster with so many leaves below root and an application in each of the first thousands."""
+    lines = "".join(f"          - name: q{at:06}\n" for at in range(queues))
+    head, _, _ = TWO_QUEUES.format(sort="fair").partition("          - name: a\n")
+    scheduler = registered(head + lines)
+    add_nodes(scheduler, nodes)
+    add_apps(scheduler, [f"root.q{at:06}" for at in range(min(queues, 5_000))])
+    return scheduler
+
+
+def _ask(request: si.AllocationRequest, app: str, key: str, **quantities: int) -> None:
+    request.asks.add(
+        allocationKey=key,
+        applicationID=app,
+        resourceAsk=resource(quantities),
+        maxAllocations=1,
+    )
+
+
+def _asked(scheduler: Scheduler, app: str, key: str) -> None:
+    request = si.AllocationRequest(rmID=RM)
+    _ask(request, app, key, **POD)
+    scheduler.apply(request, 0)
+
+
+def _join(scheduler: Scheduler, names: list[str]) -> None:
+    capacity = resource({"vcore": 100_000, "memory": 10**9})
+    infos = [
+        si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=capacity)
+        for name in names
+    ]
+    scheduler.apply(si.NodeRequest(rmID=RM, nodes=infos), scheduler.now)
+
+
+def _allocations(outputs: object) -> list[si.Allocation]:
+    return [a for _, m in outputs if isinstance(m, si.AllocationResponse) for a in m.new]  # type: ignore[attr-defined]
+
+
+def _release(allocation: si.Allocation) -> si.AllocationRequest:
+    request = si.AllocationRequest(rmID=RM)
+    request.releases.allocationsToRelease.add(
+        applicationID=allocation.applicationID,
+        UUID=allocation.UUID,
+        terminationType=si.TerminationType.STOPPED_BY_RM,
+    )
+    return request
+
+
+def _replacements(scheduler: Scheduler) -> Iterator[int]:
+    """The times of a release with the placement that follows, in a cluster that is full from now on."""
+    held = _allocations(scheduler.schedule(0))
+    for each in held[:TURNS]:
+        with Clock() as clock:
+            scheduler.apply(_release(each), 0)
+            outputs = scheduler.schedule(0)
+        assert allocations_in(outputs) == 1
+        yield clock.spent
