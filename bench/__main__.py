@@ -18,12 +18,16 @@ from bench import Figure
 from bench._support import sizes
 
 #: modules that run only by name, with options of their own
-_BY_NAME = ("quality", "kubernetes", "soak")
+_BY_NAME = {
+    "quality": "bench.quality",
+    "kubernetes": "bench.kubernetes",
+    "soak": "bench._kubernetes.soak",
+}
 
 
 def main() -> None:
     if sys.argv[1:] and sys.argv[1] in _BY_NAME:
-        importlib.import_module(f"bench.{sys.argv[1]}").main(sys.argv[2:])
+        importlib.import_module(_BY_NAME[sys.argv[1]]).main(sys.argv[2:])
         return
     found = {module.name for module in pkgutil.iter_modules(bench.__path__)} - set(_BY_NAME)
     names = sorted(name for name in found if name[0] != "_")

@@ -175,7 +175,11 @@ class WaitingAsks(Waiting):
 
     def offer_replacements(self, app: Application, task_group: str = "") -> None:
         for group in app.groups.values():
-            if task_group and group.kind.task_group != task_group and not group.too_large_to_replace:
+            if (
+                task_group
+                and group.kind.task_group != task_group
+                and not group.too_large_to_replace
+            ):
                 continue
             if group.kind.task_group and not group.kind.placeholder:
                 group.retries = group.too_large_to_replace

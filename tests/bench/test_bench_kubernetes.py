@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bench import kubernetes
-from bench import soak as command
+from bench._kubernetes import soak as command
 from bench._kubernetes.deciding import Deciding
 from bench._kubernetes.plane import OURS, Pods, node_object, pod_object
 from bench._kubernetes.shapes import APART
