@@ -13,11 +13,11 @@ from quadriga.core.model.ended import shortened
 from quadriga.core.model.gang import PLACEHOLDERS, whole_seconds
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.core.model.refusal import Refused
 from quadriga.core.placement import Placed, Submission, rules_of
 from quadriga.core.placement.quota_tags import read_quota_tags
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.refusal import Refused
 from quadriga.core.scheduling import ending
 from quadriga.core.steps import limits, queue_tree
 from quadriga.fsm.lifecycles import queue as queue_fsm

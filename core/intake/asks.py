@@ -14,10 +14,10 @@ from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.gang import PLACEHOLDERS
-from quadriga.core.model.refusal import Refused
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
+from quadriga.core.runtime.refusal import Refused
 from quadriga.core.scheduling.ending import Removals, reject_ask
 from quadriga.core.steps import gang, reservation
 from quadriga.fsm.table import SECOND

@@ -34,9 +34,9 @@ from quadriga.core.intake.fires import (
     UpdateFires,
 )
 from quadriga.core.intake.routes import Answers, Route, part
-from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.refusal import Refused
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE, QUEUE, RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm

@@ -8,8 +8,8 @@ from quadriga.core.intake import foreign, recovery
 from quadriga.core.intake.fires import NodeFires
 from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
-from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.refusal import Refused
 from quadriga.core.steps import reservation
 from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.si import NodeInfo, Resource

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from quadriga.core.intake import asks, foreign, recovery
 from quadriga.core.intake.repeated_asks import ALLOCATIONS, EncodedAsks, add_repeated
 from quadriga.core.intake.routes import Answers
-from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.refusal import Refused
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import AllocationAsk, AllocationRequest, RejectedAllocation
 

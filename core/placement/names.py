@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quadriga.core.config import QUEUE_NAME
-from quadriga.core.model.refusal import Refused
+from quadriga.core.runtime.refusal import Refused
 
 __all__ = [
     "DEFAULT_QUEUE",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from quadriga.core.config import PartitionConfig, PlacementRule
-from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, parent_path
 from quadriga.core.placement.rules import NoMatch, QueueTree, Rule, Submission
+from quadriga.core.runtime.refusal import Refused
 
 __all__ = ["Placed", "PlacementRules", "rules_of"]
 

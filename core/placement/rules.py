@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quadriga.core.config import PlacementRule
-from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.filters import Filter
 from quadriga.core.placement.names import ROOT, check_queue_path, escape_dots, is_qualified
+from quadriga.core.runtime.refusal import Refused
 
 __all__ = ["NoMatch", "QueueFacts", "QueueTree", "Rule", "Submission"]
 

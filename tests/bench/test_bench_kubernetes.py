@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -17,6 +21,7 @@ from quadriga.k8s.conversion.identity import application_id, is_ours
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Node, Pod
 
+REPOSITORY = Path(__file__).parents[2]
 UID = "12345678-9abc-4def-8123-456789abcdef"
 STORED = Template(b"/registry/pods/bench/pod-tttttt", b"\x0a\x0apod-tttttt\x2a\x24" + UID.encode())
 
@@ -134,3 +139,11 @@ def test_t25_what_a_soak_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed[-1] == "audit: watched"
     with pytest.raises(SystemExit, match="have stood"):
         command.report(Soaked(samples, {}, {"cut": 5}, {}, []))
+
+
+def test_the_soak_runs_as_a_command() -> None:
+    """In a process of its own: within pytest more can be imported."""
+    words = [sys.executable, "-m", "bench", "soak", "--hours", "0.02"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    assert "0 differences stand" in done.stdout

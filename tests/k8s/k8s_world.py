@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from k8s_queues import QUEUES, line_of, only
 from msgspec.structs import replace
 
 from quadriga import si
@@ -36,6 +35,7 @@ from quadriga.k8s.shim import actions, inputs
 from quadriga.k8s.shim.actions import Action, Record
 from quadriga.k8s.shim.differences import Report
 from quadriga.k8s.shim.shim import Shim
+from tests.k8s.k8s_queues import QUEUES, line_of, only
 
 START = 1_800_000_000 * SECOND
 OURS = "yunikorn"
