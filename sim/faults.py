@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from quadriga.core import Output
+from quadriga.fsm.table import SECOND
 from quadriga.si import NodeInfo
 from quadriga.sim.errors import SimulationError
 from quadriga.sim.lifecycles import BOUND
@@ -29,8 +30,6 @@ RESTART_SCHEDULER: Final = "restart of the scheduler"
 RESTART_MANAGER: Final = "restart of the resource manager"
 #: a node disappears with all its pods
 LOSE_NODE: Final = "loss of a node"
-
-_SECOND: Final = 1_000_000_000
 
 
 class Fault(NamedTuple):
@@ -101,7 +100,7 @@ class World(Simulation):
         self._lost[name] = node
         self.manager.lose_node(name)
         if back_s:
-            self.manager.clock.after(back_s * _SECOND, self._bring_back, name)
+            self.manager.clock.after(back_s * SECOND, self._bring_back, name)
         if self._reported:
             self._say(self.manager.outbox.act(NodeInfo.DECOMISSION, [name]))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from quadriga.core import Options
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
+from quadriga.fsm.table import SECOND
 
 __all__ = [
     "ADMISSIONS",
@@ -26,8 +27,6 @@ ASK_FORMS = ("ask", "allocation")
 
 #: a latency or timeout beyond a year of virtual time is a typing error
 _LONGEST_S = 366 * 86_400
-
-_SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ class SimulationOptions:
         told = self.placeholder_timeout_ms
         if told < 0:
             return None
-        return told / 1000 if told else Options().placeholder_timeout / _SECOND
+        return told / 1000 if told else Options().placeholder_timeout / SECOND
 
     def settings(self) -> dict[str, str]:
         """The extraConfig of the registration."""
@@ -118,4 +117,4 @@ class SimulationOptions:
 
 def nanoseconds(seconds: float) -> int:
     """Seconds as whole ns."""
-    return round(seconds * _SECOND)
+    return round(seconds * SECOND)

@@ -13,6 +13,7 @@ from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
 from quadriga.core.views.holdings import holdings_of
 from quadriga.fsm import InvalidTransition
+from quadriga.fsm.table import SECOND
 from quadriga.si.explained import Explained
 from quadriga.si.recorder import Recorder
 from quadriga.sim.destinations import Destinations
@@ -33,16 +34,15 @@ __all__ = ["Core", "Progress", "Simulation"]
 #: called from time to time with (ended jobs, all jobs)
 Progress = Callable[[int, int], None]
 
-_SECOND = 1_000_000_000
 #: later than any time
 _NEVER = 1 << 200
 
 #: Without any change in the cluster for this long (plus configured delays), nothing will change any
 #: more: it is longer than every timer of the scheduler that could still help a waiting job, such as
 #: the hour after which a useless reservation is released, and the hour after that.
-_IDLE_LIMIT = 6 * 3600 * _SECOND
+_IDLE_LIMIT = 6 * 3600 * SECOND
 #: the same if nothing is allocated, since no job can then wait for another
-_IDLE_LIMIT_EMPTY = 3600 * _SECOND
+_IDLE_LIMIT_EMPTY = 3600 * SECOND
 
 #: more rounds than this at one instant mean that both sides answer each other without end
 _MAX_ROUNDS = 100_000
@@ -207,7 +207,7 @@ class Simulation:
         following = next(jobs, None)
         last, changes, idle = 0, self._changes, 0
         runs, planned = manager.runs, clock.planned
-        arrival = following[0].submit_s * _SECOND if following else _NEVER
+        arrival = following[0].submit_s * SECOND if following else _NEVER
         while following or runs:
             theirs = self._core.next_deadline()
             now = arrival
@@ -229,7 +229,7 @@ class Simulation:
             while following and arrival <= now:
                 manager.submit(*following)
                 following = next(jobs, None)
-                arrival = following[0].submit_s * _SECOND if following else _NEVER
+                arrival = following[0].submit_s * SECOND if following else _NEVER
             self._run_instant(now, theirs is not None and theirs <= now)
             before, changes = changes, self._changes
             if changes != before:
@@ -329,7 +329,7 @@ class Simulation:
             self._progress(ended, len(self.workload.jobs))
 
     def _at(self) -> str:
-        return f"{self.manager.clock.now / _SECOND:.9g} s"
+        return f"{self.manager.clock.now / SECOND:.9g} s"
 
 
 def _with_keys(workload: Workload) -> Iterator[tuple[Job, str]]:

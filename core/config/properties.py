@@ -14,10 +14,10 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from quadriga.core.config.durations import parse_duration
+from quadriga.fsm.table import SECOND
 
 __all__ = ["Properties", "inherit", "parse_properties", "unknown_properties"]
 
-_SECOND: Final = 1_000_000_000
 #: a longer name is like no known one
 _LONGEST_NAME: Final = 64
 
@@ -38,13 +38,13 @@ class Properties:
     """``default``, ``fence`` or ``disabled``."""
     preemption_optout: str = "default"
     """``default``: allocations that opted out are preempted last; ``strict``: they never are (X40)."""
-    preemption_delay: int = 30 * _SECOND
+    preemption_delay: int = 30 * SECOND
     """An ask waits this many ns before it may preempt."""
     quota_preemption_delay: int = 0
     """ns between lowering a quota and the preemption that enforces it; 0 means never."""
     backoff: int = 0
     """An application with this many unschedulable asks is skipped for a time; 0 means never."""
-    backoff_delay: int = 30 * _SECOND
+    backoff_delay: int = 30 * SECOND
     """Such an application is skipped for this many ns."""
     gang_hold: bool = True
     """If True, real asks wait until all placeholders of their gang are allocated (X9)."""
@@ -52,9 +52,9 @@ class Properties:
     """``atomic``: all members of a gang are placed in one step, and one gang at a time keeps nodes (Q1).
     ``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16). Empty: the
     scheduler's default."""
-    gang_gather_after: int = 2 * 86_400 * _SECOND
+    gang_gather_after: int = 2 * 86_400 * SECOND
     """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
-    gang_gather_patience: int = 600 * _SECOND
+    gang_gather_patience: int = 600 * SECOND
     """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""

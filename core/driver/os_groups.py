@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from quadriga.fsm.table import SECOND
+
 try:
     import grp
     import pwd
@@ -22,9 +24,8 @@ __all__ = ["Answers", "LookUp", "OsGroups", "groups_of_system", "looked_up"]
 #: gives the groups of a user, or raises ``LookupError``, ``OSError`` or ``ValueError``
 LookUp = Callable[[str], tuple[str, ...]]
 
-_SECOND: Final = 1_000_000_000
 #: ns for which an answer, and a failed look-up, is cached (2.10)
-KEEP_FOUND, KEEP_FAILED = 300 * _SECOND, 30 * _SECOND
+KEEP_FOUND, KEEP_FAILED = 300 * SECOND, 30 * SECOND
 #: cached answers; of more, the oldest is dropped (Q16)
 MANY: Final = 32_768
 #: characters; a longer name is no user of a system (Q16)

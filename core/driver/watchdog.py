@@ -11,13 +11,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from quadriga.fsm.table import SECOND
+
 __all__ = ["SLOW", "Watchdog"]
 
 _log = logging.getLogger("quadriga.watchdog")
 
-_SECOND: Final = 1_000_000_000
 #: ns: what takes longer is named
-SLOW: Final = _SECOND
+SLOW: Final = SECOND
 
 
 class Watchdog:
@@ -69,7 +70,7 @@ class Watchdog:
         took = self._clock() - found[1]
         if took <= longest:
             return ""
-        text = f"its loop has been at {self._text(found[0])} for {took / _SECOND:.1f} s"
+        text = f"its loop has been at {self._text(found[0])} for {took / SECOND:.1f} s"
         if self._named != found[1]:
             self._named = found[1]
             _log.error("%s", text)
@@ -80,7 +81,7 @@ class Watchdog:
         if took > self._slow:
             self.count += 1
             self.longest = max(self.longest, took)
-            _log.warning("the loop spent %.1f s on %s", took / _SECOND, self._text(thing))
+            _log.warning("the loop spent %.1f s on %s", took / SECOND, self._text(thing))
 
     def _text(self, thing: Any) -> str:
         detail = self.detail

@@ -22,6 +22,7 @@ from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
@@ -81,7 +82,6 @@ __all__ = ["KubernetesShim", "Options"]
 
 _log = logging.getLogger("quadriga.kubernetes")
 
-SECOND: Final = 1_000_000_000
 #: at most this many inputs are handled before the actions are carried out
 _BATCH: Final = 256
 #: the loop turns at least this often (s), for the health check

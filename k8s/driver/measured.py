@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quadriga.core.driver.watchdog import Watchdog
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.shim.differences import KINDS, Audit
@@ -16,8 +17,6 @@ __all__ = ["Measured", "measured_of"]
 
 #: one metric: name, ``counter`` or ``gauge``, help text, and samples with their labels
 Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
-
-_SECOND = 1_000_000_000
 
 
 def measured_of(
@@ -46,7 +45,7 @@ def measured_of(
             "quadriga_kubernetes_input_delay_seconds",
             "gauge",
             "How long the oldest change or answer that waits has waited.",
-            [({}, inbox.delay() / _SECOND if inbox is not None else 0)],
+            [({}, inbox.delay() / SECOND if inbox is not None else 0)],
         ),
         (
             "quadriga_kubernetes_inputs_total",
@@ -58,13 +57,13 @@ def measured_of(
             "quadriga_kubernetes_inputs_waited_seconds_total",
             "counter",
             "Time from the arrival of changes and answers until the shim looked at them.",
-            [({}, inbox.waited / _SECOND if inbox is not None else 0)],
+            [({}, inbox.waited / SECOND if inbox is not None else 0)],
         ),
         (
             "quadriga_kubernetes_loop_busy_seconds",
             "gauge",
             "How long the loop has been at the same object.",
-            [({}, watchdog.busy() / _SECOND)],
+            [({}, watchdog.busy() / SECOND)],
         ),
         (
             "quadriga_kubernetes_slow_objects_total",
@@ -85,7 +84,7 @@ def measured_of(
             [
                 (
                     {"resource": _plural(each.key)},
-                    (time.monotonic_ns() - each.last_contact) / _SECOND if each.last_contact else 0,
+                    (time.monotonic_ns() - each.last_contact) / SECOND if each.last_contact else 0,
                 )
                 for each in reflectors
             ],

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from quadriga.fsm.table import MINUTE
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.objects import Metadata
@@ -32,7 +33,7 @@ T = TypeVar("T")
 _PAUSE: Final = 2.0
 #: version 1.34 is the first that says which extended resource a DeviceClass serves
 _DEVICES: Final = "/apis/resource.k8s.io/v1"
-_AGAIN: Final = 60_000_000_000
+_AGAIN: Final = MINUTE
 _OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
 
 

@@ -17,9 +17,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
+from quadriga.fsm.table import SECOND
+
 __all__ = ["Lane", "Limits"]
 
-SECOND: Final = 1_000_000_000
 
 #: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.

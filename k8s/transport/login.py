@@ -25,9 +25,10 @@ from lightkube.core.exceptions import ConfigError
 from msgspec import MsgspecError
 from yaml import YAMLError
 
+from quadriga.fsm.table import MINUTE
+
 __all__ = ["Credentials", "ExecPlugin", "Fixed", "Login", "LoginError", "TokenFile", "log_in"]
 
-_MINUTE: Final = 60_000_000_000
 #: ns before its expiration at which an exec plugin's token is renewed
 _EARLY: Final = 30_000_000_000
 _EXEC_VERSIONS: Final = tuple(
@@ -87,7 +88,7 @@ class TokenFile:
     async def header(self) -> str | None:
         """Return the token, read from the file at most once a minute."""
         now = self.clock()
-        if not self._value or now - self._read_at >= _MINUTE:
+        if not self._value or now - self._read_at >= MINUTE:
             try:
                 self._value = f"Bearer {self.path.read_text().strip()}"
             except OSError as error:

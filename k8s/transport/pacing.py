@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from quadriga.fsm.table import SECOND
+
 __all__ = ["Wakeup", "Clock", "RateLimiter", "backoff_ns"]
 
 #: the time in ns. Only differences matter, and it never goes back.
 Clock = Callable[[], int]
 
-SECOND: Final = 1_000_000_000
 _FIRST_PAUSE: Final = SECOND
 _LONGEST_PAUSE: Final = 30 * SECOND
 

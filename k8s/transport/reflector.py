@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.lifecycles import reflector as lifecycle
 from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
@@ -28,7 +29,6 @@ _log = logging.getLogger("quadriga.kubernetes.reflector")
 
 T = TypeVar("T", bound=Object)
 
-SECOND: Final = 1_000_000_000
 GONE: Final = 410
 OK: Final = 200
 _EXPIRED: Final = ("Expired", "Gone")

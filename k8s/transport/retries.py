@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from quadriga.fsm.table import SECOND
+
 __all__ = ["bind_waits", "create_waits", "delete_waits", "is_again", "patch_waits"]
 
-SECOND: Final = 1_000_000_000
 
 #: 401: credentials may rotate; 408 and 429: the server asks for a retry
 _AGAIN: Final = frozenset({401, 408, 429})

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim
@@ -36,7 +37,6 @@ __all__ = ["VolumeBinding"]
 
 _log = logging.getLogger("quadriga.kubernetes.writes")
 
-SECOND: Final = 1_000_000_000
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 #: annotation of a volume: its claim was chosen by the scheduler or the controller, not by a user

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
@@ -51,7 +52,6 @@ _log = logging.getLogger("quadriga.kubernetes.writes")
 PodWrite = Bind | Delete | Create | Annotate | FailPod
 Ended = BindEnded | CreateEnded
 
-SECOND: Final = 1_000_000_000
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 OK: Final = 200

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
+from quadriga.fsm.table import SECOND
 from quadriga.sim.fragmentation import Holding, fragmentation
 from quadriga.sim.reports.waits import distribution
 from quadriga.sim.usage import resource_of
@@ -20,10 +21,9 @@ from quadriga.sim.workload.model import Workload
 
 __all__ = ["Holding", "JobRecord", "Quality", "bounded_slowdown", "jain", "quality"]
 
-_SECOND = 1_000_000_000
 
 #: a shorter run counts as this long in a slowdown (ns)
-_SHORTEST_RUN = 10 * _SECOND
+_SHORTEST_RUN = 10 * SECOND
 
 
 class JobRecord(NamedTuple):
@@ -93,7 +93,7 @@ def quality(
         p95_wait=waits["p95"],
         longest_wait=waits["max"],
         slowdown=_mean([slowdown for each in queues.values() for slowdown in each]),
-        makespan=makespan / _SECOND,
+        makespan=makespan / SECOND,
         utilisation=round(work / (capacity * makespan), 6) if capacity and makespan else 0.0,
         fairness=jain([fsum(each) / len(each) for each in queues.values()]),
         preemptions=preemptions,

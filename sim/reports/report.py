@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quadriga.fsm.table import SECOND
 from quadriga.sim.fragmentation import Holding
 from quadriga.sim.holders import Holder
 from quadriga.sim.options import SimulationOptions
@@ -36,7 +37,6 @@ from quadriga.sim.workload.model import Workload
 
 __all__ = ["Facts", "Report", "peak_memory_bytes"]
 
-_SECOND = 1_000_000_000
 
 #: a job that never started names at most this number of holders of a kind, and has the number of all
 _NAMED = 5
@@ -89,7 +89,7 @@ class Report:
             "utilisation": _utilisation(facts),
             "messages": {"in": _sorted(facts.sent), "out": _sorted(facts.received)},
             "decisions": _decisions(facts),
-            "virtual": {"ended_s": facts.ended / _SECOND, "steps": facts.steps},
+            "virtual": {"ended_s": facts.ended / SECOND, "steps": facts.steps},
             **{name: _reasons(facts, name) for name in (UNSCHEDULABLE, REJECTED, FAILED)},
             NEVER_STARTED: _never_started(facts),
             "held_at_end": {
@@ -189,8 +189,8 @@ def _quality(facts: Facts) -> dict[str, Any]:
     for fate in facts.fates:
         job, started, ended = fate.job, -1, -1
         if fate.outcome == COMPLETED:
-            started, ended = fate.started, fate.started + job.runtime_s * _SECOND
-        queue, submitted = fate.queue or job.queue, job.submit_s * _SECOND
+            started, ended = fate.started, fate.started + job.runtime_s * SECOND
+        queue, submitted = fate.queue or job.queue, job.submit_s * SECOND
         amount = job.total().get(resource, 0)
         records.append(JobRecord(job.job_id, queue, submitted, started, ended, amount))
     preempted = facts.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"]
@@ -218,9 +218,9 @@ def _with_gangs(fates: list[Fate]) -> dict[str, Any]:
 
 def _beside(fates: list[Fate]) -> dict[str, Any]:
     recorded = [fate.job.recorded_wait_s for fate in fates]
-    known = [wait * _SECOND for wait in recorded if wait is not None]
+    known = [wait * SECOND for wait in recorded if wait is not None]
     return {
-        "simulated": distribution([f.started - f.job.submit_s * _SECOND for f in fates]),
+        "simulated": distribution([f.started - f.job.submit_s * SECOND for f in fates]),
         "recorded": distribution(known) if known else None,
     }
 

@@ -13,8 +13,6 @@ PERCENTILES = (50, 75, 90, 95, 99)
 #: count, mean, p50 ... p99, max; in s, None if the count is 0
 Distribution = dict[str, int | float | None]
 
-_SECOND = 1_000_000_000
-
 
 def distribution(waits: Sequence[int]) -> Distribution:
     """Mean, percentiles by nearest rank, and maximum, in s rounded to ms; `waits` are in ns."""

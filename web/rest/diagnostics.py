@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from quadriga.fsm.table import SECOND
 from quadriga.web.resource import Operation, Resource
 from quadriga.web.responses import JSON, TEXT, Refusal, json_response, text_response
 from quadriga.web.rest.fragments import Fragments
@@ -27,7 +28,6 @@ __all__ = ["resources", "stacks"]
 
 #: times the delay of readiness: a loop that is at one thing for so long is not alive
 _DEAD: Final = 12
-_SECOND: Final = 1_000_000_000
 
 _OK: Final[StatusObject] = {"status": "ok"}
 
@@ -54,7 +54,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
     async def lives(request: Request) -> Response:
         if not site.service.alive:
             raise Refusal(503, "The scheduler has stopped")
-        if stuck := site.service.watchdog.stuck(int(_DEAD * site.health_delay * _SECOND)):
+        if stuck := site.service.watchdog.stuck(int(_DEAD * site.health_delay * SECOND)):
             raise Refusal(503, f"The scheduler does not respond: {stuck}")
         return json_response(_OK)
 
@@ -64,13 +64,13 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
             async with asyncio.timeout(longest):
                 await site.reader.read("ready", lambda scheduler: None)
         except TimeoutError:
-            slow = site.service.slow(int(longest * _SECOND))
+            slow = site.service.slow(int(longest * SECOND))
             text = f"The scheduler is busy for {longest:g} s already" + (
                 f": {slow}" if slow else ""
             )
             raise Refusal(503, text) from None
         # A look comes before all requests, and says nothing of those that wait.
-        if slow := site.service.slow(int(longest * _SECOND)):
+        if slow := site.service.slow(int(longest * SECOND)):
             raise Refusal(503, f"The scheduler is slow: {slow}")
         return json_response(_OK)
 
