@@ -542,13 +542,14 @@ def goes_before(one: Queue, other: Queue) -> bool:
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
-    tied.sort(key=_name)
     if len(tied) > 2:
-        return first_in_order(tied)
+        return first_in_order(sorted(tied, key=_name))
     first, second = tied
     used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
     if used != most:
         return first if used < most else second
+    if second.name < first.name:
+        first, second = second, first
     return second if exceeds(second.pending, first.pending) else first
 
 
