@@ -1,19 +1,30 @@
-"""A node: its capacity, its allocations, and what others use of it (X19)."""
+"""A node: its capacity, its allocations, and what others use of it (X19).
+
+``NodeOrder`` is the interface of the node index, which the accounting notifies of every change of a node.
+"""
 
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.fsm.lifecycles import node as node_fsm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from quadriga.core.config import PartitionConfig
     from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
+    from quadriga.core.resources.shapes import Shape, Shapes
+    from quadriga.core.resources.vectors import Registry
 
-__all__ = ["ForeignAllocation", "Node"]
+__all__ = ["ForeignAllocation", "Node", "NodeOrder"]
 
 
 class ForeignAllocation:
@@ -136,3 +147,161 @@ class Node:
     @property
     def totals(self) -> tuple[Totals, ...]:
         return self.total, self.occupied, self.allocated, self.available
+
+
+class NodeOrder:
+    """The nodes of a partition, and for each shape of ask the order in which they are chosen (5.7).
+
+    ``feasible`` has the bits of shapes that some node may have room for or may be reserved for. A bit is
+    cleared when a search finds no node and set when a node gains room.
+    """
+
+    __slots__ = ("feasible", "grown", "nodes", "now", "shapes")
+
+    def __init__(self, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.nodes: list[Node] = []
+        self.feasible = 0
+        #: nodes that gained room or opened since refused asks were last tried again
+        self.grown: dict[Node, None] = {}
+        #: time (ns) of the last call for decisions: what is lent depends on it (Q7)
+        self.now = 0
+
+    # -- changes -----------------------------------------------------------------------------
+
+    def configure(self, config: PartitionConfig, registry: Registry) -> None:
+        """The policy or the weights of resource types may have changed."""
+        raise NotImplementedError
+
+    def relayout(self) -> None:
+        """A resource type is new: recompute everything."""
+        raise NotImplementedError
+
+    def add(self, node: Node) -> None:
+        """A node is new."""
+        raise NotImplementedError
+
+    def remove(self, node: Node) -> None:
+        """A node is gone."""
+        raise NotImplementedError
+
+    def resized(self, node: Node) -> None:
+        """The capacity of the node changed. A call of ``changed`` or ``gained`` follows."""
+        raise NotImplementedError
+
+    def changed(self, node: Node) -> None:
+        """The free amounts of the node shrank, or it opened, closed, got or lost a reservation."""
+        raise NotImplementedError
+
+    def took(self, node: Node, shape: Shape | None = None) -> None:
+        """An allocation, of this shape where one is given, was placed on the node."""
+        raise NotImplementedError
+
+    def gained(self, node: Node) -> None:
+        """The free amounts of the node grew: shapes without a node may have one now."""
+        raise NotImplementedError
+
+    def plan_undone(self, feasible: int) -> None:
+        """All that was taken since ``feasible`` had this value was given back: forget what searches have
+        found in the meantime."""
+        raise NotImplementedError
+
+    def allow_reservations(self, allowed: bool) -> None:
+        """Whether nodes may be reserved at all, by asks that do not require them (Q7)."""
+        raise NotImplementedError
+
+    def watch(self, shape: Shape) -> None:
+        """Asks of this shape wait: assume that some node has room until a search finds none."""
+        raise NotImplementedError
+
+    def forget(self, shape: Shape) -> None:
+        """No ask has this shape any more; its bits will be reused for another shape."""
+        raise NotImplementedError
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def best(self, shape: Shape) -> Node | None:
+        """The first node in order that has room for the shape; ``None`` clears its bit."""
+        raise NotImplementedError
+
+    def full(self) -> int:
+        """Bits of shapes that certainly have room on no node now (``Shape.allocate``); not all of them."""
+        raise NotImplementedError
+
+    def lacks(self, shape: Shape) -> None:
+        """No node has room for the shape: clear its bit."""
+        raise NotImplementedError
+
+    def within(self, amounts: Totals) -> int:
+        """Bits of shapes that fit in these amounts, which have one for each resource type
+        (``Shape.allocate``); not all of them."""
+        raise NotImplementedError
+
+    def score(self, node: Node) -> float:
+        """The score of the node; infinite if the node takes no new allocations."""
+        raise NotImplementedError
+
+    def in_order(self, shape: Shape) -> list[Node]:
+        """All nodes that have room for the shape, best first."""
+        raise NotImplementedError
+
+    def position(self, node: Node) -> int:
+        """The number of the node in the order of IDs, until a node comes or goes."""
+        raise NotImplementedError
+
+    def node_ids(self) -> tuple[str, ...]:
+        """The IDs of all nodes by position; the same object until a node comes or goes."""
+        raise NotImplementedError
+
+    def without(self, shape: Shape, refused: npt.NDArray[Any]) -> Iterator[Node]:
+        """As ``in_order``, without nodes where ``refused``, by position, is not zero. Each node costs a
+        search: few are needed."""
+        raise NotImplementedError
+
+    def tally(self, shape: Shape, numbers: npt.NDArray[Any]) -> list[int]:
+        """How many of the nodes that have room for the shape have which number, by position."""
+        raise NotImplementedError
+
+    def takes(self, node: Node, shape: Shape) -> bool:
+        """Whether asks of the shape may use the node, and one has room there."""
+        raise NotImplementedError
+
+    def first(self, shape: Shape, number: int) -> list[Node]:
+        """At most this number of nodes that have room for the shape, best first."""
+        raise NotImplementedError
+
+    @property
+    def packs(self) -> bool:
+        """Whether the first node for a shape stays the first one while asks of the shape go there, until
+        it has no room for another."""
+        raise NotImplementedError
+
+    def policy_score(self, node: Node) -> float:
+        """The score of the node by the node policy, even if it is reserved."""
+        raise NotImplementedError
+
+    def weigh(self, node: Node) -> None:
+        """Note what the policy's score of the node is made of."""
+        raise NotImplementedError
+
+    def best_to_reserve(self, shape: Shape) -> Node | None:
+        """The unreserved node that the shape would fit most tightly; ``None`` clears its bit."""
+        raise NotImplementedError
+
+    # -- room for gangs ----------------------------------------------------------------------
+
+    def room(self, shape: Shape) -> int:
+        """The number of asks of this shape that all nodes together have room for now."""
+        raise NotImplementedError
+
+    def room_when_empty(self, shape: Shape) -> int:
+        """The same number if nothing of this scheduler ran on the open nodes."""
+        raise NotImplementedError
+
+    def await_room(self, app: Application, shape: Shape, more: int) -> None:
+        """Retry the gang when nodes have room for this number of asks more than now."""
+        raise NotImplementedError
+
+    def forget_wait(self, app: Application) -> None:
+        """The gang no longer waits for room."""
+        raise NotImplementedError

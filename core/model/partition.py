@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.config import PartitionConfig
 from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
-from quadriga.core.model.node_order import NodeOrder
+from quadriga.core.model.node import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.serials import Serials

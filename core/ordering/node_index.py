@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from quadriga.core.model.node_order import NodeOrder
+from quadriga.core.model.node import NodeOrder
 from quadriga.core.ordering.best_nodes import BestNodes
 from quadriga.core.ordering.free import FreeAmounts, Matrix
 from quadriga.core.ordering.known_room import KnownRoom

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.node import Node
-    from quadriga.core.model.node_order import NodeOrder
+    from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.resources.shapes import Shape
     from quadriga.si.known_refusals import KnownRefusals
 

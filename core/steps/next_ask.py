@@ -22,8 +22,7 @@ from quadriga.si.remote_predicates import ANSWER_PENDING
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
-    from quadriga.core.model.node import Node
-    from quadriga.core.model.node_order import NodeOrder
+    from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.demand import Key
