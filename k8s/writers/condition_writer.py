@@ -21,11 +21,12 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 from quadriga.k8s.transport.discovery import pod_groups_path
-from quadriga.k8s.transport.pacing import SECOND, Clock, RateLimiter, Wakeup, backoff_ns
+from quadriga.k8s.transport.pacing import Clock, RateLimiter, Wakeup, backoff_ns
 from quadriga.k8s.transport.refusals import Refusal, refusal_of
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.writers.timestamps import shortened, whole_time

@@ -19,8 +19,9 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.shim.actions import Record
-from quadriga.k8s.transport.pacing import SECOND, Clock, RateLimiter, Wakeup, backoff_ns
+from quadriga.k8s.transport.pacing import Clock, RateLimiter, Wakeup, backoff_ns
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.writers.timestamps import micro_time, shortened

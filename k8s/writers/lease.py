@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadriga.k8s.transport.pacing import SECOND, Clock
+from quadriga.fsm.table import SECOND
+from quadriga.k8s.transport.pacing import Clock
 from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
 from quadriga.k8s.writers.timestamps import micro_time
 
