@@ -23,7 +23,11 @@ class _Dumper(_Safe):  # type: ignore[misc]
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
+    def represent_float(self, data: float) -> Any:
+        return self.represent_scalar("tag:yaml.org,2002:float", str(data))
 
+
+_Dumper.add_representer(float, _Dumper.represent_float)
 _DIGITS: Final = list("-+0123456789")
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0o[0-7_]+$"), _DIGITS)
 _Dumper.add_implicit_resolver(
