@@ -22,8 +22,6 @@ __all__ = ["configure"]
 
 _FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
 _FLOW_FORMATS = ("mermaid", "plantuml", "svg", "text")
-#: formats whose name in `quadriga.diagrams` differs from the option
-_LONG = {"md": "markdown"}
 _SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}
 
 
@@ -142,7 +140,7 @@ def _draw_one(arguments: Namespace) -> int:
     format = arguments.format or _by_name(arguments.output)
     if format == "text":
         raise CommandError("draw: the format text is only for flows; use md for a lifecycle", USAGE)
-    drawn = _drawn(arguments, _LONG.get(format, format))
+    drawn = _drawn(arguments, format)
     content = drawn.encode() if isinstance(drawn, str) else drawn
     if arguments.output is not None:
         Path(arguments.output).write_bytes(content)
@@ -287,7 +285,7 @@ def _draw_all(arguments: Namespace) -> int:
     from quadriga.diagrams import GALLERY_FORMATS, write_gallery
 
     format = arguments.format
-    formats = (_LONG.get(format, format),) if format else GALLERY_FORMATS
+    formats = (format,) if format else GALLERY_FORMATS
     written = write_gallery(arguments.all, formats, gallery_lifecycles())
     print(f"{len(written)} files in {arguments.all}")
     return 0

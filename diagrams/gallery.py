@@ -15,7 +15,7 @@ from quadriga.fsm import LIFECYCLES, Lifecycle
 
 __all__ = ["GALLERY_FORMATS", "gallery_page", "write_gallery"]
 
-GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "markdown", "json", "svg")
+GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg")
 
 
 def write_gallery(

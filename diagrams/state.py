@@ -28,7 +28,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "mermaid": ".mmd",
         "plantuml": ".puml",
         "scxml": ".scxml",
-        "markdown": ".md",
+        "md": ".md",
         "json": ".json",
         "svg": ".svg",
         "png": ".png",
@@ -43,11 +43,11 @@ _WRITERS: Mapping[str, Callable[[Lifecycle, Paint | None, Style], str]] = {
     "mermaid": mermaid,
     "plantuml": plantuml,
     "scxml": lambda lifecycle, paint, style: scxml(lifecycle),
-    "markdown": lambda lifecycle, paint, style: markdown(lifecycle, paint),
+    "md": lambda lifecycle, paint, style: markdown(lifecycle, paint),
     "json": lambda lifecycle, paint, style: json_document(lifecycle, paint),
 }
 _PICTURES = ("dot", "mermaid", "plantuml", *IMAGES)
-_WITH_COUNTS = (*_PICTURES, "markdown", "json")
+_WITH_COUNTS = (*_PICTURES, "md", "json")
 
 
 def render(

@@ -189,7 +189,7 @@ def test_a_dark_diagram_has_no_colour_of_a_light_one(format: str) -> None:
 
 
 def test_formats_are_known_and_show_a_direction_and_colours_or_say_that_they_cannot() -> None:
-    for format in ("scxml", "markdown", "json"):
+    for format in ("scxml", "md", "json"):
         with pytest.raises(
             DiagramError, match=f"{format} cannot show dark colours; these can: dot"
         ):
@@ -231,7 +231,7 @@ def test_awkward_names_are_beside_the_ids_of_scxml_and_entities_elsewhere(
 
 
 def test_markdown_is_the_table_as_written() -> None:
-    page = text(APPLICATION, "markdown")
+    page = text(APPLICATION, "md")
     assert "| **Expired** | final | for ever |" in page
     assert "| 11 | run | Waiting | Running | | `run_limit`, `started_running`, `update` | |" in page
     assert "| Accepted, Starting, Running | Waiting |" in page
@@ -239,7 +239,7 @@ def test_markdown_is_the_table_as_written() -> None:
 
 
 def test_markdown_tables_are_rectangular(any_lifecycle: Lifecycle) -> None:
-    for table in text(any_lifecycle, "markdown").split("\n\n")[1:]:
+    for table in text(any_lifecycle, "md").split("\n\n")[1:]:
         widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
         assert len(widths) == 1, table
 
@@ -312,7 +312,7 @@ def test_what_a_state_does_is_drawn_with_the_state_and_a_row_has_its_own_effects
     assert "exit / arm" in str(render(PLAIN, "dot"))
     assert "    PAID : entry / arm, thank\n    PAID : exit / arm\n" in str(render(PLAIN, "mermaid"))
     assert "PAID : entry / arm, thank\nPAID : exit / arm\n" in str(render(PLAIN, "plantuml"))
-    page = str(render(PLAIN, "markdown"))
+    page = str(render(PLAIN, "md"))
     assert "| State | | Lasts | On entry | On exit |" in page
     assert "| **PAID** | | unbounded: SEND | `arm`, `thank` | `arm` |" in page
     states = json.loads(str(render(PLAIN, "json")))["states"]

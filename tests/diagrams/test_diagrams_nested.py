@@ -291,7 +291,7 @@ def test_a_composite_is_one_of_the_sources_of_a_joined_row() -> None:
 
 
 def test_markdown_has_the_rows_as_they_are_written() -> None:
-    page = str(render(FAN, "markdown"))
+    page = str(render(FAN, "md"))
     assert "| **On** | has 2 states inside | 60 s then stop |\n" in page
     assert "| **On\\_Slow** | initial in On | unbounded: faster |\n" in page
     assert "| 1 | resume | Off | history of On | | | |\n" in page
@@ -312,7 +312,7 @@ def coverage(*missing: tuple[str, str, str | None]) -> dict[str, Any]:
 
 def test_a_row_of_a_composite_is_covered_if_it_was_taken_from_every_state_inside() -> None:
     some = coverage(("stop", "On_Fast", "Off"), ("resume", "Off", "On_Fast"))
-    page = str(render(FAN, "markdown", coverage=some))
+    page = str(render(FAN, "md", coverage=some))
     assert "| 3 | stop | On | Off | | | | 2 |" in page
     text = str(render(FAN, "mermaid", coverage=some))
     assert "On --> Off : (2×, 1 of 2) stop" in text

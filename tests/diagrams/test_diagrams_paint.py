@@ -12,7 +12,7 @@ from quadriga.fsm import ALLOCATION, APPLICATION, ASK, RESOURCE_MANAGER, Lifecyc
 from quadriga.fsm.table import SECOND
 
 #: text formats that show coverage beside DOT
-SHOWN = ("mermaid", "plantuml", "markdown", "json")
+SHOWN = ("mermaid", "plantuml", "md", "json")
 GREEN, RED = "#1a7f37", "#c62828"
 
 
@@ -78,7 +78,7 @@ def test_coverage_of_another_table_is_refused() -> None:
 @pytest.mark.parametrize("wrong", [3, {}, [], "ask", {"ask": {"rows": 5}}, {"ask": []}])
 def test_what_is_no_coverage_is_refused(wrong: Any) -> None:
     with pytest.raises(DiagramError, match="not a coverage|no rows of ask, only"):
-        render(ASK, "markdown", coverage=wrong)
+        render(ASK, "md", coverage=wrong)
 
 
 def test_counts_in_every_format_that_shows_them() -> None:
@@ -90,10 +90,8 @@ def test_counts_in_every_format_that_shows_them() -> None:
         in drawn["plantuml"]
     )
     assert f"Parked -[{RED},dashed]-> Pending" in drawn["plantuml"]
-    assert "| # | Trigger | From | To | If | Effects | Why | Taken |" in drawn["markdown"]
-    assert (
-        "| 1 | reject | Initial, Pending, Parked | Rejected | | | | 3, 3, 3 |" in drawn["markdown"]
-    )
+    assert "| # | Trigger | From | To | If | Effects | Why | Taken |" in drawn["md"]
+    assert "| 1 | reject | Initial, Pending, Parked | Rejected | | | | 3, 3, 3 |" in drawn["md"]
     rows = json.loads(drawn["json"])["rows"]
     assert [row["count"] for row in rows[:4]] == [12, 3, 3, 3]
     assert "count" not in render(ASK, "json")
