@@ -495,7 +495,7 @@ class ParentQueue(Queue):
         if child.capacity_epoch != self.partition.capacity_epoch:
             child.forget_share()
             child.renew_shares()
-        if child.name not in self._slots:
+        if self._slots and child.name not in self._slots:
             self.forget_trees()
         super().announce(child, bits)
 

@@ -11,7 +11,7 @@ from bench.growth import DIMENSIONS, Dimension
 @pytest.mark.parametrize("dimension", DIMENSIONS, ids=lambda each: f"{each.step} {each.of}")
 def test_each_dimension_has_a_cost(dimension: Dimension, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "TURNS", 2)
-    assert growth.cost(dimension, 200 if dimension.of == "running allocations" else 20) > 0
+    assert growth.cost(dimension, 1_000 if dimension.of == "running allocations" else 20) > 0
 
 
 def test_the_exponent_is_that_of_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
