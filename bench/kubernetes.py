@@ -31,8 +31,6 @@ from bench._kubernetes.runs import (
 from bench._kubernetes.shapes import APART, SHAPES, add_nodes, in_turn, spread
 from quadriga.cli.memory import look_less_often
 
-__all__ = ["PARTS", "Sizes", "main"]
-
 _MIB = 1 << 20
 
 

@@ -24,8 +24,6 @@ from quadriga.sim import first
 from quadriga.sim.reports.rendering import table
 from quadriga.sim.workload import Workload, embedded, open_workload
 
-__all__ = ["main"]
-
 #: figures of `Quality` in the order of the table, with their titles
 _COLUMNS = {
     "completed": "completed",

@@ -10,8 +10,6 @@ from quadriga.cli.errors import CommandError
 if TYPE_CHECKING:
     from quadriga.fsm import Lifecycle
 
-__all__ = ["all_lifecycles", "find_lifecycle", "gallery_lifecycles"]
-
 
 def all_lifecycles() -> dict[str, Lifecycle]:
     """All lifecycles by name, the scheduler's first."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
     from quadriga.core.config import Configuration, Problem
 
-__all__ = ["configure", "line", "listed"]
-
 _STDIN = "-"
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from quadriga.si.client import Client
     from quadriga.si.client.watcher import Watcher
 
-__all__ = ["add_connection", "connect"]
-
 #: environment variable with the bearer token, used if no file is given
 TOKEN = "QUADRIGA_TOKEN"
 

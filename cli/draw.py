@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.si.recorder import Exchange
     from quadriga.sim.scripted.recording import Line
 
-__all__ = ["configure"]
-
 _FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
 _FLOW_FORMATS = ("mermaid", "plantuml", "svg", "text")
 _SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["FOUND", "INTERRUPTED", "USAGE", "CommandError", "about"]
-
 #: exit codes besides 0: the run found a problem; the command line or its input is wrong; Ctrl-C
 FOUND, USAGE, INTERRUPTED = 1, 2, 130
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from quadriga.fsm import Lifecycle
 
-__all__ = ["import_lifecycle"]
-
 
 def import_lifecycle(name: str) -> Lifecycle:
     """The lifecycle that ``package.module:TABLE`` names; the current directory is searched first.

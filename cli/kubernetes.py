@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from quadriga.cli.parsing import Commands
 
-__all__ = ["HEALTH_PORT", "configure"]
-
 HEALTH_PORT, WEBHOOK_PORT = 9082, 9089
 _DESCRIPTION = """\
 Schedule the pods of a Kubernetes cluster whose schedulerName is ours (default: yunikorn). Settings and

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
     from quadriga.fsm import Lifecycle, Row
 
-__all__ = ["configure"]
-
 
 def configure(commands: Commands) -> None:
     """Add the command."""

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from quadriga.cli.errors import CommandError
 
-__all__ = ["CORE_LIMITS", "GRPC_LIMITS", "HTTP_LIMITS", "LIMITS", "Limit", "check_within"]
-
 
 class Limit(NamedTuple):
     """An option with the range of its value."""

@@ -16,8 +16,6 @@ from quadriga.cli import config, draw, kubernetes, lifecycles, serve, simulate, 
 from quadriga.cli.errors import INTERRUPTED, CommandError
 from quadriga.cli.parsing import Parser
 
-__all__ = ["main"]
-
 _PIPE = 141
 
 _EPILOG = """\

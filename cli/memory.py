@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-__all__ = ["look_less_often"]
-
 #: Thresholds of the garbage collector: the youngest generation is collected every 50,000 new
 #: objects, the middle one every 50th time, the oldest every 100th. Most objects here are
 #: long-lived, so frequent collections would cost up to a quarter of the time for nothing. But a

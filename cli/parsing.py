@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Commands = _SubParsersAction["Parser"]
 
-__all__ = ["Commands", "Parser", "add_file"]
-
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 
 

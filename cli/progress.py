@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any, Self
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """Call it with (ended jobs, all jobs). As a context manager it clears the line at the end.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from quadriga.cli.parsing import Commands
 
-__all__ = ["HTTP_PORT", "add_limits", "add_logs", "add_running", "add_trust", "configure"]
-
 HTTP_PORT, GRPC_PORT = 9080, 9081
 
 _DESCRIPTION = """\

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from quadriga.sim.simulation import Simulation
     from quadriga.sim.workload import Workload
 
-__all__ = ["configure"]
-
 _EPILOG = """\
 examples:
   quadriga simulate --days 7

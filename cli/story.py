@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
     from quadriga.sim.scripted.recording import Gap, Line
 
-__all__ = ["configure", "read_story"]
-
 _SUGGESTED = 5
 #: that many damaged places of a journal are named; the rest is counted
 _PLACES = 5

@@ -11,8 +11,6 @@ from quadriga.cli.errors import CommandError
 if TYPE_CHECKING:
     from quadriga.fsm import Lifecycle
 
-__all__ = ["stubs"]
-
 
 def stubs(lifecycle: Lifecycle, name: str) -> str:
     """The source of the module, which imports nothing of ours; ``name`` is that of the table in the command.

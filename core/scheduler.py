@@ -41,8 +41,6 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 
-__all__ = ["Predicate", "PreemptionPredicate", "Scheduler", "check_time"]
-
 Predicate = Callable[[str, str, bool], str | None]
 PreemptionPredicate = Callable[[str, str, list[str], int], int | None]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DiagramError"]
-
 
 class DiagramError(Exception):
     """A diagram cannot be drawn; the message gives the reason in one line."""

@@ -13,8 +13,6 @@ from quadriga.diagrams.state import FORMATS, render
 from quadriga.diagrams.wording import readable
 from quadriga.fsm import LIFECYCLES, Lifecycle
 
-__all__ = ["GALLERY_FORMATS", "gallery_page", "write_gallery"]
-
 GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg")
 
 

@@ -20,8 +20,6 @@ from quadriga.diagrams.formats.image import graphviz_version, image
 from quadriga.diagrams.wording import readable
 from quadriga.fsm import LIFECYCLES, Lifecycle
 
-__all__ = ["layout_document", "layout_source", "write_layouts"]
-
 #: Width and height of the box of a state.
 STATE_SIZE: Final = (116, 48)
 #: A label breaks after at most this many characters, unless one word is longer.

@@ -11,8 +11,6 @@ from pathlib import Path
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES
 from quadriga.si import NodeInfo
 
-__all__ = ["messages_page", "write_messages"]
-
 _HEAD = """\
 # Messages
 

@@ -15,18 +15,6 @@ from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.history import History
 from quadriga.fsm.nesting import SEPARATOR
 
-__all__ = [
-    "drawn_rows",
-    "histories",
-    "inner_tables",
-    "into_itself",
-    "inward",
-    "listed",
-    "short_name",
-    "tree",
-    "where_to",
-]
-
 
 def drawn_rows(lifecycle: Lifecycle) -> tuple[Row, ...]:
     """The rows of a diagram, in the order of the table.

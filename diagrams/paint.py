@@ -15,8 +15,6 @@ from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.wording import elapsed
 from quadriga.fsm import Lifecycle, Row
 
-__all__ = ["Mark", "Paint", "Step", "Tone", "coverage_paint", "path_paint"]
-
 #: One transition of an entity: time in ns, trigger, source and target. Source and target are equal if
 #: the row does not change the state.
 Step = tuple[int, str, str, str]

@@ -16,8 +16,6 @@ from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.errors import did_you_mean
 from quadriga.fsm.history import History
 
-__all__ = ["Functions", "Names", "functions_of", "grouped", "made_from", "read_json"]
-
 #: The guards and emitters by their names.
 Functions = Mapping[str, Any]
 

@@ -24,8 +24,6 @@ from quadriga.fsm.history import History
 from quadriga.fsm.nesting import SEPARATOR
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
-__all__ = ["read_scxml"]
-
 _SCXML = "{http://www.w3.org/2005/07/scxml}"
 _OURS = f"{{{NAMESPACE}}}"
 _NONE: Mapping[str, object] = {}

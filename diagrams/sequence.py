@@ -20,8 +20,6 @@ from quadriga.diagrams.formats.style import DARK, LIGHT
 from quadriga.diagrams.sequence_svg import Line, sequence_svg
 from quadriga.diagrams.wording import elapsed, one_line
 
-__all__ = ["SEQUENCE_FORMATS", "AnyMessage", "Message", "sequence"]
-
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -15,8 +15,6 @@ from quadriga.diagrams.formats.style import Palette
 from quadriga.diagrams.text_width import text_width
 from quadriga.diagrams.wording import one_line
 
-__all__ = ["Line", "sequence_svg"]
-
 _SIZE, _LINE = 13, 16
 #: a label breaks after at most this many characters, a note after fewer
 _LABEL_COLUMNS, _NOTE_COLUMNS = 60, 34

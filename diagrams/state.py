@@ -19,8 +19,6 @@ from quadriga.diagrams.paint import Paint, Step, coverage_paint, path_paint
 from quadriga.fsm import Lifecycle
 from quadriga.fsm.errors import text_of
 
-__all__ = ["FORMATS", "IMAGES", "render", "render_path"]
-
 #: The formats of a state diagram, each with the suffix of its files.
 FORMATS: Mapping[str, str] = MappingProxyType(
     {

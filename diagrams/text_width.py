@@ -8,8 +8,6 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-__all__ = ["text_width"]
-
 #: Thousandths of the size of the font, and the characters that are so wide.
 _WIDTHS: Final = {
     191: "'",

@@ -13,21 +13,6 @@ from functools import partial
 from quadriga.fsm import Lifecycle, Row, Within
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
-__all__ = [
-    "actions",
-    "function_name",
-    "duration",
-    "effects",
-    "elapsed",
-    "identifiers",
-    "label",
-    "limit",
-    "one_line",
-    "readable",
-    "trigger",
-    "unused_name",
-]
-
 _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 
 

@@ -17,8 +17,6 @@ from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Entity, State, Trigger
 from quadriga.fsm.timers import Due, OwnLimit, Timers
 
-__all__ = ["AsyncTimers"]
-
 _SECOND: Final = 1_000_000_000
 
 

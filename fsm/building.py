@@ -18,8 +18,6 @@ from quadriga.fsm.nesting import SEPARATOR, Nesting
 from quadriga.fsm.observing import attach
 from quadriga.fsm.table import Row
 
-__all__ = ["Table", "build_machine", "is_hierarchical", "library_rows", "nested_states"]
-
 
 def is_hierarchical(machine_cls: type[Machine]) -> bool:
     """Whether the machines of this class have nested states.

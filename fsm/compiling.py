@@ -24,8 +24,6 @@ from quadriga.fsm.firing import Cell, Step, nothing
 from quadriga.fsm.machine import Asking, Emitting, is_async
 from quadriga.fsm.table import Edge, Info, Row, name_of
 
-__all__ = ["ADDED", "Live", "copy_machine"]
-
 #: the reason of a row that has been added to the machine of a lifecycle
 ADDED: Final = "added to the machine"
 #: the line of such a row, until it is known how many there are

@@ -18,8 +18,6 @@ from quadriga.fsm.firing import Step
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Info, Row, name_of
 
-__all__ = ["Answers", "Counts", "Coverage", "ReadEffects", "Reading", "unread"]
-
 
 class ReadEffects(tuple[Effect, ...]):
     """The effects of a step. ``read`` is called the first time that one of them is taken out of the tuple, or

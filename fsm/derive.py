@@ -17,8 +17,6 @@ from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.table import EVERY, Emitter, Limit, Row, Target, Unbounded
 from quadriga.fsm.written import Actions, Lines, actions_by_state, check_lines
 
-__all__ = ["Parts", "as_text", "extended", "is_text", "reduced", "replaced"]
-
 _Given = Mapping[Any, Emitter | tuple[Emitter, ...]]
 
 

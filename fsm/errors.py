@@ -16,16 +16,6 @@ from typing import Any
 
 from transitions import MachineError
 
-__all__ = [
-    "DefinitionError",
-    "InvalidTransition",
-    "Name",
-    "did_you_mean",
-    "explain",
-    "library_name",
-    "text_of",
-]
-
 Name = str | Enum
 
 

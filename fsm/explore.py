@@ -14,8 +14,6 @@ from typing import Any
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Row, State, Trigger
 
-__all__ = ["path_to", "reachable", "tour"]
-
 Path = tuple[Row[State, Trigger], ...]
 
 

@@ -9,18 +9,6 @@ from typing import Any
 from quadriga.fsm.errors import explain
 from quadriga.fsm.table import Edge, Effect, Fired, Guard, Info, Row
 
-__all__ = [
-    "Cell",
-    "Choices",
-    "Observer",
-    "Outcome",
-    "Step",
-    "chosen",
-    "emit",
-    "nothing",
-    "outcome_of",
-]
-
 
 @dataclass(slots=True)
 class Step:

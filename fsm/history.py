@@ -14,8 +14,6 @@ from typing import Any, cast
 
 from quadriga.fsm.table import Effect, Fired, Guard, Info, State, Target, name_of
 
-__all__ = ["AsyncWas", "History", "Remember", "Was", "history"]
-
 
 @dataclass(frozen=True, slots=True)
 class History(Target):

@@ -16,15 +16,6 @@ from transitions.core import listify
 from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.nesting import SEPARATOR, Nesting
 
-__all__ = [
-    "all_renamed",
-    "UnknownState",
-    "check_renamed",
-    "check_state",
-    "keeping",
-    "present_state",
-]
-
 
 class UnknownState(ValueError):
     """An entity whose state is none of its lifecycle's.

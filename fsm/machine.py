@@ -20,16 +20,6 @@ from quadriga.fsm.fast.tracking import States, subscribe
 from quadriga.fsm.firing import Step, emit
 from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Info, Row, name_of
 
-__all__ = [
-    "Asking",
-    "Deliver",
-    "Emitting",
-    "Handing",
-    "LifecycleMachine",
-    "deliver_to_model",
-    "is_async",
-]
-
 #: Receives the effects after a transition of an embedder's machine. Its result goes to the library: an
 #: asynchronous machine awaits it.
 Deliver = Callable[[Any, tuple[Effect, ...]], Any]

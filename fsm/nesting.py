@@ -32,8 +32,6 @@ from quadriga.fsm.table import (
 )
 from quadriga.fsm.written import Actions, add_actions
 
-__all__ = ["SEPARATOR", "Composite", "Nesting", "Table", "flatten", "names_inside"]
-
 #: Between the name of a composite and that of a state inside, as in the library.
 SEPARATOR: Final = "_"
 

@@ -22,8 +22,6 @@ from quadriga.fsm.firing import Observer, Step
 from quadriga.fsm.machine import Emitting
 from quadriga.fsm.table import Edge, Effect, Row
 
-__all__ = ["Machines", "attach"]
-
 
 def attach(machine: Any, emitting: Emitting) -> None:
     """Let the transition that was added last for a row know it."""

@@ -15,8 +15,6 @@ from quadriga.fsm.loading import check_state
 from quadriga.fsm.nesting import Composite, Nesting
 from quadriga.fsm.table import Edge, Entity, Facts, Row, State, Trigger
 
-__all__ = ["ReadableTable"]
-
 Value = TypeVar("Value")
 
 

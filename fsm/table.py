@@ -24,35 +24,6 @@ else:
     from typing import TypeVar
 
 
-__all__ = [
-    "HOUR",
-    "MINUTE",
-    "EVERY",
-    "Every",
-    "SECOND",
-    "STAYS",
-    "Edge",
-    "Effect",
-    "Emitter",
-    "Entity",
-    "Facts",
-    "Fired",
-    "Guard",
-    "Info",
-    "Limit",
-    "Row",
-    "State",
-    "Target",
-    "Tone",
-    "Trigger",
-    "Unbounded",
-    "Within",
-    "ignored",
-    "row",
-    "unbounded",
-    "within",
-]
-
 SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE

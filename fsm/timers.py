@@ -25,8 +25,6 @@ from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Edge, Effect, Entity, State, Trigger
 
-__all__ = ["Due", "OwnLimit", "Timers"]
-
 #: The time limit (ns) of a state for this entity, if it has one of its own; else ``None``.
 OwnLimit = Callable[[Lifecycle, Any, Any], int | None]
 

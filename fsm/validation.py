@@ -12,8 +12,6 @@ from quadriga.fsm.nesting import Nesting
 from quadriga.fsm.table import Limit, Row, Unbounded, Within
 from quadriga.fsm.written import Actions, takes_always
 
-__all__ = ["check_actions", "validate"]
-
 
 def validate(
     name: str,

@@ -15,16 +15,6 @@ from typing import Any
 from quadriga.fsm.errors import DefinitionError, Name
 from quadriga.fsm.table import EVERY, Emitter, Row
 
-__all__ = [
-    "Actions",
-    "Lines",
-    "actions_by_state",
-    "check_lines",
-    "expand",
-    "states_of",
-    "takes_always",
-]
-
 #: The lines of a table, each with the rows of its sources.
 Lines = tuple[tuple[Row[Any, Any, Any], ...], ...]
 #: The emitters of each state that has some, for entering or for leaving it.

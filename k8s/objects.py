@@ -13,30 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = [
-    "Affinity",
-    "ConfigMap",
-    "Container",
-    "ContainerStatus",
-    "LabelSelector",
-    "Metadata",
-    "Namespace",
-    "Node",
-    "NodeSelector",
-    "NodeSelectorTerm",
-    "OwnerReference",
-    "Pod",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodCondition",
-    "PodGroup",
-    "PriorityClass",
-    "Requirement",
-    "SpreadConstraint",
-    "Taint",
-    "Toleration",
-]
-
 
 class _Struct(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     pass

@@ -9,17 +9,6 @@ import msgspec
 
 from quadriga.k8s.objects import LabelSelector, Metadata, NodeSelector, Quantities
 
-__all__ = [
-    "CSIDriver",
-    "CSINode",
-    "CSIStorageCapacity",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "StorageClass",
-    "VolumeAttachment",
-    "VolumeObject",
-]
-
 
 class _Struct(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     pass

@@ -27,8 +27,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Access", "AccessError", "Principal", "bearer_token"]
-
 #: the tokens file has at most this many bytes and lines
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 10_000

@@ -9,8 +9,6 @@ try:
 except ImportError:  # not a POSIX system
     resource = None  # type: ignore[assignment]
 
-__all__ = ["RESERVE", "available", "lowered"]
-
 #: descriptors that are kept for everything but the connections of clients: files, timers, threads, and
 #: connections of our own
 RESERVE: Final = 128

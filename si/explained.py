@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Explained", "FailedCheck"]
-
 
 class FailedCheck(NamedTuple):
     """A check of an ask that fails, with its numbers in words and the smallest change that would help."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeInfo, NodeRequest
 
-__all__ = ["count", "size_of_node"]
-
 
 def count(message: Any) -> int:
     """The number of items in a request; 0 for a request that only names its resource manager."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["KnownRefusals", "KnowsRefusals", "Revision"]
-
 
 @dataclass(slots=True, eq=False)
 class Revision:

@@ -25,8 +25,6 @@ from quadriga.si.v1.si_pb2 import (
     UpdateContainerSchedulingStateRequest,
 )
 
-__all__ = ["lines"]
-
 #: the first word of the line of a node, by the action
 _NODE_ACTIONS = {
     NodeInfo.CREATE: "add",

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["LogPace"]
-
 _MINUTE: Final = 60.0
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from quadriga.si.descriptors import lowered
 from quadriga.si.log_pace import LogPace
 
-__all__ = ["OpenConnections", "listen"]
-
 _log = logging.getLogger("quadriga.http")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Outcome"]
-
 
 class Outcome(Protocol):
     """Receives the result of a request: a future, or an object with these two methods of one."""

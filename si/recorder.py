@@ -21,8 +21,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 from quadriga.si.api import RequestError, ResourceManagerCallback, SchedulerAPI, has_own
 from quadriga.si.lines import lines
 
-__all__ = ["Exchange", "Recorder", "RecordingError", "about_name", "read_exchanges"]
-
 _S = TypeVar("_S")
 
 #: the methods of a `ResourceManagerCallback` whose messages are recorded, also where the callback has

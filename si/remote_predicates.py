@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Final, Protocol
 
-__all__ = ["ANSWER_PENDING", "ANSWER_PENDING_INDEX", "RemotePredicate", "RemotePreemption"]
-
 
 class _AnswerPending(str):
     """A text that is never equal by identity to a reason."""

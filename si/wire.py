@@ -19,18 +19,6 @@ from quadriga.si.extension.extension_pb2 import (
 )
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
 
-__all__ = [
-    "REGISTER_AGAIN",
-    "EPOCH",
-    "IN_ORDER",
-    "RECEIVED",
-    "RM_ID",
-    "Request",
-    "from_counts",
-    "to_counts",
-    "is_loopback",
-]
-
 #: the requests on the three streams of the interface
 Request = AllocationRequest | ApplicationRequest | NodeRequest
 

@@ -6,8 +6,6 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Clock"]
-
 Action = Callable[[Any], None]
 
 

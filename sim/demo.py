@@ -33,8 +33,6 @@ from quadriga.sim.workload.model import GIB, VCORE, Job, Member, NodeSpec, Resou
 if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
 
-__all__ = ["OPTIONS", "QUEUES", "Demo"]
-
 QUEUES: Final = """\
 partitions:
   - name: default

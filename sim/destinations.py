@@ -26,8 +26,6 @@ from quadriga.core.config import (
 from quadriga.sim.errors import ConfigurationRefused
 from quadriga.sim.workload.model import Job, Workload
 
-__all__ = ["DEFAULT_PARTITION", "EVERY_OTHER", "Destinations"]
-
 #: key of a queue map: all queues of the trace that are not named
 EVERY_OTHER = "*"
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["ConfigurationRefused", "SimulationError"]
-
 
 class SimulationError(RuntimeError):
     """The run found an error in the scheduler, or in its own input.

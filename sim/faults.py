@@ -22,8 +22,6 @@ from quadriga.sim.outbox import RM_ID
 from quadriga.sim.simulation import Simulation
 from quadriga.sim.workload.model import NodeSpec, Workload
 
-__all__ = ["LOSE_NODE", "RESTART_MANAGER", "RESTART_SCHEDULER", "Fault", "World"]
-
 #: the scheduler is replaced by a new one without any state
 RESTART_SCHEDULER: Final = "restart of the scheduler"
 #: the resource manager registers again with the same scheduler, with the state of its cluster

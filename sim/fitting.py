@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 
 from quadriga.sim.workload.model import Member, Resources
 
-__all__ = ["Quota", "amounts", "obstacle", "rooms"]
-
 #: The search for a placement of unequal members ends after this many placed members (and one for each
 #: member), without a result.
 _SEARCH_LIMIT: Final = 10_000

@@ -19,8 +19,6 @@ import numpy as np
 from quadriga.sim.usage import resource_of
 from quadriga.sim.workload.model import Resources, Workload
 
-__all__ = ["Holding", "fragmentation"]
-
 #: comparisons of free vectors with pods that are made at once
 _AT_ONCE = 1 << 22
 

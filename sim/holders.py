@@ -27,8 +27,6 @@ from quadriga.sim.outcomes import (
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.workload.model import NodeSpec, Resources
 
-__all__ = ["Holder", "Unfinished"]
-
 _Size = tuple[tuple[str, int], ...]
 
 

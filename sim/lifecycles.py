@@ -26,8 +26,6 @@ from typing import Final, Literal
 
 from quadriga.fsm import Lifecycle, ignored, row, unbounded
 
-__all__ = ["LIFECYCLES", "SHIM_APPLICATION", "SHIM_TASK"]
-
 # -- application -------------------------------------------------------------------------------
 
 # fmt: off

@@ -10,15 +10,6 @@ from quadriga.core import Options
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.fsm.table import SECOND
 
-__all__ = [
-    "ADMISSIONS",
-    "ASK_FORMS",
-    "MESSAGE_ORDERS",
-    "POLICIES",
-    "STYLES",
-    "SimulationOptions",
-]
-
 POLICIES = ("fifo", "fair", "stateaware")
 ADMISSIONS = ("atomic", "whole", "incremental")
 STYLES = ("Soft", "Hard")

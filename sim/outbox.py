@@ -13,8 +13,6 @@ from quadriga.sim.options import SimulationOptions
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.workload.model import NodeSpec, Resources
 
-__all__ = ["RM_ID", "Outbox", "Request", "group_name"]
-
 RM_ID = "sim"
 
 _EXPECTED_RUNTIME = "expected.runtime"

@@ -8,18 +8,6 @@ from typing import Final, NamedTuple
 
 from quadriga.sim.workload.model import Job
 
-__all__ = [
-    "COMPLETED",
-    "FAILED",
-    "NEVER_STARTED",
-    "OUTCOMES",
-    "REJECTED",
-    "UNSCHEDULABLE",
-    "Fate",
-    "HeldBy",
-    "ReservedNode",
-]
-
 COMPLETED: Final = "completed"
 #: it could not run on the empty cluster
 UNSCHEDULABLE: Final = "unschedulable"

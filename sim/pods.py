@@ -9,8 +9,6 @@ from quadriga.sim import lifecycles
 from quadriga.sim.fragmentation import Holding
 from quadriga.sim.workload.model import Job, Resources
 
-__all__ = ["Pod", "Run"]
-
 
 class Pod:
     """A placeholder or a real pod with the lifecycle ``shim-task``. `key` is its allocation key.

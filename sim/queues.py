@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from quadriga.sim.workload.model import GPU, VCORE, QueueSpec, Resources, Workload
 
-__all__ = ["queue_configuration"]
-
 
 def queue_configuration(
     workload: Workload, *, policy: str, node_sort: str, gang_admission: str = ""

@@ -14,8 +14,6 @@ from quadriga.sim.options import SimulationOptions
 from quadriga.sim.outbox import RM_ID, Outbox
 from quadriga.sim.pods import Run
 
-__all__ = ["quotas_of"]
-
 
 def quotas_of(
     runs: Iterable[Run], options: SimulationOptions, destinations: Destinations, config: str

@@ -40,8 +40,6 @@ from quadriga.sim.reports.report import Report
 from quadriga.sim.simulation import Progress, Simulation
 from quadriga.sim.workload.model import Workload
 
-__all__ = ["RemoteScheduler", "RemoteSimulation"]
-
 
 class RemoteScheduler:
     """The methods that drive a `Scheduler` (`apply`, `advance`, `schedule`, `next_deadline`), for

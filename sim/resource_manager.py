@@ -31,8 +31,6 @@ from quadriga.sim.workload.model import Job
 if TYPE_CHECKING:
     from quadriga.core import Output
 
-__all__ = ["ResourceManager"]
-
 _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 _PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER

@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from quadriga.sim.workload.model import Workload, horizon
 
-__all__ = ["first"]
-
 _DAY_S = 86_400
 
 

@@ -29,8 +29,6 @@ from quadriga.sim.resource_manager import ResourceManager
 from quadriga.sim.usage import Usage, resource_of
 from quadriga.sim.workload.model import Job, NodeSpec, Workload
 
-__all__ = ["Core", "Progress", "Simulation"]
-
 #: called from time to time with (ended jobs, all jobs)
 Progress = Callable[[int, int], None]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from quadriga.sim.workload.model import GPU, VCORE, Workload
 
-__all__ = ["DAY", "Usage", "resource_of"]
-
 DAY = 86_400_000_000_000  # ns
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from quadriga.core.views import Views
     from quadriga.web.extra_metrics import ExtraMetrics
 
-__all__ = ["create_app"]
-
 _log = logging.getLogger("quadriga.web")
 
 

@@ -16,8 +16,6 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MIN_BYTES", "Compression", "Shared", "wants_gzip"]
-
 #: bytes; shorter responses are not compressed
 MIN_BYTES: Final = 1400
 #: bytes; responses up to this size are compressed in the event loop, within a millisecond

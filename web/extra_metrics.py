@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["ExtraMetrics", "Measured"]
-
 #: one metric: name, ``counter`` or ``gauge``, help text, and samples with their labels
 Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.si.access import Principal
     from quadriga.web.site import Site
 
-__all__ = ["Guard", "authorize_change", "principal", "same_origin", "unauthorized"]
-
 #: paths with data of the scheduler; liveness and static files are not protected
 _DATA: Final = ("/ws/", "/debug/", "/ui/data/")
 

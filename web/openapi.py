@@ -18,8 +18,6 @@ from quadriga.web.resource import Operation, Resource
 from quadriga.web.responses import JSON, ErrorObject, encode, text_response
 from quadriga.web.schema import Schemas
 
-__all__ = ["PATH", "as_text", "document", "routes"]
-
 PATH: Final = "/ws/v1/openapi.json"
 
 _ABOUT: Final = """\

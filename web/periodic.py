@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["check", "periodic_tasks", "sample"]
-
 _log = logging.getLogger("quadriga.web")
 
 #: ns; the shortest interval of checks, whatever extraConfig asks for

@@ -12,8 +12,6 @@ from quadriga.core.views import Views
 from quadriga.web.app import create_app
 from quadriga.web.openapi import as_text, document
 
-__all__ = ["main"]
-
 
 def main() -> None:
     service = SchedulerService(manual=True)

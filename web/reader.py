@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
     from quadriga.core.scheduler import Scheduler
 
-__all__ = ["Answer", "Reader"]
-
 T = TypeVar("T")
 
 #: share of the owner's time for all looks of one name

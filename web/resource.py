@@ -22,8 +22,6 @@ from quadriga.core.views import ViewError
 from quadriga.si import RequestError
 from quadriga.web.responses import Refusal, error_response
 
-__all__ = ["Body", "Operation", "Query", "Resource", "read_body"]
-
 _log = logging.getLogger("quadriga.web")
 
 #: s; a client must have sent the body of its request within this time

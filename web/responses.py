@@ -10,21 +10,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = [
-    "API",
-    "HEADERS",
-    "JSON",
-    "TEXT",
-    "YAML",
-    "ErrorObject",
-    "Headers",
-    "Refusal",
-    "json_response",
-    "error_response",
-    "encode",
-    "text_response",
-]
-
 JSON: Final = "application/json; charset=UTF-8"
 YAML: Final = "application/x-yaml; charset=UTF-8"
 TEXT: Final = "text/plain; charset=UTF-8"

@@ -12,8 +12,6 @@ from types import NoneType, UnionType
 from typing import Any, NotRequired, Required, Union, get_args, get_origin, is_typeddict
 from typing import get_type_hints as hints
 
-__all__ = ["Schemas"]
-
 _PLAIN: Mapping[Any, Mapping[str, Any]] = {
     bool: {"type": "boolean"},
     int: {"type": "integer", "format": "int64", "minimum": -(2**63), "maximum": 2**63 - 1},

@@ -21,8 +21,6 @@ from quadriga.web.tls import names_of
 if TYPE_CHECKING:
     from quadriga.web.site import Site
 
-__all__ = ["WebServer"]
-
 #: bytes of a request line with its headers
 HEAD_LIMIT: Final = 32 * 1024
 

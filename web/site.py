@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.reader import Reader
 
-__all__ = ["Site"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:

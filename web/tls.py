@@ -6,8 +6,6 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-__all__ = ["names_of", "server_context"]
-
 
 def server_context(
     certificate: Path, key: Path, client_authority: Path | None = None, *, required: bool = True

@@ -11,8 +11,6 @@ from starlette.types import Scope
 
 from quadriga.web.responses import API
 
-__all__ = ["WebUI"]
-
 #: first segments of API paths; unknown paths below them get 404, not the UI
 _NOT_OURS = {each.strip("/") for each in API}
 

@@ -31,8 +31,6 @@ from quadriga.si import (
     RegisterResourceManagerRequest,
 )
 
-__all__ = ["Deciding"]
-
 _BATCH = 256
 _NOW = 1_800_000_000_000_000_000
 

@@ -13,18 +13,6 @@ from bench._kubernetes.processes import Child, processor_time
 from bench._kubernetes.runs import PATIENCE, all_bound, all_there, new_plane, shim
 from bench._kubernetes.stored import Template, uid
 
-__all__ = [
-    "Idle",
-    "Restarted",
-    "Steady",
-    "Watched",
-    "changes",
-    "gang",
-    "restarted",
-    "saturated",
-    "steady",
-]
-
 #: what is written before a pod's labels change
 _SERIAL = "serial-00000000"
 _LOOK = 0.1

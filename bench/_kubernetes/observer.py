@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-__all__ = ["Observer", "Seen"]
-
 
 class _Metadata(msgspec.Struct, gc=False, rename="camel"):
     name: str

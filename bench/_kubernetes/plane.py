@@ -23,8 +23,6 @@ from bench._kubernetes.stored import (
 from tests.k8s_cluster.control_plane import ControlPlane
 from tests.k8s_cluster.plain_client import APIError, PlainClient
 
-__all__ = ["NAMESPACE", "OURS", "STOCK", "Plane", "Pods", "gang_of", "node_object", "pod_object"]
-
 NAMESPACE = "bench"
 OURS = "yunikorn"
 STOCK = "default-scheduler"

@@ -11,8 +11,6 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Child", "memory", "processor_time"]
-
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ROOT = Path(__file__).parents[2]
 

@@ -18,20 +18,6 @@ from bench._kubernetes.processes import Child, processor_time
 from bench._kubernetes.raw_process import Task as RawTask
 from bench._kubernetes.shim_process import Task as ShimTask
 
-__all__ = [
-    "PATIENCE",
-    "Bound",
-    "all_bound",
-    "all_there",
-    "bound_by_stock",
-    "bound_by_us",
-    "bound_raw",
-    "new_plane",
-    "percentile",
-    "shim",
-    "start_stock",
-]
-
 #: for the slowest measurement on a busy machine (s)
 PATIENCE = 600.0
 #: after this time the pods are listed (s)

@@ -12,8 +12,6 @@ from bench._kubernetes.plane import OURS, STOCK, Plane, Pods, gang_of
 from bench._kubernetes.processes import processor_time
 from bench._kubernetes.runs import PATIENCE, shim, start_stock
 
-__all__ = ["APART", "SHAPES", "Found", "Shape", "add_nodes", "in_turn", "spread"]
-
 #: The numbers of pods below are for so many; with fewer nodes they are in proportion.
 _NODES = 5_000
 _CPU, _MEMORY = "100m", "500Mi"

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 
 from bench._kubernetes.soaked import Soaked
 
-__all__ = ["main"]
-
 
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench soak", description=__doc__)

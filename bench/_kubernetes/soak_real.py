@@ -27,8 +27,6 @@ from plain_client import APIError, PlainClient
 from process_kubelet import ProcessKubelet, node
 from scheduler_process import Quadriga, wait
 
-__all__ = ["soak"]
-
 _NAMESPACE = "soak"
 _LASTS = "soak.test/seconds"
 _NODES = 4

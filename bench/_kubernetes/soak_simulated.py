@@ -26,8 +26,6 @@ from quadriga.k8s.shim.actions import Action
 from quadriga.k8s.shim.inputs import BindEnded, ConfigurationChanged, CreateEnded
 from tests.k8s.k8s_world import OURS, World, gang
 
-__all__ = ["Soak", "soak"]
-
 _NODES = 12
 _CPU = 16
 #: pods that have ended stay as long (s), as those of a Job do

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Sample", "Soaked"]
-
 
 class Sample(NamedTuple):
     """At a ``minute`` of the soak: ``memory`` in bytes, live ``pods``, audits so far, differences that stand

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-__all__ = ["Etcd", "Template", "application", "node_name", "pod_name", "uid", "zone"]
-
 #: etcd takes at most 128 operations in a transaction by default.
 _OPERATIONS = 100
 _UID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

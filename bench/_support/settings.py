@@ -12,8 +12,6 @@ from quadriga.sim import Report, Simulation, SimulationOptions, queue_configurat
 from quadriga.sim.simulation import Progress
 from quadriga.sim.workload import Workload
 
-__all__ = ["SETTINGS", "Setting"]
-
 
 class Setting(NamedTuple):
     """`options` differ from the defaults of `SimulationOptions`, `properties` are those of root."""

@@ -13,8 +13,6 @@ from typing import Any, Final
 from quadriga.si.descriptors import available
 from quadriga.si.log_pace import LogPace
 
-__all__ = ["AcceptErrors"]
-
 _log = logging.getLogger("quadriga.serve")
 
 #: how the message begins that asyncio gives with such an error

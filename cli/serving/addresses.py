@@ -9,8 +9,6 @@ from typing import Final
 
 from quadriga.cli.errors import CommandError, about
 
-__all__ = ["LOOPBACK", "OFF", "Address", "address"]
-
 LOOPBACK: Final = "127.0.0.1"
 #: an option with this value disables its port
 OFF: Final = "off"

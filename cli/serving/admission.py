@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from quadriga.k8s.admission.validators import Validator
     from quadriga.k8s.transport.login import Login
 
-__all__ = ["connections_of", "plan_of", "serve_alone", "serve_webhook"]
-
 _log = logging.getLogger("quadriga.serve")
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from quadriga.si.access import Access
     from quadriga.web.extra_metrics import Measured
 
-__all__ = ["check_free", "limits_of", "measured", "new_server"]
-
 
 def new_server(
     settings: Settings, address: Address, service: SchedulerService, access: Access

@@ -13,8 +13,6 @@ from aiohttp import web
 
 from quadriga.si.open_connections import OpenConnections, listen
 
-__all__ = ["HealthServer"]
-
 #: what is wrong, in a sentence, or "" if nothing is
 Look = Callable[[], str]
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"

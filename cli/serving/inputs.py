@@ -16,8 +16,6 @@ from quadriga.si.access import Access, AccessError
 if TYPE_CHECKING:
     from quadriga.cli.serving.settings import Settings
 
-__all__ = ["access", "journal_file", "need", "queues", "tls"]
-
 
 def need(settings: Settings) -> None:
     """Check that the required extras are installed."""

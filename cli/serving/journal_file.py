@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from quadriga.core.runtime.journal import Journal, Record
 
-__all__ = ["JournalFile"]
-
 _log = logging.getLogger("quadriga.serve")
 
 #: no record has as many bytes

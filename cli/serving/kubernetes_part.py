@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
     from quadriga.web.extra_metrics import Measured
 
-__all__ = ["KubernetesPart"]
-
 _log = logging.getLogger("quadriga.serve")
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from quadriga.k8s.driver.remote import CoreWatcher
     from quadriga.si.client import Client
 
-__all__ = ["schedule"]
-
 _log = logging.getLogger("quadriga.serve")
 
 #: s; a second signal within this time counts as the same one

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.k8s.admission.process import Plan
     from quadriga.k8s.transport.login import Login
 
-__all__ = ["NAMESPACE", "KubernetesSettings", "kubernetes_settings_of", "namespace_of"]
-
 #: environment variable with the scheduler's namespace
 NAMESPACE = "NAMESPACE"
 

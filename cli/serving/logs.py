@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
-__all__ = ["FIELDS", "Formatter", "set_up"]
-
 #: names allowed as ``extra``, in output order
 FIELDS: Final = (
     "rm_id",

@@ -6,8 +6,6 @@ import os
 import socket
 from collections.abc import Mapping
 
-__all__ = ["Notifier"]
-
 
 class Notifier:
     """Sends datagrams to ``NOTIFY_SOCKET``, or nothing if that is not set. Lost datagrams are

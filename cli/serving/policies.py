@@ -25,8 +25,6 @@ from quadriga.k8s.transport.requester import NoAnswer
 if TYPE_CHECKING:
     from quadriga.k8s.transport.login import Login
 
-__all__ = ["print_policy"]
-
 
 def print_policy(arguments: Namespace, namespace: str) -> int:
     """Print the policies. Raises `CommandError`."""

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from quadriga.web.extra_metrics import Measured
     from quadriga.web.server import WebServer
 
-__all__ = ["give_up", "options_of", "serve", "write_ports"]
-
 _log = logging.getLogger("quadriga.serve")
 
 #: s between two looks at the scheduler, between two at the journal, and between two steps of the

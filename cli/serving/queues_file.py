@@ -7,8 +7,6 @@ from typing import Final
 
 from quadriga.cli.config import line, listed
 
-__all__ = ["QueuesFile", "QueuesFileError"]
-
 #: bytes; a larger file is not a configuration
 _MOST_BYTES: Final = 16 << 20
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
     from quadriga.si.server import Server
 
-__all__ = ["Reloading"]
-
 _log = logging.getLogger("quadriga.serve")
 
 

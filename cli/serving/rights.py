@@ -25,8 +25,6 @@ from quadriga.k8s.transport.rights import (
     missing,
 )
 
-__all__ = ["check", "logged_in", "table"]
-
 
 def logged_in(kubeconfig: Path | None, context: str | None) -> Login:
     """The login that the options name. Raises `CommandError`."""

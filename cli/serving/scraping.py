@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quadriga.web.extra_metrics import Measured
     from quadriga.web.metrics import Metrics
 
-__all__ = ["Scraping", "plain"]
-
 
 class Scraping:
     """``measured`` are metrics besides the core's."""

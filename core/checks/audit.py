@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.partition import Partition
 
-__all__ = ["Audit", "AuditedKernel"]
-
 
 class AuditedKernel(Kernel):
     """A kernel that notes the entities at which triggers are fired."""

@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 
 from quadriga.fsm.table import MINUTE
 
-__all__ = ["KEPT_FOR", "Failure", "FailureLog"]
-
 #: ns for which a failure counts as recent
 KEPT_FOR: Final = 10 * MINUTE
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
-__all__ = ["CHECK_EVERY", "CheckObject", "HealthObject", "check_health", "check_interval"]
-
 #: ns between two rounds of checks, where nothing else is configured (2.10)
 CHECK_EVERY: Final = 30 * 1_000_000_000
 

@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.resources.demand import Level
 
-__all__ = [
-    "application_violations",
-    "ended_violations",
-    "lane_violations",
-    "ledger_violations",
-    "node_violations",
-    "violations",
-    "waiting_violations",
-]
-
 
 def violations(partition: Partition) -> list[str]:
     """The invariants of the partition that do not hold, as texts; empty if all hold."""

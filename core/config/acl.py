@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ACL", "DENY", "WILDCARD", "AclError", "parse_acl", "read_acl"]
-
 WILDCARD: Final = "*"
 # As in YuniKorn, both patterns allow fewer characters than those of limits and filters.
 _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*\$?")

@@ -8,8 +8,6 @@ from __future__ import annotations
 from quadriga.core.config.location import Location
 from quadriga.core.config.quantities import QuantityError, parse_quantity
 
-__all__ = ["Amounts", "excess", "read_amounts", "tighter", "unless_zero"]
-
 Amounts = dict[str, int]
 
 

@@ -21,8 +21,6 @@ from quadriga.core.config.tree import (
     QueueConfig,
 )
 
-__all__ = ["as_document", "partition_document"]
-
 Document = dict[str, Any]
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["DurationError", "parse_duration", "render_duration"]
-
 _UNITS: Final = {
     "ns": 1,
     "us": 1_000,

@@ -10,8 +10,6 @@ from typing import Final
 
 import re2
 
-__all__ = ["Expression"]
-
 _MAX_COMPILED: Final = 1 << 20
 """A compiled expression takes at most this many bytes."""
 

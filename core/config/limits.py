@@ -12,8 +12,6 @@ from quadriga.core.config.location import Location
 from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.tree import LimitConfig
 
-__all__ = ["Bounds", "check_limits", "read_limits"]
-
 UserOrGroup = tuple[str, str]
 """``("user", "joe")``, ``("group", "*")``."""
 

@@ -15,8 +15,6 @@ from typing import Final
 
 from quadriga.core.config.reader import Mapping, Node, Path, Scalar, Sequence, render_path
 
-__all__ = ["MAX_PROBLEMS", "ConfigError", "Findings", "Location", "Problem"]
-
 MAX_PROBLEMS: Final = 100
 """At most this many problems of one text are reported, and as many warnings."""
 _MAX_SHOWN: Final = 1000

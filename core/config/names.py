@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["GROUP_RULE", "USER_RULE", "is_group_name", "is_user_name"]
-
 _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*\$?")
 _GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
 

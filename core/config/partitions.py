@@ -10,8 +10,6 @@ from quadriga.core.config.placement import check_fixed_path, check_own_queues, r
 from quadriga.core.config.queues import read_root
 from quadriga.core.config.tree import NODE_SORT_POLICIES, PartitionConfig
 
-__all__ = ["read_partitions"]
-
 _DEFAULT_NAME: Final = "default"
 _DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 

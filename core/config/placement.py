@@ -11,8 +11,6 @@ from quadriga.core.config.location import Location
 from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
-__all__ = ["as_pattern", "check_fixed_path", "check_own_queues", "read_rule"]
-
 _RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 _SPECIAL: Final = re.compile(r"[\^$*+?()\[{}|]")
 """A text without any of these characters is a mistyped name, not a regular expression."""

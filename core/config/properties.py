@@ -16,8 +16,6 @@ from typing import Any, Final
 from quadriga.core.config.durations import parse_duration
 from quadriga.fsm.table import SECOND
 
-__all__ = ["Properties", "inherit", "parse_properties", "unknown_properties"]
-
 #: a longer name is like no known one
 _LONGEST_NAME: Final = 64
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["INT64_MAX", "VCORE", "QuantityError", "parse_quantity"]
-
 INT64_MAX: Final = 2**63 - 1
 VCORE: Final = "vcore"
 

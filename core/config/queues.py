@@ -20,8 +20,6 @@ from quadriga.core.config.properties import inherit, parse_properties, unknown_p
 from quadriga.core.config.reader import Mapping, Scalar
 from quadriga.core.config.tree import ChildTemplate, QueueConfig
 
-__all__ = ["QUEUE_NAME", "ROOT", "read_root"]
-
 ROOT: Final = "root"
 QUEUE_NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
 """Matches the whole of a valid queue name, as in YuniKorn since 1.6."""

@@ -21,20 +21,6 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_DEPTH",
-    "MAX_NODES",
-    "Mapping",
-    "Node",
-    "Path",
-    "ReadError",
-    "Scalar",
-    "Sequence",
-    "read",
-    "render_path",
-]
-
 MAX_BYTES: Final = 3 * 1024 * 1024
 """At most this many bytes of UTF-8 are read. A ConfigMap of Kubernetes has at most 1 MiB."""
 MAX_NODES: Final = 500_000

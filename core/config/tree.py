@@ -14,18 +14,6 @@ from quadriga.core.config.acl import ACL, DENY
 from quadriga.core.config.location import Problem
 from quadriga.core.config.properties import Properties
 
-__all__ = [
-    "DEFAULT_NODE_SORT_POLICY",
-    "NODE_SORT_POLICIES",
-    "ChildTemplate",
-    "Configuration",
-    "LimitConfig",
-    "PartitionConfig",
-    "PlacementFilter",
-    "PlacementRule",
-    "QueueConfig",
-]
-
 #: the names that ``nodesortpolicy.type`` may have
 NODE_SORT_POLICIES: Final = ("fair", "binpacking", "bestfit")
 #: the policy of a partition that names none, wherever its queues are used: served, simulated or checked.

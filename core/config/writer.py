@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["write"]
-
 _Safe: Final[type[Any]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

@@ -28,8 +28,6 @@ from quadriga.si import (
 from quadriga.si.api import has_own
 from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["Callbacks"]
-
 _log = logging.getLogger("quadriga.service")
 
 

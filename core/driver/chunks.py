@@ -21,8 +21,6 @@ from quadriga.si.items import size_of_node
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
 
-__all__ = ["ChunkedRequest"]
-
 
 class _Chunk(NamedTuple):
     """The ``span`` of the items of one field of the request; ``size`` is their number of items, in

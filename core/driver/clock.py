@@ -14,8 +14,6 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-__all__ = ["SteadyClock"]
-
 #: the largest correction, as a part of the time that has passed
 _SLEW: Final = 20
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.outbox import Output
     from quadriga.core.scheduler import Scheduler
 
-__all__ = ["DefaultQueues"]
-
 
 class DefaultQueues:
     """``text`` is the operator's configuration; YuniKorn's default without one."""

@@ -29,8 +29,6 @@ from quadriga.core.driver.os_groups import (
 )
 from quadriga.si.log_pace import LogPace
 
-__all__ = ["GroupLookups", "Lookup"]
-
 _log = logging.getLogger("quadriga.service")
 
 #: look-ups at a time

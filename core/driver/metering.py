@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Predicate, Scheduler
     from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["Meter", "Stopwatch"]
-
 T = TypeVar("T")
 
 

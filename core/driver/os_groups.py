@@ -19,8 +19,6 @@ try:
 except ImportError:  # not a POSIX system: every user is unknown
     pwd = grp = None  # type: ignore[assignment]
 
-__all__ = ["Answers", "LookUp", "OsGroups", "groups_of_system", "looked_up"]
-
 #: gives the groups of a user, or raises ``LookupError``, ``OSError`` or ``ValueError``
 LookUp = Callable[[str], tuple[str, ...]]
 

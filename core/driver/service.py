@@ -62,8 +62,6 @@ from quadriga.si.explained import Explained, FailedCheck
 from quadriga.si.items import count
 from quadriga.si.outcome import Outcome
 
-__all__ = ["SchedulerService"]
-
 _log = logging.getLogger("quadriga.service")
 _summaries = logging.getLogger("quadriga.applications")
 

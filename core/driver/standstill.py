@@ -10,8 +10,6 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["Standstill"]
-
 _log = logging.getLogger("quadriga.service")
 
 #: rounds without any change after which a driver pauses

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from quadriga.fsm.table import SECOND
 
-__all__ = ["SLOW", "Watchdog"]
-
 _log = logging.getLogger("quadriga.watchdog")
 
 #: ns: what takes longer is named

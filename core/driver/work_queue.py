@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from quadriga.core.driver.chunks import ChunkedRequest
     from quadriga.core.driver.group_lookups import Lookup
 
-__all__ = ["Closed", "Work", "WorkItem", "WorkQueue", "described"]
-
 #: fields of requests with items, and the names of these
 _NAMES = (
     ("asks", "allocationKey"),

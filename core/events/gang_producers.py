@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["gang_gathers", "gang_gave_back", "gang_placed", "gang_waits"]
-
 #: at most this number of reserved nodes is named in a record; it counts the others
 _NAMED: Final = 5
 

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = [
-    "CHANGES",
-    "QUOTA_CHANGES",
-    "TRANSITIONS",
-    "Listener",
-    "Recorder",
-    "install",
-    "observe",
-]
-
 
 def install(kernel: Kernel) -> None:
     """Let the kernel report the transitions that are worth a record."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["QuotaEvents"]
-
 #: bits of ``last_quota_event``: stopped by a queue, stopped by a limit of the user or the group
 _QUEUE, _LIMIT = 1, 2
 

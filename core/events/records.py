@@ -14,26 +14,6 @@ from typing import Any, Final
 from quadriga.core.resources.vectors import Registry, Vector
 from quadriga.si import EventRecord
 
-__all__ = [
-    "ADD",
-    "APP",
-    "NODE",
-    "NONE",
-    "PLAIN",
-    "QUEUE",
-    "REMOVE",
-    "REQUEST",
-    "SET",
-    "USERGROUP",
-    "Bundle",
-    "Entry",
-    "Record",
-    "Text",
-    "message_of",
-    "records_of",
-    "text_of",
-]
-
 #: A text, or the parts of one: a %-format and its arguments. Vectors, and mappings from the index of a
 #: type to a quantity, are written with the names of the record's registry.
 Text = str | tuple[object, ...]

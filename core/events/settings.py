@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["EventSettings", "problems"]
-
 #: the largest value that a key accepts
 _LARGEST = 2**31 - 1
 #: the largest value that is used: larger ones are reduced to it, because they decide about memory

@@ -11,8 +11,6 @@ from typing import Final
 
 from quadriga.core.events.records import Entry, Record, records_of
 
-__all__ = ["STREAM_BUFFER", "EventsRefused", "Stream"]
-
 #: at most this many records wait for a reader that asks for no other buffer
 STREAM_BUFFER: Final = 1000
 

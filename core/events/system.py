@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events", "Ring"]
-
 #: a resource manager is sent its records at multiples of this since it registered (2.10)
 PUSH_INTERVAL: Final = 2 * SECOND
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from quadriga.si.explained import FailedCheck
 
-__all__ = ["HOLDERS", "Check", "Explanation", "Holder"]
-
 #: at most this number of holders is named in a check; it counts the others
 HOLDERS: Final = 5
 

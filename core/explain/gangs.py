@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
-__all__ = ["of_gang", "of_members"]
-
 
 def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
     """Yield the checks of the gang but for the nodes of its ``members``, if they are placed together."""

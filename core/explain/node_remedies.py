@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals
 
-__all__ = ["node_change"]
-
 #: at most this many numbers of further nodes are tried for a gang of different members
 _MOST_TRIED: Final = 8
 

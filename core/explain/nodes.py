@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["of_nodes"]
-
-
 #: what is known if the resource manager is not asked now
 _REFUSED: Final = Check(
     "predicates",

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["Change", "Changes", "changes_for", "whose"]
-
 
 class Change(NamedTuple):
     """A change, as an order to the reader, and the check that it makes pass: what that is about, and whose

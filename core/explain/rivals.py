@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.queue import Queue
 
-__all__ = [
-    "NODES",
-    "Key",
-    "Rival",
-    "Rivals",
-    "amounts",
-    "limit_key",
-    "needs_a_slot",
-    "quota_key",
-    "rivals_of",
-    "slots_key",
-]
-
 #: at most this many applications with pending asks are looked at, so that an explanation stays short
 _MOST: Final = 2_000
 

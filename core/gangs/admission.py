@@ -45,19 +45,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape
 
-__all__ = [
-    "admit",
-    "gather_due",
-    "gave_up",
-    "placeholder_lost",
-    "nodes_freed",
-    "precedes",
-    "retry",
-    "serve_reserving",
-    "short_for_long",
-    "state_changed",
-]
-
 #: the timer after which a gang may gather
 _GATHER_TIMER: Final = "application.gather"
 

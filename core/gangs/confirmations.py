@@ -22,8 +22,6 @@ from quadriga.fsm.lifecycles import ask as ask_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
 
-__all__ = ["confirm_replacements"]
-
 
 def confirm_replacements(
     kernel: Kernel, placeholders: Iterable[Allocation], confirm: allocation_fsm.Trigger

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["MOST_MEMBERS", "MOST_NODES", "pack"]
-
 #: a search has at most this many nodes and members, and places or moves a member this often
 MOST_NODES: Final = 32
 MOST_MEMBERS: Final = 64

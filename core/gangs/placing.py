@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
 
-__all__ = ["place_members"]
-
 
 def place_members(kernel: Kernel, app: Application, plan: Plan) -> None:
     """Allocate every member to its node."""

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["Lack", "Place", "Plan", "could_start", "make_plan", "refund"]
-
 #: one member: its ask, and its node
 Place = tuple["Ask", "Node"]
 

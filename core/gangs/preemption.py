@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.for_gang import GangEviction
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["awaits_room", "forget", "preempt", "return_nodes"]
-
 #: the timer after which all members of a gang have waited for the preemption delay
 _TIMER: Final = "application.gang_preempt"
 

@@ -41,17 +41,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = [
-    "Replacement",
-    "carry_out",
-    "confirm_replacement",
-    "discard",
-    "fits_after",
-    "place_stranded",
-    "replace",
-    "retry_too_large",
-]
-
 #: a gang member, and the placeholder that it replaces
 Replacement = tuple["Ask", "Allocation"]
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["help_first", "is_any_short", "note"]
-
 #: the timer after which other gangs may be preempted, and its shortest time (ns)
 _TIMER: Final = "application.short_of_members"
 _LEAST: Final = 60 * SECOND

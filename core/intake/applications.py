@@ -35,8 +35,6 @@ from quadriga.si.constants import APP_TAG_CREATE_FORCE, TAG_CREATION_TIME
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["add_applications", "remove_applications"]
-
 _MILLISECOND = SECOND // 1000
 
 #: user and group of an application that runs already and names none (2.4)

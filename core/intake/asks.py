@@ -43,15 +43,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = [
-    "add_ask",
-    "add_asks",
-    "check_ask_releases",
-    "read_resource",
-    "read_terms",
-    "release_asks",
-]
-
 #: characters of a name that is too long
 _SHOWN: Final = 50
 #: at most this many encoded resources are remembered in a partition, each with its vector

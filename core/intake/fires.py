@@ -18,18 +18,6 @@ from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import NodeInfo
 
-__all__ = [
-    "AdditionFires",
-    "AskFires",
-    "AskReleaseFires",
-    "NodeFires",
-    "RecoveryFires",
-    "RegistrationFires",
-    "ReleaseFires",
-    "RemovalFires",
-    "UpdateFires",
-]
-
 
 class RegistrationFires(NamedTuple):
     """``RegisterResourceManagerRequest``."""

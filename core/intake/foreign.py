@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["is_foreign", "occupy", "problem_of", "record", "release"]
-
 #: the message in the confirmation of a foreign allocation's release
 _TEXT = "foreign allocation remove as per RM request"
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["create", "create_draining", "trigger", "update"]
-
-
 # -- actions ---------------------------------------------------------------------------------------
 
 

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.resources.vectors import Vector
 
-__all__ = ["problem_of", "recover_allocations", "recover_on", "resize"]
-
-
 # -- with a new node -------------------------------------------------------------------------------
 
 

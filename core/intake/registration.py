@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.runtime.kernel import Options
 
-__all__ = [
-    "Configured",
-    "read_configuration",
-    "read_registration",
-    "read_update",
-    "register",
-    "update_configuration",
-]
-
 #: ``v1.5.2`` is version 1.5
 _VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 #: the first version whose resource managers receive all scheduling states by default (X43)

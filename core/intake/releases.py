@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["check_releases", "release_allocations"]
-
 _TEXT: Final = "allocation remove as per RM request"
 
 

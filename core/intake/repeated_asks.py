@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["ALLOCATIONS", "ASKS", "EncodedAsks", "add_repeated"]
-
 #: the first byte of an encoded text or message in field 1, such as the ``allocationKey`` of an ask or of
 #: an allocation; its length follows in one byte or more, then its content
 _FIELD_1: Final = b"\n"[0]

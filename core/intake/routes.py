@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import ForeignAllocation
     from quadriga.si import RejectedAllocation, RejectedAllocationAsk, TerminationType
 
-__all__ = ["Answers", "Route", "concerns", "part"]
-
 Fires = TypeVar("Fires")
 
 #: the reader of a field by its path, made once for each path

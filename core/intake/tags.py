@@ -9,15 +9,6 @@ from quadriga.core.model.gang import PLACEHOLDERS, WAIT_LIMIT, whole_seconds
 from quadriga.fsm.table import SECOND
 from quadriga.si.constants import CREATION_TIME, TAG_CREATION_TIME
 
-__all__ = [
-    "EXPECTED_RUNTIME",
-    "SECONDS",
-    "created",
-    "expected_runtime",
-    "has_no_placeholders",
-    "tag",
-]
-
 #: tag of an application or an ask: its allocations are expected to end after this many seconds (Q7)
 EXPECTED_RUNTIME: Final = "expected.runtime"
 #: tags of an application that are a whole number of seconds above 0, with their rules

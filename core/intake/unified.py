@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["add_asks", "is_ask", "is_report"]
-
 
 def is_ask(message: AllocationMessage) -> bool:
     """Whether the message is an ask. A foreign allocation never is (X19)."""

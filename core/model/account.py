@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.demand import Level
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["Account", "Holding", "Ledger", "Limit", "QuotaChanges", "WILDCARD"]
-
 #: in a limit: each user without a limit of their own in that queue, or all other groups together
 WILDCARD: Final = "*"
 

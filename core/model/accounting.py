@@ -25,34 +25,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Shape
 
-__all__ = [
-    "add_pending",
-    "adopt_growth",
-    "charge",
-    "charge_above",
-    "charge_application",
-    "charge_new",
-    "charge_node",
-    "charge_placement",
-    "charge_planned",
-    "charge_queue",
-    "mark_preempted",
-    "node_gained",
-    "refund",
-    "refund_growth",
-    "refund_growth_on_node",
-    "refund_node",
-    "register",
-    "remove_pending",
-    "replace",
-    "replace_on_node",
-    "reserve_growth",
-    "reserve_growth_on_node",
-    "reserve_headroom",
-    "resize",
-    "start_counting",
-]
-
 
 def _post(vector: Vector, times: int, totals: Totals, others: Sequence[Totals] = ()) -> None:
     """Add ``times`` the vector to these totals and to each of the others; a negative number

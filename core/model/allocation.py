@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.timer import Timer
 
-__all__ = ["Allocation", "next_uuid"]
-
 
 def next_uuid(ask: Ask) -> str:
     """Make the UUID ``<allocationKey>-<n>`` of the next allocation.

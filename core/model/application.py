@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.model.usage import ApplicationSummary, Usage
 
-__all__ = ["Application"]
-
 
 class Application(Level):
     """An application as data.

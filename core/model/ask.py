@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Key
 
-__all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "AskKinds", "Terms"]
-
 
 @dataclass(slots=True)
 class Terms:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["EndedApplication", "Shelf", "shortened"]
-
 #: texts are cut to at most this many characters
 LONGEST: Final = 1024
 #: at most this many states, tags, groups and task groups of an application are kept

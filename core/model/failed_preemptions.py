@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.shapes import Shape
 
-__all__ = [
-    "FailedGangPreemption",
-    "FailedPreemption",
-    "FailedPreemptions",
-    "PreemptionQueue",
-    "RETRY",
-]
-
 #: shortest time between two preemption attempts (ns)
 RETRY: Final = 15 * SECOND
 

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.vectors import Vector
 
-__all__ = [
-    "ASKS",
-    "ELASTIC",
-    "Gang",
-    "LIMIT",
-    "NODES",
-    "NO_PLACEHOLDERS",
-    "PLACEHOLDERS",
-    "PREDICATES",
-    "QUOTA",
-    "TaskGroup",
-    "WAIT_LIMIT",
-    "whole_seconds",
-]
-
 
 class TaskGroup:
     """Numbers of placeholders: ``count = pending + allocated + replaced + timed_out`` at all times (V4)."""

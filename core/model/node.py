@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape, Shapes
     from quadriga.core.resources.vectors import Registry
 
-__all__ = ["ForeignAllocation", "Node", "NodeOrder"]
-
 
 class ForeignAllocation:
     """Amounts (``vector``) of ``node`` under a key that is unique in the partition.

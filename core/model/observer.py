@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Vector
     from quadriga.si import TerminationType
 
-__all__ = ["Observer"]
-
 
 def _ignore(*_: object) -> None:
     pass

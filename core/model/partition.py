@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.model.waiting import Waiting
 
-__all__ = ["Hints", "Partition"]
-
 
 class Hints:
     """The two inspections of one partition: one finds asks that lack nodes (FAILED, the scale-up hint),

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.timer import Timer
 
-__all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
-
 #: the rank of an application, unique in its leaf, and the application
 Contender = tuple[Key, "Application"]
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.timer import Timer
 
-__all__ = ["WHOLE", "Reservation", "ReservationBounds"]
-
 #: a share of all nodes; shares are whole numbers of millionths
 WHOLE: Final = 1_000_000
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.serials import Serials
 
-__all__ = ["ResourceManager"]
-
 
 class ResourceManager:
     """``design_order`` and ``dialect`` follow its extraConfig (X1, X8)."""

@@ -16,8 +16,6 @@ from typing import Final
 
 from quadriga.fsm.table import HOUR
 
-__all__ = ["KEPT_FOR", "Serials"]
-
 #: shortest time for which an ended application is remembered (ns)
 KEPT_FOR: Final = HOUR
 

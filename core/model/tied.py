@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.demand import Key
     from quadriga.core.resources.vectors import Totals
 
-__all__ = ["FirstOfTied", "Siblings", "Tied", "exceeds", "first_in_order"]
-
 
 class Tied:
     """The children that wait for one bit and have this rank; each came up as the best one in its heap."""

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ended import EndedApplication
 
-__all__ = [
-    "UNKNOWN_INSTANCE",
-    "ApplicationSummary",
-    "ResourceHistory",
-    "Usage",
-    "account",
-    "ended",
-    "live",
-    "summarise",
-]
-
 #: the instance type of a node without the attribute ``si/instance-type``
 UNKNOWN_INSTANCE: Final = "UNKNOWN"
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
     from quadriga.si.known_refusals import KnownRefusals, Revision
 
-__all__ = ["FOREVER", "Refusal", "ReservationsToRetry", "Waiting"]
-
 
 class ReservationsToRetry:
     """A set of reservations, by leaf and application."""

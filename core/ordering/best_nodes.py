@@ -20,8 +20,6 @@ from quadriga.core.ordering.scores import Column
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
 
-__all__ = ["BestNodes"]
-
 #: one search keeps at least this many nodes, or this part of all nodes
 _LEAST: Final = 256
 _PART: Final = 16

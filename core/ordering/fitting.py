@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from quadriga.core.resources.shapes import Shape
 
-__all__ = ["Fitting"]
-
 #: a table of more shapes would take more memory than it saves time
 _MOST: Final = 2048
 

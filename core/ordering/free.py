@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["FreeAmounts", "Matrix"]
-
 Matrix = npt.NDArray[np.int64]
 
 

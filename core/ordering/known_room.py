@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["KnownRoom"]
-
 #: at most this many nodes are remembered that have gained room
 _FEW: Final = 8
 

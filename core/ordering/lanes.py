@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import LeafQueue, Queue
 
-__all__ = ["LaneSet", "LimitLane", "full", "lane_for"]
-
 Ledgers = tuple["Ledger", ...]
 
 

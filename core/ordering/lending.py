@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["lends", "lent_until"]
-
 
 def lends(node: Node, shape: Shape, now: int) -> bool:
     """Whether the reserved node has room for an ask of the shape until its reservation needs it."""

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
 
-__all__ = ["NodeIndex"]
-
 #: at most this many new nodes are put between the others one by one
 _FEW_NEW: Final = 16
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
 
-__all__ = ["NODE_POLICIES", "NodePolicy"]
-
 
 def used_share(node: Node) -> float:
     """The weighted mean of the used shares of the resource types: emptier nodes first."""

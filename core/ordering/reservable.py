@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals
 
-__all__ = ["ReservableNodes", "could_reserve", "fit_in_score", "reservable_amounts"]
-
 
 def reservable_amounts(node: Node) -> Totals:
     """What the node has for an ask that reserves it, as if everything that runs there had ended (Q7)."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
 
-__all__ = ["RoomWatch", "room_for"]
-
 
 def room_for(shape: Shape, available: Any) -> int:
     """The number of asks of this shape that fit in these free quantities; 0 for a shape of nothing."""

@@ -13,8 +13,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "Scores"]
-
 Column = npt.NDArray[np.float64]
 
 #: columns of at most this many numbers are searched as a whole

@@ -9,8 +9,6 @@ from quadriga.core.config.expression import Expression
 from quadriga.core.config.names import is_group_name, is_user_name
 from quadriga.core.config.placement import as_pattern
 
-__all__ = ["Filter"]
-
 
 class Filter:
     """Users and groups that a rule allows or denies, each by names or by one regular expression.

@@ -7,15 +7,6 @@ from typing import Final
 from quadriga.core.config import QUEUE_NAME
 from quadriga.core.runtime.refusal import Refused
 
-__all__ = [
-    "DEFAULT_QUEUE",
-    "RECOVERY_QUEUE",
-    "check_queue_path",
-    "escape_dots",
-    "is_qualified",
-    "parent_path",
-]
-
 ROOT: Final = "root"
 DEFAULT_QUEUE: Final = "root.default"
 """The queue of an application that matches no rule, if the queue exists."""

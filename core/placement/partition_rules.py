@@ -11,8 +11,6 @@ from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, parent_
 from quadriga.core.placement.rules import NoMatch, QueueTree, Rule, Submission
 from quadriga.core.runtime.refusal import Refused
 
-__all__ = ["Placed", "PlacementRules", "rules_of"]
-
 _IMPLICIT = (PlacementRule("provided"),)
 """The rules of a partition without configured rules."""
 

@@ -14,8 +14,6 @@ from quadriga.si.constants import (
     APP_TAG_NAMESPACE_RESOURCE_QUOTA,
 )
 
-__all__ = ["QuotaTags", "read_quota_tags"]
-
 
 @dataclass(frozen=True, slots=True)
 class QuotaTags:

@@ -15,8 +15,6 @@ from quadriga.core.placement.filters import Filter
 from quadriga.core.placement.names import ROOT, check_queue_path, escape_dots, is_qualified
 from quadriga.core.runtime.refusal import Refused
 
-__all__ = ["NoMatch", "QueueFacts", "QueueTree", "Rule", "Submission"]
-
 
 class NoMatch(Exception):
     """The rule does not apply to the application; the text is the reason."""

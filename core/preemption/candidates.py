@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
-__all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "holds_any", "of_application"]
-
 #: ranks as far as gangs matter: held by a gang beyond its placeholders, of no gang, a gang member
 _SURPLUS: Final = (0, 0, 0)
 _NO_GANG: Final = (1, 0, 0)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
 
-__all__ = ["Eviction"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Eviction:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["retry_due", "watch"]
-
 
 def retry_due(partition: Partition, now: int) -> None:
     """Let the asks try again whose time has come and for whom something has changed."""

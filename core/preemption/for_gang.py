@@ -43,17 +43,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = [
-    "NOT_YET",
-    "GangEviction",
-    "due",
-    "from_queues",
-    "needs_of",
-    "refusal",
-    "room_without",
-    "search",
-]
-
 #: why an attempt failed, beside the reasons of single asks
 NOT_WILLING: Final = "the preemption policy of a member does not let it preempt others"
 NOT_YET: Final = "its members have not waited for the preemption delay"

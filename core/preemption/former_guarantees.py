@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
-__all__ = ["FormerSnapshots"]
-
 
 class _FormerSnapshot(QueueSnapshot):
     """``lowest`` is the smallest guarantee on the path, ``defined`` the smaller of it and the smallest

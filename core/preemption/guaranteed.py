@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.on_nodes import Offer
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = [
-    "NO_CANDIDATES",
-    "NO_NODE",
-    "NOT_WITHIN",
-    "TOO_LITTLE",
-    "attempt",
-    "further_victims",
-    "remember",
-    "snapshots_for",
-]
-
 #: why an attempt failed, as ``explain`` says it, beside the reasons of ``queue_snapshot``
 NO_CANDIDATES: Final = "nobody outside its queue is above the guarantee and may be preempted"
 TOO_LITTLE: Final = "all who may be preempted hold too little for the queues above"

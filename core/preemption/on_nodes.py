@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Totals
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Offer", "Search", "answer", "best_offer", "offer_on"]
-
 #: number of nodes that the resource manager is asked about before its answers are compared
 _BATCH: Final = 10
 #: parts of an offer's score: it has an originator, or an allocation that opted out, among its

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["ATTEMPTS", "enter", "is_due", "rebuild", "refresh", "retry_later"]
-
 #: at most this many preemption attempts fail in one leaf and round
 ATTEMPTS: Final = 10
 

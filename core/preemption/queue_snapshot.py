@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
-__all__ = [
-    "ABOVE",
-    "AT_MAX",
-    "NO_GUARANTEE",
-    "PROMISED",
-    "QueueSnapshot",
-    "Refusal",
-    "Snapshots",
-    "least",
-]
-
 #: why an ask may not preempt for a guarantee, as ``explain`` says it
 NO_GUARANTEE: Final = "nothing of what it asks for is guaranteed to its queue or any above"
 AT_MAX: Final = "its queue would be above its max"

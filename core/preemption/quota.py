@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["enforce", "excess_of", "part_of", "watch_growth", "watch_quotas"]
-
 #: amounts by type
 Amounts = dict[int, int]
 

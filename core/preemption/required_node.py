@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["NOT_ENOUGH", "may_evict_for", "preempt_on_required_node"]
-
 NOT_ENOUGH: Final = "those of its priority or less on its node hold too little"
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.resources.vectors import Vector
 
-__all__ = ["Evicted", "Shortfall", "add_to"]
-
 
 def add_to(amounts: list[int], vector: Vector, sign: int = 1) -> None:
     """Add the vector (``sign`` -1: subtract it) in place."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.queue_snapshot import Refusal
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["awaits_victims", "story_of", "waits_with_its_gang"]
-
 
 def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str]:
     """Whether preemption does not stand in the ask's way, and the reason."""

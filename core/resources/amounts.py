@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["amount", "rounded_up", "type_name"]
-
 #: types that are counted in bytes
 _BYTES: Final = re.compile(r"memory|storage|hugepages", re.IGNORECASE)
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
 from typing import Any, Final
 
-__all__ = ["Key", "LazyHeap"]
-
 #: a sort key; smaller comes first
 Key = tuple[Any, ...]
 

@@ -13,8 +13,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MessageBounds"]
-
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:

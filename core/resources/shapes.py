@@ -15,19 +15,6 @@ from typing import Any, Final, NamedTuple
 
 from quadriga.core.resources.vectors import Vector
 
-__all__ = [
-    "ELSEWHERE",
-    "REPLACE",
-    "RESERVE",
-    "RETRY_RESERVATION",
-    "START_GANG",
-    "Need",
-    "Requirements",
-    "Shape",
-    "Shapes",
-    "needed_by",
-]
-
 #: pairs (resource type, quantity) for the types of which more than zero is requested
 Need = tuple[tuple[int, int], ...]
 

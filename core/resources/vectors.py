@@ -16,18 +16,6 @@ from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.si import Quantity, Resource
 
-__all__ = [
-    "Registry",
-    "Totals",
-    "Vector",
-    "add",
-    "covers",
-    "exact_share",
-    "minus",
-    "plus",
-    "subtract",
-]
-
 Vector = tuple[int, ...]
 Totals = list[int]
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskKind
     from quadriga.core.model.partition import Partition
 
-__all__ = ["AllocationTemplates"]
-
 #: at most this many templates are kept for a partition
 _LIMIT: Final = 10_000
 

@@ -13,8 +13,6 @@ from quadriga.fsm import APPLICATION
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.si import EventRecord
 
-__all__ = ["DIALECTS", "EVENT_DETAIL", "Dialect"]
-
 _STATES: Final[dict[str, str]] = dict(application_fsm.YUNIKORN_STATES.items())
 _EVENTS: Final[dict[str, str]] = dict(application_fsm.YUNIKORN_EVENTS.items())
 _NUMBERS: Final[dict[str, int]] = dict(EventRecord.ChangeDetail.items())

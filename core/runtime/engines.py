@@ -7,8 +7,6 @@ from typing import Final
 
 from quadriga.fsm import LIFECYCLES, Lifecycle
 
-__all__ = ["ENGINES", "check_lifecycles", "lifecycles_of"]
-
 #: what ``Options.engine`` may be
 ENGINES: Final = ("fast", "stock")
 

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from quadriga.fsm.table import Edge, Entity
 
-__all__ = ["Change", "Entry", "Journal", "Record"]
-
 #: an unformatted record: seq, time, entity, edge, cause
 Entry = tuple[int, int, Entity, Edge, str]
 #: what a trigger changed: an entity and the edge that it took, or nothing

@@ -33,8 +33,6 @@ from quadriga.fsm.table import MINUTE, SECOND, Info, State, Trigger
 if TYPE_CHECKING:
     from quadriga.core.model.usage import ApplicationSummary
 
-__all__ = ["Kernel", "Measure", "Options"]
-
 #: makes a context manager in which a driver times the named operation
 Measure = Callable[[str], AbstractContextManager[object]]
 

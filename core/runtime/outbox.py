@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["BY_SCHEDULER", "TERMINATION", "Outbox", "Output"]
-
 Message = (
     AllocationResponse
     | ApplicationResponse

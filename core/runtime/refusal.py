@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Refused"]
-
 
 class Refused(Exception):
     """An item was refused and nothing has changed; the text is the reason for the resource manager.

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = [
-    "AnswerPending",
-    "TooManyPending",
-    "awaited",
-    "first_allowed",
-    "for_explanation",
-    "look_ahead",
-]
-
 
 class TooManyPending(Exception):
     """The limit of pending questions is reached, so no further question is asked. The round ends for

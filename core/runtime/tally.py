@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-__all__ = ["Tally"]
-
 #: applications that ended are counted for at most this number of queues, removed ones included
 _QUEUES: Final = 10_000
 

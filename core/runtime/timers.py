@@ -13,9 +13,6 @@ from typing import Any, Final
 
 from quadriga.core.model.timer import Timer
 
-__all__ = ["Timers"]
-
-
 #: below this size of the heap dead timers are not removed early
 _SMALL: Final = 1024
 

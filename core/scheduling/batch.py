@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["decide_all"]
-
 #: a batch is tried only if more than this many decisions may still be made
 _MIN_BATCH: Final = 8
 #: at most this many decisions are made singly before a batch is tried again

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.resources.demand import Key
 
-__all__ = ["GroupProgress"]
-
 #: no gang lacks this many placeholders: it stands for "any number"
 _UNLIMITED: Final = 1 << 62
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["replace_in_batch"]
-
 
 def replace_in_batch(kernel: Kernel, partition: Partition, most: int) -> int:
     """Replace up to ``most`` placeholders; return how many were replaced.

@@ -13,8 +13,6 @@ from quadriga.core.model.queue import ParentQueue, first_of
 if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
 
-__all__ = ["Forks", "next_leaf"]
-
 #: by parent queue: the demand below it that no quota blocks, and the children that have it. ``None``
 #: where there are too many children to list them
 Forks = dict["Queue", tuple[int, "list[Queue] | None"]]

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
-__all__ = ["decide"]
-
 
 def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool:
     """Make one decision: an allocation, a replacement, a reservation, or a preemption.

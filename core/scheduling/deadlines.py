@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.queue import Queue
 
-__all__ = ["timer_fired"]
-
 
 def timer_fired(kernel: Kernel, timer: Timer) -> None:
     """Handle a timer that fired. Timers of a dropped partition are ignored."""

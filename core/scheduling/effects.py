@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["install"]
-
-
 # -- any entity ------------------------------------------------------------------------------------
 
 

@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = [
-    "Removals",
-    "after_removal",
-    "archive",
-    "end_allocation",
-    "forget",
-    "record_rejected",
-    "reject_ask",
-    "remove_application",
-    "report_released",
-]
-
-
 #: read once, because attributes of the enumeration are slow
 _STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
 

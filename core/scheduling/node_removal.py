@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["empty_node"]
-
 
 def empty_node(kernel: Kernel, node: Node) -> None:
     """End all allocations of the node, and remove the node.

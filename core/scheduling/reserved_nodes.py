@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.core.scheduling.round import Round
 
-__all__ = ["serve_reserved"]
-
 
 def serve_reserved(round_: Round) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""

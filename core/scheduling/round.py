@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Round"]
-
 
 class Round:
     """A round makes at most one decision. Demand found impossible is skipped for the rest of the round."""

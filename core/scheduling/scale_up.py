@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["continue_inspection", "inspect", "start_inspection", "was_tried", "watch"]
-
 #: the headroom of each limit, by type, while asks are counted against it
 Granted = dict["Ledger", dict[int, int]]
 #: the asks of one leaf that were not reported yet, by application, each with its sort key

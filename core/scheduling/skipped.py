@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
 
-__all__ = ["report", "watch"]
-
 #: the name of a cause, which is reported once for each ask, and its text
 Cause = tuple[str, str]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Turns"]
-
 #: with a budget, a turn has at least this number of decisions, if the budget has
 _TURN: Final = 64
 

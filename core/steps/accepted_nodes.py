@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
     from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["first_not_refused", "known_refusals"]
-
 
 def known_refusals(predicate: Any, ask: Ask, node_index: NodeOrder) -> KnownRefusals | None:
     """The refused nodes, by position; ``None`` if the predicate does not know them."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
-__all__ = ["Placement", "allocate", "allocate_all"]
-
 #: an ask, its node, and the task group that it is a placeholder of
 Placement = tuple["TaskGroup | None", "Ask", "Node"]
 

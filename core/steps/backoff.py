@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["end", "start_after_round", "start_before_group"]
-
 
 def start_before_group(kernel: Kernel, app: Application, group: AskGroup) -> bool:
     """Start a back-off if too many asks before this group are unschedulable; return True if so."""

@@ -26,22 +26,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Need
 
-__all__ = [
-    "adds_placeholders_only",
-    "become_gang",
-    "count_pending",
-    "gate",
-    "idle_timed_out",
-    "may_start",
-    "missing",
-    "placeholder_allocated",
-    "placeholder_gone",
-    "placeholders_timed_out",
-    "resize",
-    "start_idle_timer",
-    "wait_timed_out",
-]
-
 #: more placeholders than any gang has: the gang cannot be completed by this size
 _NEVER: Final = 1 << 62
 

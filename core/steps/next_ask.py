@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["NextInLane", "descend", "node_for", "out_of_quota", "rest_of_lane"]
-
 
 def descend(partition: Partition, feasible: int) -> tuple[Application, AskGroup, int] | None:
     """Return the application and group whose ask is next, and the feasible demand that is not blocked."""

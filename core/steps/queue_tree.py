@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.placement.quota_tags import QuotaTags
 
-__all__ = [
-    "CLEAN_EVERY",
-    "application_left",
-    "apply_configuration",
-    "apply_quota_tags",
-    "check_kinds",
-    "clean",
-    "create_path",
-    "is_removable",
-    "remove_partition_if_drained",
-]
-
 #: ns between two runs of the cleaner (2.10)
 CLEAN_EVERY = 10 * SECOND
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["refusal_of", "retry"]
-
 #: with a budget, the work of one call, where a look at a refusal is 1. What the predicates have to look at for
 #: one question has no bound here, so a call asks few.
 _WORK: Final = 1_024

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.eviction import Eviction
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["evict", "mark_released", "release"]
-
 
 def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
     """Request the release of one allocation, unless it was requested before (R5)."""

@@ -28,21 +28,6 @@ from quadriga.core.runtime.kernel import Kernel, Options
 from quadriga.fsm.lifecycles import gang as gang_fsm
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
-__all__ = [
-    "cancel",
-    "cancel_all_of",
-    "candidate",
-    "configure",
-    "enqueue",
-    "expire",
-    "lift_bars",
-    "make",
-    "may_reserve",
-    "nodes_changed",
-    "reserve",
-    "start_reserve_timer",
-]
-
 _RESERVED = UpdateContainerSchedulingStateRequest.RESERVED
 
 

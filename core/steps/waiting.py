@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
 
-__all__ = ["WaitingAsks"]
-
 
 class WaitingAsks(Waiting):
     """The asks and reservations that wait in one partition."""

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.views.objects import AllocationObject
 
-__all__ = [
-    "AllocationSnapshot",
-    "allocation_object",
-    "allocation_objects",
-    "in_order",
-    "snapshot_allocations",
-]
-
 #: the allocation; the reason of its release; its ask's tags and priority; when the placeholder that it
 #: replaced was allocated
 AllocationSnapshot = tuple["Allocation", str | None, dict[str, str], int, int | None]

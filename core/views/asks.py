@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.views.objects import AskLogEntry, AskObject
 
-__all__ = ["AskSnapshot", "ask_objects", "snapshot_asks"]
-
-
 #: the ask; its tags, resources, priority and creation time; the number pending; why it waits; whether it
 #: has preempted, whether it was tried, whether the scale-up hint was sent
 AskSnapshot = tuple["Ask", dict[str, str], Vector, int, int, int, Sequence[str], bool, bool, bool]

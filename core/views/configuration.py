@@ -13,8 +13,6 @@ from quadriga.fsm.lifecycles import queue as queue_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["as_yaml", "configuration_object"]
-
 
 def configuration_object(rm: ResourceManager) -> dict[str, Any]:
     """The configured ``partitions`` by name, the ``checksum`` of their text, and ``extra``: the resource

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views.objects import Resources
 
-__all__ = [
-    "PartitionCounters",
-    "QueueCounters",
-    "SchedulerCounters",
-    "partition_counters",
-    "queue_counters",
-    "scheduler_counters",
-]
-
 
 class SchedulerCounters(TypedDict):
     """Over all partitions.

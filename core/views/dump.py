@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from quadriga.si import StateDumpPlugin
 
-__all__ = ["NO_DIAGNOSTICS", "as_text", "diagnostics_of"]
-
 #: the diagnostics if no resource manager provides any
 NO_DIAGNOSTICS: Final[Mapping[str, str]] = {"empty": "Resource Manager did not register callback"}
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.views.objects import ApplicationObject
 
-__all__ = ["NO_PRIORITY", "EndedSnapshot", "ended_object", "snapshot_ended"]
-
 #: the priority of an application without asks (5.4)
 NO_PRIORITY: Final = -(2**31)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BadRequest", "NotFound", "ViewError"]
-
 
 class ViewError(LookupError):
     """``status`` is the HTTP status, ``text`` the message."""

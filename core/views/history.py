@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from quadriga.core.views.objects import ApplicationSample, ContainerSample
 
-__all__ = ["INTERVAL", "History", "Sample"]
-
 #: ns between two samples
 INTERVAL: Final = 60 * 1_000_000_000
 

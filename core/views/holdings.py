@@ -9,8 +9,6 @@ from quadriga.core.model.ended import EndedApplication
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
 
-__all__ = ["Holdings", "holdings_of"]
-
 
 class Holdings(NamedTuple):
     """``gathers``: the application is a gang that holds placeholders and lacks others.

@@ -25,18 +25,6 @@ if TYPE_CHECKING:
         TypeUtilisation,
     )
 
-__all__ = [
-    "BUCKETS",
-    "NodeSnapshot",
-    "bucket_of",
-    "dominant_type",
-    "node_object",
-    "snapshot_node",
-    "snapshot_nodes",
-    "utilisation",
-    "utilisation_of",
-]
-
 #: names of the ten buckets, from empty to full
 BUCKETS: Final = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.views.objects import ClusterObject, PartitionObject
 
-__all__ = ["applications_of", "cluster_object", "containers_of", "partition_object"]
-
-
 #: the defaults of fields that the web UI reads of every resource manager
 _UNSAID: Final = {"buildDate": "", "buildVersion": "", "isPluginVersion": "false"}
 

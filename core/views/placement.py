@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.views.objects import PlacementObject, RuleFilter, RuleObject
 
-__all__ = ["placement_object", "rule_objects"]
-
 
 def placement_object(partition: Partition) -> PlacementObject:
     """The rules of a partition with its name, as in a state dump."""

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.views.objects import Resources
 
-__all__ = ["amounts", "percent", "percentages", "provided", "sorted_amounts"]
-
 
 def amounts(
     partition: Partition, vector: Iterable[int], always: Mapping[str, int] | None = None

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.views.objects import QueueObject, Resources, TemplateObject
 
-__all__ = ["queue_object"]
-
 
 def queue_object(queue: Queue, *, tree: bool) -> QueueObject:
     """The queue, with everything below it if ``tree``; children in order of their names.

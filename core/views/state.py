@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views import objects
 
-__all__ = ["APPLICATION_STATES", "STATUSES", "Views"]
-
 Found = TypeVar("Found")
 
 #: what may be asked for with ``status``, in YuniKorn's names; our own are understood as well

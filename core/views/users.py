@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.views.objects import GroupObject, QueueUsage, UserObject
 
-__all__ = ["group_object", "group_objects", "user_object", "user_objects"]
-
 
 def user_objects(partition: Partition) -> list[UserObject]:
     """Every user with an application or a limit of their own, by name."""

@@ -16,8 +16,6 @@ from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.history import History
 
-__all__ = ["Arrow", "Junction", "arrows", "junctions", "sharing_effects", "staying", "stem_tone"]
-
 #: A row with at least this many sources is drawn with a junction.
 LEAST_JOINED = 4
 

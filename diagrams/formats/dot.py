@@ -37,8 +37,6 @@ from quadriga.diagrams.wording import (
 from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.history import History
 
-__all__ = ["dot"]
-
 #: Effects and reasons break into lines of at most this many characters: longer ones push states apart.
 _LINE_LENGTH = 30
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from quadriga.diagrams.errors import DiagramError
 
-__all__ = ["graphviz_version", "image"]
-
 
 def image(source: str, format: str) -> bytes:
     """DOT text drawn as ``svg``, ``png`` or ``pdf``, or laid out as ``json``.

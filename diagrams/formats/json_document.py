@@ -11,8 +11,6 @@ from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.history import History
 from quadriga.fsm.nesting import SEPARATOR
 
-__all__ = ["json_document"]
-
 
 def json_document(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
     """The lifecycle as a JSON document. Times are in ns; a null target means that the state stays.

@@ -11,8 +11,6 @@ from quadriga.diagrams.wording import function_name, limit, one_line, readable
 from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.table import Emitter
 
-__all__ = ["escape", "markdown"]
-
 
 def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
     """The lifecycle as Markdown tables (GitHub's dialect).

@@ -27,8 +27,6 @@ from quadriga.diagrams.wording import (
 from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.history import History
 
-__all__ = ["DARK_THEME", "escape", "mermaid"]
-
 #: The first line of a dark diagram: without it Mermaid takes the theme of the page.
 DARK_THEME = '%%{init: {"theme": "dark"}}%%'
 

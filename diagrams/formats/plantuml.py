@@ -29,8 +29,6 @@ from quadriga.diagrams.wording import (
 from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.history import History
 
-__all__ = ["escape", "plantuml"]
-
 _RESERVED = frozenset(
     {"as", "end", "enduml", "hide", "note", "scale", "skinparam", "startuml", "state", "title"}
 )

@@ -33,8 +33,6 @@ from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.history import History
 from quadriga.fsm.table import SECOND
 
-__all__ = ["NAMESPACE", "scxml"]
-
 NAMESPACE = "urn:quadriga:lifecycle"
 
 _MISSING = "\N{REPLACEMENT CHARACTER}"

@@ -12,8 +12,6 @@ from types import MappingProxyType
 
 from quadriga.diagrams.paint import Tone
 
-__all__ = ["DARK", "LIGHT", "Colours", "Palette", "Style"]
-
 
 @dataclass(frozen=True, slots=True)
 class Colours:

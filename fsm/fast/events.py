@@ -48,8 +48,6 @@ from quadriga.fsm.fast.tracking import (
     with_library_init,
 )
 
-__all__ = ["FastEvent"]
-
 _set: Final = object.__setattr__
 _blank: Final = EventData.__new__
 

@@ -18,8 +18,6 @@ from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.machine import FastMachine
 from quadriga.fsm.fast.steps import EVENT, keeps
 
-__all__ = ["FastLockedMachine"]
-
 
 class FastLockedEvent(FastEvent):
     """A trigger within the contexts of the machine and of the model, which a thread enters once."""

@@ -47,8 +47,6 @@ from quadriga.fsm.fast.tracking import (
     own,
 )
 
-__all__ = ["FastMachine"]
-
 #: names of the methods that bind methods to a model
 _BINDING: Final = frozenset(
     "_checked_assignment _add_trigger_to_model _add_model_to_state "

@@ -24,17 +24,6 @@ from transitions import Machine
 
 from quadriga.fsm.fast.events import FastEvent
 
-__all__ = [
-    "Methods",
-    "can_have",
-    "class_content",
-    "class_names",
-    "is_same",
-    "kind_of",
-    "methods_of",
-    "set_class",
-]
-
 #: the attribute of a created class that holds its ``Methods``
 _KEY: Final = "__quadriga_methods__"
 _CLASS: Final = object.__dict__["__class__"]

@@ -53,8 +53,6 @@ from quadriga.fsm.fast.steps import (
 )
 from quadriga.fsm.fast.tracking import Callbacks, States, changed, clock
 
-__all__ = ["FastHierarchicalMachine"]
-
 _DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
 _level: Final = getattr(nesting._LOGGER, "_cache", {}).get

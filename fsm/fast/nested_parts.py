@@ -17,17 +17,6 @@ from quadriga.fsm.fast.tracking import (
     with_library_init,
 )
 
-__all__ = [
-    "FastNestedEvent",
-    "FastNestedState",
-    "FastNestedTransition",
-    "inside",
-    "is_plain_event",
-    "is_plain_transition",
-    "reports",
-    "reports_all",
-]
-
 _EVENT: Final = frozenset("trigger_nested _process __getattribute__".split())
 _TRANSITION: Final = TRANSITION | frozenset(
     "_resolve_transition _enter_nested _update_model _final_check _final_check_nested".split()

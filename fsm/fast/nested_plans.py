@@ -22,8 +22,6 @@ from quadriga.fsm.fast.nested_parts import (
 from quadriga.fsm.fast.steps import CALLING, HAS_FINAL, MACHINE, keeps
 from quadriga.fsm.fast.tracking import Callbacks, Transitions, clock, is_silent
 
-__all__ = ["ATTRIBUTES", "ENTER", "EXIT", "STEPS", "Change", "Known", "Level", "ascend", "descend"]
-
 #: Steps that are done here in another way. A machine that replaces any of them runs the library's code.
 STEPS: Final = MACHINE | frozenset(
     "trigger_event _trigger_event _trigger_event_nested build_state_tree _get_enum_path get_states "

@@ -20,8 +20,6 @@ from quadriga.fsm.fast.steps import (
 )
 from quadriga.fsm.fast.tracking import Callbacks, Reporting, States, Transitions, clock, is_silent
 
-__all__ = ["Choice", "Plan", "after", "choice_of", "make_plan"]
-
 #: A transition of a plan, its conditions, its two states if it has a destination, and whether these states do
 #: nothing but call their lists, and would report if that changed.
 Choice = tuple[Any, Any, Any, Any, bool]

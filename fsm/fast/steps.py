@@ -18,36 +18,6 @@ from transitions.core import _LOGGER, Condition, Transition
 
 from quadriga.fsm.fast.tracking import clock
 
-__all__ = [
-    "CALLED_BEFORE",
-    "CALLING",
-    "CAUGHT",
-    "CONDITION",
-    "EVENT",
-    "HAS_FINAL",
-    "INFO",
-    "LEFT",
-    "MACHINE",
-    "SETTERS",
-    "STATE",
-    "TRANSITION",
-    "call",
-    "check",
-    "constantly",
-    "enter",
-    "event_data",
-    "imported",
-    "is_plain",
-    "keeps",
-    "leave",
-    "level",
-    "may_perform",
-    "noisy",
-    "perform",
-    "settle",
-    "try_each",
-]
-
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
 CAUGHT: Final = BaseException if HAS_FINAL else Exception

@@ -23,24 +23,6 @@ from transitions.core import Condition, Transition, listify
 #: what ``listify`` returns unchanged
 _GIVEN: Final = (list, tuple, EnumMeta)
 
-__all__ = [
-    "Callbacks",
-    "Clock",
-    "FastCondition",
-    "FastState",
-    "FastTransition",
-    "Reporting",
-    "States",
-    "Subscriber",
-    "Transitions",
-    "changed",
-    "clock",
-    "is_silent",
-    "own",
-    "subscribe",
-    "with_library_init",
-]
-
 
 class Clock:
     """Holds the object that stands for the present state of all fast machines."""

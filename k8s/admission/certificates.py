@@ -20,18 +20,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = [
-    "Authority",
-    "Renewal",
-    "ServerCertificate",
-    "bundle_of",
-    "issue",
-    "needs_another",
-    "read_secret",
-    "renew",
-    "secret_data",
-]
-
 YEAR: Final = timedelta(days=365)
 #: the first of two new authorities ends this much earlier than the second one
 APART: Final = timedelta(days=182)

@@ -15,20 +15,6 @@ from quadriga.k8s.conversion import identity, keys
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 
-__all__ = [
-    "application_id",
-    "chosen",
-    "claimed",
-    "for_us",
-    "has_application_id",
-    "is_system_user",
-    "may_claim",
-    "quoted",
-    "readable_user_info",
-    "unfounded_claim",
-    "user_info",
-]
-
 _MAX_LABEL: Final = 63
 _USER: Final = "request.userInfo.username"
 

@@ -33,17 +33,6 @@ from quadriga.k8s.admission.certificates import (
 )
 from quadriga.k8s.transport.requester import NoAnswer, Requester
 
-__all__ = [
-    "SECRET_NAME",
-    "CertificateError",
-    "Keeper",
-    "MountedCertificate",
-    "OwnCertificate",
-    "Shown",
-    "Source",
-    "tls_context",
-]
-
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 SECRET_NAME: Final = "admission-controller-secrets"

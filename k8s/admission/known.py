@@ -18,8 +18,6 @@ from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Readin
 from quadriga.k8s.objects import ConfigMap, Namespace, PriorityClass
 from quadriga.k8s.transport.requester import NoAnswer, Requester
 
-__all__ = ["Known"]
-
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 #: seconds; the whole review has two

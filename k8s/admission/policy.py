@@ -19,8 +19,6 @@ from quadriga.k8s.admission.rules import WORKLOADS, unreadable
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion.settings import Settings
 
-__all__ = ["MUTATING_VERSIONS", "documents", "render"]
-
 #: API versions of mutating policies, the newest first: of 1.36 and of 1.34
 MUTATING_VERSIONS: Final = ("v1", "v1beta1")
 

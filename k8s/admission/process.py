@@ -41,8 +41,6 @@ from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.reflector import Reflector, Timing
 from quadriga.k8s.transport.requester import NoAnswer
 
-__all__ = ["Plan", "run"]
-
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 #: seconds between checks of the certificate and the registration, and after a first one that failed

@@ -23,18 +23,6 @@ from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Settings
 from quadriga.k8s.transport.requester import NoAnswer, Requester
 
-__all__ = [
-    "MUTATING",
-    "VALIDATING",
-    "Service",
-    "Url",
-    "Version",
-    "configurations",
-    "register",
-    "server_version",
-    "unregister",
-]
-
 MUTATING: Final = "MutatingWebhookConfiguration"
 VALIDATING: Final = "ValidatingWebhookConfiguration"
 _PATHS: Final = {

@@ -9,8 +9,6 @@ import msgspec
 
 from quadriga.k8s.admission.rules import Decision
 
-__all__ = ["BadReview", "Review", "answer", "read_review"]
-
 _VERSION: Final = "admission.k8s.io/v1"
 #: a status that clients show as "forbidden"
 _FORBIDDEN: Final = 403

@@ -17,22 +17,6 @@ from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Namespace, PriorityClass
 
-__all__ = [
-    "BOUND",
-    "DEFAULT_SCHEDULER",
-    "READABLE",
-    "TEMPLATES",
-    "WORKLOADS",
-    "Decision",
-    "Request",
-    "Surroundings",
-    "decide",
-    "is_labelled",
-    "is_ours",
-    "unreadable",
-    "user_info",
-]
-
 #: what the API server writes into a pod that names no scheduler
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 #: the API groups of the workloads: every kind whose controller creates pods and is trusted with their user

@@ -12,8 +12,6 @@ import aiohttp
 
 from quadriga.core.views import Views
 
-__all__ = ["Validator", "ask_core", "elsewhere"]
-
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 #: seconds; the whole review has two

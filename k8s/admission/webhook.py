@@ -25,8 +25,6 @@ from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME
 from quadriga.k8s.objects import ConfigMap
 from quadriga.si.open_connections import OpenConnections, listen
 
-__all__ = ["PORT", "Webhook", "serve"]
-
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 PORT: Final = 9089

@@ -29,8 +29,6 @@ from quadriga.k8s.objects import Namespace, Node, Pod
 from quadriga.k8s.objects_volumes import VolumeObject
 from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["ClusterCache"]
-
 #: how long (ns) a positive answer counts without being confirmed (K99)
 _TENTATIVE = 1_000_000_000
 

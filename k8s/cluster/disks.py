@@ -7,8 +7,6 @@ from typing import Any
 
 from quadriga.k8s.objects import PodSpec
 
-__all__ = ["Disk", "conflict", "disks"]
-
 
 @dataclass(frozen=True, slots=True)
 class Disk:

@@ -14,8 +14,6 @@ from quadriga.k8s.cluster.static_filters import NodeAffinity, untolerated
 from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node, Toleration
 
-__all__ = ["CountedPods", "Domains", "SpreadDomains"]
-
 
 class Domains:
     """Counts of some pods in each domain of a topology key. Domains without pods are left out."""

@@ -18,8 +18,6 @@ from quadriga.k8s.conversion.quantities import QuantityError, amount
 from quadriga.k8s.objects import Node
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim
 
-__all__ = ["ClaimName", "FreeVolumes", "class_of", "size_of"]
-
 #: namespace and name of a claim
 ClaimName = tuple[str, str]
 

@@ -8,11 +8,6 @@ from quadriga.k8s.cluster.ports import HostPort, HostPorts
 from quadriga.k8s.cluster.selections import Profile
 from quadriga.k8s.objects import Node
 
-__all__ = ["AFFINITY", "ANTI_AFFINITY", "OTHERS", "affinity_refuses", "anti_affinity_refuses"]
-__all__ += ["first_of_its_kind", "no_label", "others_refuse", "port_in_use", "ports_refuse"]
-__all__ += ["room_in_domain", "spread_refuses"]
-
-
 #: reasons that are the same for all nodes
 AFFINITY = "InterPodAffinity: no pod in the node's topology domain matches the pod's affinity"
 ANTI_AFFINITY = (

@@ -27,8 +27,6 @@ from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, sprea
 from quadriga.k8s.cluster.topology import Numbers
 from quadriga.k8s.objects import Node, Pod, Toleration
 
-__all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "PodSignature", "PodSignatures"]
-
 #: at most this many signatures without pods are kept for later pods
 _UNUSED = 256
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from quadriga.k8s.objects import PodSpec
 
-__all__ = ["HostPort", "HostPorts", "host_ports"]
-
 #: protocol, port, address; "" for every address of the node
 HostPort = tuple[str, int, str]
 

@@ -9,8 +9,6 @@ from quadriga.k8s.cluster.selections import Profile
 from quadriga.k8s.cluster.volumes import PodVolumes
 from quadriga.k8s.objects import Node, Pod
 
-__all__ = ["NodeRecord", "PodRecord"]
-
 
 @dataclass(slots=True, eq=False)
 class NodeRecord:

@@ -23,8 +23,6 @@ from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node
 from quadriga.si.known_refusals import KnownRefusals, Revision
 
-__all__ = ["RefusedNodes"]
-
 #: with more topology keys than this all are forgotten, and so is a key with this many more values than twice
 #: the nodes
 _KEYS = 64

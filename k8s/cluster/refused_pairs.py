@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["RefusedPairs"]
-
 _FIRST = 30_000_000_000
 _LONGEST = 300_000_000_000
 

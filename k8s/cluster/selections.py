@@ -17,8 +17,6 @@ from quadriga.k8s.cluster.domains import CountedPods, Domains
 from quadriga.k8s.cluster.terms import AffinityTerm, PodMatcher
 from quadriga.k8s.objects import Node, Pod
 
-__all__ = ["SLICE", "Holders", "Profile", "Selection", "Selections"]
-
 _D = TypeVar("_D", bound=Domains)
 
 _NO_LABELS: Mapping[str, str] = {}

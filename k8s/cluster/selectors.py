@@ -14,15 +14,6 @@ from typing import Literal
 
 from quadriga.k8s.objects import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 
-__all__ = [
-    "NOTHING",
-    "NodeTerm",
-    "Selector",
-    "compile_node_selector",
-    "compile_selector",
-    "integer",
-]
-
 _KEY = re.compile(
     r"(?=.{1,317}\Z)(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?"
     r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z"

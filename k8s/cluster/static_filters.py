@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from quadriga.k8s.cluster.selectors import NodeTerm, compile_node_selector, integer
 from quadriga.k8s.objects import Node, PodSpec, Taint, Toleration
 
-__all__ = ["NODE_AFFINITY", "NODE_UNSCHEDULABLE", "NodeAffinity", "needed_features"]
-__all__ += ["tolerates", "undeclared", "untolerated"]
-
 NODE_UNSCHEDULABLE = "NodeUnschedulable: the node is cordoned"
 NODE_AFFINITY = "NodeAffinity: the node does not match the pod's node selector or required affinity"
 

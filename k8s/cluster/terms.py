@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from quadriga.k8s.cluster.selectors import NOTHING, Selector, compile_selector
 from quadriga.k8s.objects import Pod, PodAffinity, PodAffinityTerm, SpreadConstraint
 
-__all__ = ["AffinityTerm", "PodMatcher", "Spread", "affinity_terms", "spreads"]
-
 
 @dataclass(frozen=True, slots=True)
 class PodMatcher:

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from quadriga.k8s.objects import Node
 
-__all__ = ["Numbers", "TopologyValues"]
-
 Numbers = npt.NDArray[np.int32]
 
 

@@ -30,8 +30,6 @@ from quadriga.k8s.objects_volumes import (
     VolumeObject,
 )
 
-__all__ = ["PodVolumes", "Volumes"]
-
 _BOUND = "pv.kubernetes.io/bind-completed"
 _SELECTED = "volume.kubernetes.io/selected-node"
 _STATIC = ("", "kubernetes.io/no-provisioner")

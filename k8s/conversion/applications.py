@@ -15,8 +15,6 @@ from quadriga.k8s.conversion.times import unix_seconds
 from quadriga.k8s.objects import Namespace, Pod
 from quadriga.si.constants import TAG_CREATION_TIME
 
-__all__ = ["ApplicationMetadata", "creation_order", "creator", "deviation", "read", "sharing"]
-
 
 @dataclass(frozen=True, slots=True)
 class ApplicationMetadata:

@@ -34,8 +34,6 @@ from quadriga.k8s.objects import (
     ResourceRequirements,
 )
 
-__all__ = ["BOUNDS", "GANG_TIMEOUT", "NAMESPACE", "NODE", "POD", "Bounds", "OneBound", "numbers"]
-
 T = TypeVar("T", Pod, Node, Namespace)
 
 _MOST_INT: Final = 2**31 - 1

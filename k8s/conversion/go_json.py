@@ -15,16 +15,6 @@ import msgspec
 
 from quadriga.k8s.conversion.problems import shown
 
-__all__ = [
-    "Fields",
-    "Items",
-    "TextMap",
-    "decode",
-    "int32",
-    "int64",
-    "text",
-]
-
 #: reads the value at a path and appends unknown fields to the list
 Reader = Callable[[Any, str, list[str]], Any]
 

@@ -13,27 +13,6 @@ from quadriga.k8s.conversion.problems import Problem, shown
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Pod, PriorityClass
 
-__all__ = [
-    "User",
-    "ambiguity",
-    "application_id",
-    "application_named",
-    "gang_id",
-    "is_being_deleted_unplaced",
-    "is_ours",
-    "is_placeholder",
-    "is_replaced",
-    "is_resumed",
-    "is_static",
-    "may_be_preempted",
-    "may_preempt",
-    "preemption_of_class",
-    "queue_of",
-    "task_group_name",
-    "unnamed_application_id",
-    "user_of",
-]
-
 #: suffix of an application id that was generated before the pod had a UID
 UNIQUE_SUFFIX: Final = "-uniqueautogen"
 _MAX_LABEL: Final = 63

@@ -7,48 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "PARTITION",
-    "APP_ID",
-    "OLD_APP_ID",
-    "SPARK_APP_ID",
-    "QUEUE",
-    "OLD_QUEUE",
-    "TASK_GROUP_NAME",
-    "TASK_GROUPS",
-    "POLICY_PARAMETERS",
-    "USER_INFO",
-    "OLD_USER_NAME",
-    "SCHEDULER_LABEL",
-    "ALLOW_PREEMPTION",
-    "PLACEHOLDER",
-    "OLD_PLACEHOLDER",
-    "OLD_PLACEHOLDER_LABEL",
-    "DEFINITION_HASH",
-    "MIN_MEMBER",
-    "SAFE_TO_EVICT",
-    "GANG_RESUMED",
-    "NAMESPACE_QUOTA",
-    "NAMESPACE_GUARANTEED",
-    "NAMESPACE_MAX_APPS",
-    "PARENT_QUEUE",
-    "NAMESPACE_MAX_CPU",
-    "NAMESPACE_MAX_MEMORY",
-    "NAMESPACE_ENABLE",
-    "NAMESPACE_GENERATE_APP_ID",
-    "NAMESPACE_TAG",
-    "PARENT_QUEUE_TAG",
-    "IMAGE_PULL_SECRETS_TAG",
-    "GANG_WAIT_TAG",
-    "GANG_ELASTIC_TAG",
-    "GANG_PLACEHOLDERS_TAG",
-    "POD_NAMESPACE_TAG",
-    "POD_NAME_TAG",
-    "LABEL_TAG",
-    "CREATION_TIME_TAG",
-    "FOREIGN_TAG",
-]
-
 _DOMAIN: Final = "yunikorn.apache.org/"
 _INTERNAL: Final = "internal.yunikorn.apache.org/"
 

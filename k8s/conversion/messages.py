@@ -50,27 +50,6 @@ from quadriga.si.constants import (
     TAG_REQUIRED_NODE,
 )
 
-__all__ = [
-    "add_application",
-    "allocation",
-    "allocations",
-    "applications",
-    "ask",
-    "foreign_allocation",
-    "node_created",
-    "node_drained",
-    "node_opened",
-    "node_removed",
-    "node_updated",
-    "nodes",
-    "register",
-    "release",
-    "release_ask",
-    "remove_application",
-    "resource_of",
-    "update_configuration",
-]
-
 _VERSION: Final = "1.5"
 #: in this dialect the core uses the state names of YuniKorn's shim
 _DIALECT: Final = {"si.stateNames": "yunikorn"}

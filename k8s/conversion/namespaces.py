@@ -20,8 +20,6 @@ from quadriga.si.constants import (
     APP_TAG_NAMESPACE_RESOURCE_QUOTA,
 )
 
-__all__ = ["NamespaceTags", "flag", "tags_of"]
-
 _MAX_DIGITS: Final = 18
 
 

@@ -6,8 +6,6 @@ from functools import lru_cache
 
 from quadriga.core.config.expression import Expression
 
-__all__ = ["any_matches", "split"]
-
 
 def split(text: str) -> tuple[str, ...]:
     """Return the expressions of a comma-separated list. Raises ValueError for an invalid one."""

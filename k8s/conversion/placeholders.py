@@ -14,16 +14,6 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import TaskGroup, policy_text
 from quadriga.k8s.objects import OwnerReference, Pod
 
-__all__ = [
-    "SUFFIX_ALPHABET",
-    "SUFFIX_LENGTH",
-    "declared_by",
-    "manifest",
-    "name_of",
-    "originator_uid",
-    "owner_of",
-]
-
 #: characters of the random end of a name
 SUFFIX_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 SUFFIX_LENGTH: Final = 10

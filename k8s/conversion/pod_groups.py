@@ -13,15 +13,6 @@ from quadriga.k8s.conversion.problems import Problem, shown
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Pod, PodGroup
 
-__all__ = [
-    "CONDITIONS",
-    "is_scheduled",
-    "min_count",
-    "not_supported",
-    "overruled",
-    "refusal",
-]
-
 #: versions of the API, the newest first, and the condition that says whether the group is scheduled (K205)
 CONDITIONS: Final = {"v1beta1": "PodGroupInitiallyScheduled", "v1alpha2": "PodGroupScheduled"}
 #: disruption modes of 1.36, and the only one of the newer form, in which each pod is disrupted by itself

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["CLAIMS_UNREAD", "Problem", "shown"]
-
 #: why a pod with a claim is not asked for until claims are listed; nothing is wrong (K88)
 CLAIMS_UNREAD: Final = "the claims of the cluster are not known yet"
 

@@ -15,8 +15,6 @@ from typing import Final
 
 from quadriga.k8s.conversion.problems import shown
 
-__all__ = ["CPU", "INT64_MAX", "VCORE", "QuantityError", "amount", "exact"]
-
 #: the name in Kubernetes, and the name in the scheduler, which counts thousandths
 CPU: Final = "cpu"
 VCORE: Final = "vcore"

@@ -12,17 +12,6 @@ from quadriga.k8s.conversion.problems import Problem
 from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, amount
 from quadriga.k8s.objects import Container, ContainerStatus, Node, Pod, Quantities
 
-__all__ = [
-    "DEVICE_CLASS",
-    "PODS",
-    "Amounts",
-    "converted",
-    "may_differ",
-    "of_node",
-    "of_pod",
-    "problem_of",
-]
-
 Amounts = dict[str, int]
 
 #: a pod needs one; a node says how many it takes

@@ -15,18 +15,6 @@ from typing import Any, Final
 from quadriga.k8s.conversion.settings_table import DEFAULTS, KEYS
 from quadriga.k8s.objects import ConfigMap
 
-__all__ = [
-    "CONFIGS_NAME",
-    "DEFAULTS_NAME",
-    "Merged",
-    "Reading",
-    "Settings",
-    "change",
-    "from_maps",
-    "merge",
-    "read",
-]
-
 #: names of the ConfigMaps; a key of the second one replaces the same key of the first one
 DEFAULTS_NAME: Final = "yunikorn-defaults"
 CONFIGS_NAME: Final = "yunikorn-configs"

@@ -12,8 +12,6 @@ from quadriga.core.config.durations import parse_duration
 from quadriga.k8s.conversion import bounds, patterns
 from quadriga.k8s.conversion.problems import shown
 
-__all__ = ["DEFAULTS", "KEYS", "Key"]
-
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 _INT32_MAX: Final = 2**31 - 1

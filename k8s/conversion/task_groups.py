@@ -34,22 +34,6 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.weighted_cache import WeightedCache
 from quadriga.k8s.objects import Pod, Toleration
 
-__all__ = [
-    "HARD",
-    "Policy",
-    "TaskGroup",
-    "TaskGroups",
-    "definition_of",
-    "differences",
-    "hash_of",
-    "parameters_of",
-    "placeholder_ask",
-    "policy_text",
-    "read",
-    "refusal_of",
-    "unknown_group",
-]
-
 HARD: Final = "Hard"
 _SOFT: Final = "Soft"
 _TIMEOUT_KEY: Final = "placeholderTimeoutInSeconds"

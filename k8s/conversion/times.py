@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 
-__all__ = ["unix_seconds"]
-
 
 @lru_cache(maxsize=16_384)
 def unix_seconds(text: str) -> int | None:

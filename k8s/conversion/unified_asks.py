@@ -17,8 +17,6 @@ from quadriga.si import (
     AllocationRequest,
 )
 
-__all__ = ["unified"]
-
 
 def unified(request: AllocationRequest) -> Iterator[AllocationRequest]:
     """Yield the requests of SI 1.6 that mean what this one means in SI 1.5, to be sent in this order.

@@ -10,8 +10,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["WeightedCache"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

@@ -16,8 +16,6 @@ from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.inputs import AuditBegins, AuditEnds, CoreShows, Input, WatchShows
 
-__all__ = ["EVERY", "Auditor"]
-
 _log = logging.getLogger("quadriga.kubernetes")
 
 #: seconds from the end of an audit to the next one

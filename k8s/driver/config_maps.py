@@ -18,8 +18,6 @@ from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
 from quadriga.k8s.transport.retries import is_again
 
-__all__ = ["ConfigMaps", "config_maps_path", "only_ours"]
-
 _log = logging.getLogger("quadriga.kubernetes.settings")
 
 _decode = msgspec.json.Decoder(ConfigMap).decode

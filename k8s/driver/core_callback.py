@@ -22,8 +22,6 @@ from quadriga.si import (
 )
 from quadriga.si.known_refusals import KnownRefusals
 
-__all__ = ["CoreCallback"]
-
 
 class CoreCallback:
     """A `ResourceManagerCallback`. ``deliver`` takes a message from any thread."""

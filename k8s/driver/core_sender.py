@@ -25,8 +25,6 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 
-__all__ = ["CoreSender"]
-
 _log = logging.getLogger("quadriga.kubernetes.core")
 
 #: seconds between two attempts to reach a core that does not answer

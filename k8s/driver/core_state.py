@@ -14,8 +14,6 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.k8s.conversion.keys import PARTITION
 from quadriga.k8s.shim.inputs import CoreAllocation, CoreNode
 
-__all__ = ["CoreState", "Names", "applications_in", "names_in", "nodes_in"]
-
 T = TypeVar("T")
 
 

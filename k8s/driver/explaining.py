@@ -18,8 +18,6 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
 from quadriga.si import RequestError
 
-__all__ = ["CoreSays", "Explainer", "Failing", "LocalCore", "RemoteCore", "text_of"]
-
 #: at most this many nodes are checked against the constraints before other work has its turn
 _CHUNK: Final = 100
 #: at most this many groups of nodes are named

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Health", "health_of"]
-
 #: the loop must turn within this time (ns)
 _TURN: Final = 10_000_000_000
 

@@ -14,8 +14,6 @@ from typing import Final
 
 from quadriga.k8s.shim.inputs import BindEnded, Changed, CoreAnswered, CreateEnded, Input
 
-__all__ = ["Inbox", "described"]
-
 #: with more waiting inputs than this the watches are not read
 _MOST: Final = 100_000
 

@@ -78,8 +78,6 @@ from quadriga.k8s.writers.timestamps import whole_time
 from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 
-__all__ = ["KubernetesShim", "Options"]
-
 _log = logging.getLogger("quadriga.kubernetes")
 
 #: at most this many inputs are handled before the actions are carried out

@@ -13,8 +13,6 @@ from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.shim.differences import KINDS, Audit
 from quadriga.k8s.transport.reflector import Reflector
 
-__all__ = ["Measured", "measured_of"]
-
 #: one metric: name, ``counter`` or ``gauge``, help text, and samples with their labels
 Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
 

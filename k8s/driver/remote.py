@@ -8,8 +8,6 @@ from quadriga.si import RequestError
 from quadriga.si.client.connection_state import FORGOTTEN
 from quadriga.si.client.watcher import Watcher
 
-__all__ = ["CoreWatcher"]
-
 
 class _Shim(Protocol):
     def core_forgot(self) -> None: ...

@@ -30,8 +30,6 @@ from quadriga.k8s.transport.reflector import Reflector, Timing, Watching
 from quadriga.k8s.writers.claims import Claims, claims_of, has_claims
 from quadriga.k8s.writers.volume_binding import VolumeBinding
 
-__all__ = ["Volumes"]
-
 _log = logging.getLogger("quadriga.kubernetes")
 
 _STORAGE: Final = "/apis/storage.k8s.io/v1"

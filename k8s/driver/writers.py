@@ -29,8 +29,6 @@ from quadriga.k8s.writers.writes import PodWrites
 
 _log = logging.getLogger("quadriga.kubernetes")
 
-__all__ = ["Writers"]
-
 
 class Writers:
     """The writers of all kinds of actions. ``stop(code, reason)`` ends the process."""

@@ -28,8 +28,6 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 
-__all__ = ["Outbox"]
-
 
 class _Action(msgspec.Struct, frozen=True, gc=False):
     """Base of the actions. Several are made for each pod, and a frozen dataclass would take ten times as long."""

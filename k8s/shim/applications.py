@@ -29,21 +29,6 @@ from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
 from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
 
-__all__ = [
-    "create_application",
-    "end_task",
-    "hold",
-    "join",
-    "leave_behind",
-    "look_again",
-    "settle",
-    "shortage",
-    "start",
-    "submit_if_ready",
-    "wait_for_nodes",
-    "withdraw",
-]
-
 #: the reason in a pod's status has at most this many bytes (K34)
 _MAX_REASON = 1024
 #: ns after which a gang that waits for something other than time is checked again at the latest

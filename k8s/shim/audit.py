@@ -29,8 +29,6 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.mending import mend
 from quadriga.k8s.shim.model import NodeEntry, Task
 
-__all__ = ["begin", "core_shows", "dump", "end", "watch_shows"]
-
 #: at most this many differences are reported one by one
 _REPORTED: Final = 20
 #: at most this many differences appear in a state dump

@@ -35,14 +35,6 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 
-__all__ = [
-    "allocations_answered",
-    "applications_answered",
-    "dropped",
-    "events_sent",
-    "scheduling_state_updated",
-]
-
 #: what each new state in the core means here, in both of its dialects (K8)
 _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
     "Resuming": application_fsm.RESUME,

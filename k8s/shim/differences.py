@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-__all__ = ["KINDS", "NOTHING", "Audit", "Difference", "Report"]
-
 #: a pod that the API server has and the shim does not have in that form, or the other way round
 WATCHED: Final = "watched"
 #: a pod that the cache counts on a node although it was not assumed there

@@ -8,8 +8,6 @@ from quadriga.k8s.shim import audit
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task
 
-__all__ = ["of"]
-
 
 def of(kernel: Kernel) -> dict[str, Any]:
     """Return the state as JSON objects in a total order."""

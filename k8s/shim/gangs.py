@@ -35,16 +35,6 @@ from quadriga.k8s.shim.model import Application, Group, PendingPlaceholder, Task
 from quadriga.k8s.shim.pod_groups import is_whole
 from quadriga.k8s.shim.tasks import record_about, report_to_members
 
-__all__ = [
-    "create_ended",
-    "create_missing",
-    "is_excess",
-    "next_turn",
-    "seen",
-    "take_turn",
-    "time_is_up",
-]
-
 #: at most this many placeholders per gang, and over all gangs, are being created at a time: other pods wait for
 #: no more writes than these, and no more manifests are in memory twice
 _SLICE: Final = 64

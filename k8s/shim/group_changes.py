@@ -14,8 +14,6 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import GroupEntry
 from quadriga.k8s.shim.pods import add
 
-__all__ = ["changed", "read_again", "served"]
-
 
 def changed(kernel: Kernel, change: Change, group: PodGroup) -> None:
     """Handle a PodGroup that was added, changed or deleted. It stays valid while it is being deleted."""

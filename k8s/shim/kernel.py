@@ -41,8 +41,6 @@ from quadriga.k8s.shim.model import (
 from quadriga.k8s.shim.room import Room
 from quadriga.si.constants import TAG_CREATION_TIME
 
-__all__ = ["Kernel", "RejectedApplications", "executes"]
-
 #: ns after the first rejection; doubled with each further one
 _FIRST: Final = SECOND
 _LONGEST: Final = 300 * SECOND

@@ -22,8 +22,6 @@ from quadriga.k8s.shim.nodes import leave_all, send_open_state
 from quadriga.k8s.shim.pods import pod_changed, report_foreign
 from quadriga.k8s.shim.tasks import ask_of, is_known, report_as_foreign
 
-__all__ = ["mend"]
-
 
 def mend(kernel: Kernel, difference: Difference, subject: Any) -> None:
     """Repair a difference by telling the core, or the shim itself, what it missed. ``subject`` is the watched

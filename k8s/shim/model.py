@@ -19,18 +19,6 @@ from quadriga.k8s.objects import Node, Pod, PodGroup
 from quadriga.k8s.shim.actions import PodRef
 from quadriga.si import Allocation
 
-__all__ = [
-    "Application",
-    "PendingPlaceholder",
-    "Foreign",
-    "Group",
-    "GroupEntry",
-    "NodeEntry",
-    "Task",
-    "order_of",
-    "ref_of",
-]
-
 #: the timeout (s) that the core applies for a placeholder timeout of 0 seconds
 DEFAULT_PLACEHOLDER_TIMEOUT_S = 900
 

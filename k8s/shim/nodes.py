@@ -23,8 +23,6 @@ from quadriga.k8s.shim.pods import report_foreign
 from quadriga.k8s.shim.tasks import report_or_count
 from quadriga.si import NodeInfo, NodeResponse
 
-__all__ = ["leave_all", "node_changed", "nodes_answered", "send_open_state"]
-
 
 def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
     """Handle a node that was added, changed or deleted."""

@@ -13,8 +13,6 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Foreign, Task, ref_of
 from quadriga.k8s.shim.tasks import SKIPPED, is_known, reconcile, record_about
 
-__all__ = ["add", "pod_changed", "report_foreign"]
-
 
 def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
     """Handle a pod that was added or changed, has terminated or was deleted."""

@@ -25,8 +25,6 @@ from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
 from quadriga.k8s.shim.tasks import reconcile, report_or_count
 
-__all__ = ["advance", "missing"]
-
 #: at most this many names are shown in a message about what is missing
 _SHOWN: Final = 5
 

@@ -16,8 +16,6 @@ from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import ref_of
 from quadriga.k8s.shim.tasks import SKIPPED
 
-__all__ = ["forget", "hold", "is_left_out", "report_node_or_namespace", "what_counts"]
-
 _REASON = "BeyondBounds"
 
 

@@ -18,8 +18,6 @@ from quadriga.k8s.conversion.resources import PODS, Amounts, of_node
 from quadriga.k8s.conversion.task_groups import TaskGroup, placeholder_ask
 from quadriga.k8s.objects import Node
 
-__all__ = ["Room"]
-
 #: at most this many node selectors have their nodes cached; for further ones every node counts
 _SELECTORS: Final = 16
 _BYTES: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))

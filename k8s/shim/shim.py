@@ -55,8 +55,6 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 
-__all__ = ["Shim"]
-
 
 def _not_blocked(pod: Pod) -> str:
     return ""

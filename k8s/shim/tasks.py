@@ -52,21 +52,6 @@ _FOLLOWS: Final = "Earlier pods of the application have not ended yet. It starts
 #: reason of a condition: more nodes would not help (K155)
 SKIPPED: Final = "SchedulingSkipped"
 
-__all__ = [
-    "ask_of",
-    "SKIPPED",
-    "allocated",
-    "reconcile",
-    "enters_core",
-    "is_known",
-    "record_about",
-    "report",
-    "report_as_foreign",
-    "report_or_count",
-    "say_why",
-    "report_to_members",
-]
-
 
 def reconcile(kernel: Kernel, task: Task) -> None:
     """Fire the trigger that the pod and its application allow now, if the task waits."""

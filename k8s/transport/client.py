@@ -16,8 +16,6 @@ from quadriga.k8s.transport.limits import Lane, Limits
 from quadriga.k8s.transport.login import Login, LoginError
 from quadriga.k8s.transport.requester import JSON, NoAnswer
 
-__all__ = ["Client", "OnLane", "Stream"]
-
 #: seconds after which a request counts as unanswered
 REQUEST_TIMEOUT: Final = 10.0
 #: the same for a page of a list, which may take longer

@@ -19,8 +19,6 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from quadriga.k8s.transport.sockets import Wire, connect
 
-__all__ = ["Broken", "Connection", "Connections", "Reply"]
-
 #: seconds after which an unused connection is not reused: the server may be closing it
 _IDLE: Final = 60.0
 _MAX_HEAD: Final = 64 << 10

@@ -15,16 +15,6 @@ from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.objects import Metadata
 from quadriga.k8s.transport.requester import NoAnswer, Requester
 
-__all__ = [
-    "DeviceClasses",
-    "has_device_classes",
-    "patiently",
-    "pod_group_version",
-    "pod_groups_path",
-    "readable_pod_groups",
-    "resources",
-]
-
 _log = logging.getLogger("quadriga.kubernetes")
 
 T = TypeVar("T")

@@ -19,9 +19,6 @@ from typing import Final, Literal
 
 from quadriga.fsm.table import SECOND
 
-__all__ = ["Lane", "Limits"]
-
-
 #: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.
 Lane = Literal["urgent", "pods", "other", "placeholders"]

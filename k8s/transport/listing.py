@@ -14,8 +14,6 @@ import msgspec
 
 from quadriga.k8s.objects import Metadata, Pod
 
-__all__ = ["Decoders", "Event", "Object", "Page", "WatchError"]
-
 _log = logging.getLogger("quadriga.kubernetes.reflector")
 
 

@@ -27,8 +27,6 @@ from yaml import YAMLError
 
 from quadriga.fsm.table import MINUTE
 
-__all__ = ["Credentials", "ExecPlugin", "Fixed", "Login", "LoginError", "TokenFile", "log_in"]
-
 #: ns before its expiration at which an exec plugin's token is renewed
 _EARLY: Final = 30_000_000_000
 _EXEC_VERSIONS: Final = tuple(

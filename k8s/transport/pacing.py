@@ -8,8 +8,6 @@ from typing import Final
 
 from quadriga.fsm.table import SECOND
 
-__all__ = ["Wakeup", "Clock", "RateLimiter", "backoff_ns"]
-
 #: the time in ns. Only differences matter, and it never goes back.
 Clock = Callable[[], int]
 

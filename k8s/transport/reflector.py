@@ -23,8 +23,6 @@ from quadriga.k8s.transport.listing import BOOKMARK, Decoders, Event, Object, Wa
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
 
-__all__ = ["Announce", "Reflector", "Timing", "Watching"]
-
 _log = logging.getLogger("quadriga.kubernetes.reflector")
 
 T = TypeVar("T", bound=Object)

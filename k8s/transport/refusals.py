@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Refusal", "refusal_of"]
-
 
 class Refusal(msgspec.Struct, gc=False):
     """The refusal of a request. ``reason`` is one word, such as ``AlreadyExists``; ``message`` a sentence;

@@ -7,9 +7,6 @@ from typing import Final
 
 from quadriga.fsm.table import SECOND
 
-__all__ = ["bind_waits", "create_waits", "delete_waits", "is_again", "patch_waits"]
-
-
 #: 401: credentials may rotate; 408 and 429: the server asks for a retry
 _AGAIN: Final = frozenset({401, 408, 429})
 

@@ -14,16 +14,6 @@ from typing import Any, Final
 
 from quadriga.k8s.transport.requester import Requester
 
-__all__ = [
-    "DEVICE_CLASS_RIGHTS",
-    "POD_GROUP_RIGHTS",
-    "RIGHTS",
-    "Missing",
-    "Right",
-    "RightsUnknown",
-    "missing",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Right:

@@ -13,8 +13,6 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["Wire", "connect"]
-
 #: bytes per read; a TLS record has at most 16 KiB
 _SIZE: Final = 32 << 10
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

@@ -11,17 +11,6 @@ from typing import Any, Final, Literal
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-__all__ = [
-    "BIND_COMPLETED",
-    "NO_PROVISIONER",
-    "SELECTED_NODE",
-    "WAITS",
-    "Claims",
-    "claims_of",
-    "has_claims",
-    "is_bound",
-]
-
 #: annotation of a claim: the controller has bound claim and volume to each other
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 #: annotation of a claim: the node for which the provisioner creates the volume

@@ -31,8 +31,6 @@ from quadriga.k8s.transport.refusals import Refusal, refusal_of
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.writers.timestamps import shortened, whole_time
 
-__all__ = ["ConditionWriter", "Explain", "GroupConditionWriter"]
-
 _log = logging.getLogger("quadriga.kubernetes.conditions")
 
 #: returns the explanation of a waiting pod, or ``None`` if it does not wait any more

@@ -26,8 +26,6 @@ from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.writers.timestamps import micro_time, shortened
 
-__all__ = ["EventWriter"]
-
 _log = logging.getLogger("quadriga.kubernetes.events")
 
 #: further ones are dropped; warnings are counted separately

@@ -25,8 +25,6 @@ from quadriga.k8s.transport.pacing import Clock
 from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
 from quadriga.k8s.writers.timestamps import micro_time
 
-__all__ = ["Guarded", "Lease", "LeaseTimes", "elapsed_ns"]
-
 _log = logging.getLogger("quadriga.kubernetes.lease")
 
 #: an attempt to take the lease waits up to this much longer, so that candidates do not collide

@@ -11,16 +11,6 @@ import msgspec
 
 from quadriga.k8s.shim.actions import PodRef
 
-__all__ = [
-    "annotations_payload",
-    "binding_payload",
-    "delete_payload",
-    "disruption_payload",
-    "failed_payload",
-    "pod_path",
-    "pods_path",
-]
-
 _encode = msgspec.json.Encoder().encode
 
 _BINDING = b'{"apiVersion":"v1","kind":"Binding","metadata":%b,"target":{"apiVersion":"v1","kind":"Node","name":%b}}'

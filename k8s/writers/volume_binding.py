@@ -33,8 +33,6 @@ from quadriga.k8s.writers.claims import (
     is_bound,
 )
 
-__all__ = ["VolumeBinding"]
-
 _log = logging.getLogger("quadriga.kubernetes.writes")
 
 _NOT_FOUND: Final = 404

@@ -45,8 +45,6 @@ from quadriga.k8s.writers.payloads import (
     pods_path,
 )
 
-__all__ = ["PodWrite", "PodWrites"]
-
 _log = logging.getLogger("quadriga.kubernetes.writes")
 
 PodWrite = Bind | Delete | Create | Annotate | FailPod

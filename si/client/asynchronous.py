@@ -50,8 +50,6 @@ from quadriga.si.extension.extension_pb2 import (
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
 from quadriga.si.wire import EPOCH, IN_ORDER, Request
 
-__all__ = ["MEBIBYTE", "AsyncClient", "Deliver"]
-
 _log = logging.getLogger("quadriga.client")
 
 MEBIBYTE: Final = 1024 * 1024

@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Backoff"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:

@@ -20,8 +20,6 @@ from quadriga.si.extension.extension_pb2 import (
     StateDumpQuestion,
 )
 
-__all__ = ["Ask", "answer", "hello"]
-
 _log = logging.getLogger("quadriga.client")
 
 #: calls a method of the callback with its argument, in the thread or loop that the client uses for

@@ -13,8 +13,6 @@ from quadriga.si.client.tls import Tls
 from quadriga.si.extension.extension_pb2_grpc import ExtensionStub
 from quadriga.si.wire import is_loopback
 
-__all__ = ["ChannelFactory", "Metadata"]
-
 Metadata = tuple[tuple[str, str], ...]
 
 _OPTIONS: Final = (

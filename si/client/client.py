@@ -27,8 +27,6 @@ from quadriga.si.client.tls import Tls
 from quadriga.si.client.watcher import Watcher
 from quadriga.si.extension.extension_pb2 import Channel, ExplainResponse, StepResponse
 
-__all__ = ["Client"]
-
 _log = logging.getLogger("quadriga.client")
 
 T = TypeVar("T")

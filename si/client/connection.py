@@ -24,8 +24,6 @@ from quadriga.si.extension.extension_pb2 import (
 )
 from quadriga.si.wire import RECEIVED, from_counts, to_counts
 
-__all__ = ["Connection", "ConnectionLost"]
-
 _CALLBACKS: Final = "/quadriga.v1.Extension/Callbacks"
 
 

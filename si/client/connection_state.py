@@ -21,19 +21,6 @@ from typing import Final
 
 from transitions import Machine, MachineError
 
-__all__ = [
-    "AWAY",
-    "CLOSED",
-    "CONNECTED",
-    "FORGOTTEN",
-    "KNOWN",
-    "NEW",
-    "STATES",
-    "TABLE",
-    "UNKNOWN",
-    "ConnectionState",
-]
-
 NEW, CONNECTED, AWAY = "New", "Connected", "Away"
 FORGOTTEN, CLOSED = "Forgotten", "Closed"
 

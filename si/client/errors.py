@@ -9,17 +9,6 @@ import grpc
 from quadriga.si import RequestError
 from quadriga.si.wire import REGISTER_AGAIN
 
-__all__ = [
-    "ClientError",
-    "RegisterAgain",
-    "Unreachable",
-    "is_permanent",
-    "max_message_bytes",
-    "refusal",
-    "details_of",
-    "to_exception",
-]
-
 
 class ClientError(RuntimeError):
     """The scheduler, or the server at its address, did not do what was requested."""

@@ -13,8 +13,6 @@ from typing import Any
 from quadriga.si.client.streams import CHANNELS
 from quadriga.si.extension.extension_pb2 import Channel
 
-__all__ = ["IncomingMessages"]
-
 
 class IncomingMessages:
     """`received` counts the messages that were delivered, by stream, over all connections.

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 
 from quadriga.si.extension.extension_pb2 import Channel
 
-__all__ = ["OutgoingRequests", "OutgoingRequest"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutgoingRequest:

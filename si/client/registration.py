@@ -14,8 +14,6 @@ from quadriga.si.client.streams import CHANNELS, STREAMS
 from quadriga.si.extension.extension_pb2 import CALLBACK, Channel
 from quadriga.si.wire import EPOCH, RM_ID
 
-__all__ = ["Delivery", "Registration"]
-
 #: at most this many undelivered messages are kept before the client stops reading
 _MAX_UNDELIVERED: Final = 4096
 

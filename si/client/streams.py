@@ -23,8 +23,6 @@ from quadriga.si.extension.extension_pb2 import (
     Channel,
 )
 
-__all__ = ["CHANNELS", "STREAMS", "STREAM_OF", "Stream"]
-
 
 class Stream(NamedTuple):
     """One stream of the scheduler interface. `method` is its path in gRPC; `callback` is the method

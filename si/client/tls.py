@@ -7,8 +7,6 @@ from pathlib import Path
 
 import grpc
 
-__all__ = ["Tls"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:

@@ -8,8 +8,6 @@ from typing import Any
 from quadriga.si import RequestError
 from quadriga.si.client.connection_state import FORGOTTEN
 
-__all__ = ["Watcher"]
-
 _log = logging.getLogger("quadriga.client")
 
 

@@ -11,8 +11,6 @@ from quadriga.si.access import Access, Principal, bearer_token
 from quadriga.si.server.limits import LONGEST_ID
 from quadriga.si.server.status import StatusError
 
-__all__ = ["Context", "authorize", "metadata", "integer_metadata", "authenticate"]
-
 Context = grpc.aio.ServicerContext[Any, Any]
 
 Code = grpc.StatusCode

@@ -25,8 +25,6 @@ from quadriga.si.server.predicates.blocking import BlockingPredicates, BlockingP
 from quadriga.si.server.predicates.questions import QuestionIds, index_of
 from quadriga.si.server.predicates.queued import QueuedPredicates, QueuedPreemption
 
-__all__ = ["CallbackQuestions"]
-
 #: a state dump waits at most this long for the RM's part, in s
 _DUMP_TIMEOUT_S = 2.0
 

@@ -7,16 +7,6 @@ from typing import Any, Final
 from quadriga.si.extension.extension_pb2 import CallbackAnswer, Channel
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
 
-__all__ = [
-    "ALLOCATION",
-    "APPLICATION",
-    "CALLBACK",
-    "MESSAGE_OF",
-    "NODE",
-    "RPC_OF",
-    "SI_CHANNELS",
-]
-
 ALLOCATION: Final = Channel.ALLOCATION
 APPLICATION: Final = Channel.APPLICATION
 NODE: Final = Channel.NODE

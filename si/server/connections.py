@@ -23,8 +23,6 @@ from quadriga.si.descriptors import lowered
 from quadriga.si.log_pace import LogPace
 from quadriga.si.server.limits import Limits
 
-__all__ = ["Connections"]
-
 _log = logging.getLogger("quadriga.grpc")
 
 #: address and port of the other side

@@ -20,16 +20,6 @@ from quadriga.si.explained import Explained
 from quadriga.si.outcome import Outcome
 from quadriga.si.wire import Request
 
-__all__ = [
-    "DISCONNECT",
-    "RECONNECT",
-    "SHUTDOWN",
-    "Driver",
-    "Predicate",
-    "Preemption",
-    "Served",
-]
-
 #: (allocation key, node id, allocate) -> ``None``, or the reason against the node (I36)
 Predicate = Callable[[str, str, bool], str | None]
 #: (allocation key, node id, keys of the victims, start index) -> index of the last victim (I37)

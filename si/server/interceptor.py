@@ -15,8 +15,6 @@ from google.protobuf.message import DecodeError
 
 from quadriga.si.server.connections import Connections
 
-__all__ = ["StrictInterceptor"]
-
 
 class StrictInterceptor(grpc.aio.ServerInterceptor):
     """Refuses unparsable requests to library services with INVALID_ARGUMENT, and more than

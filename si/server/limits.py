@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-__all__ = ["LONGEST_ID", "Limits"]
-
 #: a name of a resource manager has at most this many characters
 LONGEST_ID = 253
 

@@ -12,8 +12,6 @@ from typing import Final
 import grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-__all__ = ["add_reflection"]
-
 _V1: Final = "grpc.reflection.v1.ServerReflection"
 
 

@@ -27,8 +27,6 @@ from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.server.streams import Stream
 from quadriga.si.v1.si_pb2 import RegisterResourceManagerRequest
 
-__all__ = ["Registry"]
-
 _log = logging.getLogger("quadriga.grpc")
 
 Code = grpc.StatusCode

@@ -54,8 +54,6 @@ from quadriga.si.v1.si_pb2 import (
 )
 from quadriga.si.wire import EPOCH, IN_ORDER, RECEIVED, RM_ID, is_loopback
 
-__all__ = ["Server"]
-
 _log = logging.getLogger("quadriga.grpc")
 
 SI_SERVICE = "si.v1.Scheduler"

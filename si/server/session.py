@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     )
     from quadriga.si.wire import Request
 
-__all__ = ["OpenStream", "Session"]
-
 #: one Callback message carries at most this many events
 _EVENTS_PER_MESSAGE = 1000
 

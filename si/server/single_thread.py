@@ -16,8 +16,6 @@ from quadriga.si.outcome import Outcome
 from quadriga.si.server.driver import Driver, Predicate, Preemption
 from quadriga.si.wire import Request
 
-__all__ = ["SingleThreadDriver"]
-
 T = TypeVar("T")
 
 

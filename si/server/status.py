@@ -10,8 +10,6 @@ import grpc
 from quadriga.si.api import RequestError
 from quadriga.si.wire import REGISTER_AGAIN
 
-__all__ = ["StatusError", "status_of"]
-
 _RULE = re.compile(r"\(([A-Z]{1,2}\d+|\d+(?:\.\d+)+)\)")
 #: name of a message -> its rule, for errors that name none
 _OF_MESSAGE = {

@@ -21,8 +21,6 @@ from quadriga.si.server.single_thread import SingleThreadDriver
 from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.wire import Request
 
-__all__ = ["step"]
-
 #: ns, 146 years: the sum of an instant and a timeout still fits the protocol
 _LATEST = 2**62
 

@@ -24,8 +24,6 @@ from quadriga.si.server.limits import Limits
 from quadriga.si.server.session import Session
 from quadriga.si.server.status import StatusError, status_of
 
-__all__ = ["Stream", "parse", "rm_id_of"]
-
 #: gRPC may report a broken stream as half-closed first; the cancellation follows within this time,
 #: in s
 _CANCEL_GRACE_S = 0.2

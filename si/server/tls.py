@@ -8,8 +8,6 @@ from pathlib import Path
 
 import grpc
 
-__all__ = ["Tls"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tls:

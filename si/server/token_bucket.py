@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["TokenBucket"]
-
 
 class TokenBucket:
     """Holds at most ``burst`` tokens and refills at ``rate`` tokens per second of the ``clock``."""

@@ -14,8 +14,6 @@ from quadriga.sim.reports.report import Report
 from quadriga.sim.reports.waits import PERCENTILES
 from quadriga.sim.workload.model import GIB, MILLI, VCORE
 
-__all__ = ["render"]
-
 _BARS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BARS = " .:-=+*%#"
 _WEEK = 7

@@ -35,9 +35,6 @@ from quadriga.sim.reports.waits import distribution
 from quadriga.sim.usage import DAY, Usage
 from quadriga.sim.workload.model import Workload
 
-__all__ = ["Facts", "Report", "peak_memory_bytes"]
-
-
 #: a job that never started names at most this number of holders of a kind, and has the number of all
 _NAMED = 5
 

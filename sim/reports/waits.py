@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["PERCENTILES", "Distribution", "distribution"]
-
 PERCENTILES = (50, 75, 90, 95, 99)
 
 #: count, mean, p50 ... p99, max; in s, None if the count is 0

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-__all__ = ["FIELDS", "Gap", "JournalError", "Line", "is_cut_off", "read_journal", "write_journal"]
-
 FIELDS = ("seq", "time", "key", "trigger", "source", "target", "cause")
 #: the first bytes of a record; no text of a record can contain them, as its quotes are escaped
 _BEGIN: Final = b'{"seq":'

@@ -18,8 +18,6 @@ from quadriga.sim.workload.amounts import (
 from quadriga.sim.workload.mapping import Condition, Field
 from quadriga.sim.workload.model import Resources, WorkloadError
 
-__all__ = ["Columns", "Line"]
-
 
 class Columns:
     """The columns of a file that the fields and conditions of a mapping name.

@@ -33,8 +33,6 @@ from quadriga.sim.workload.model import (
 )
 from quadriga.sim.workload.nodes import numbered, without_unknown_memory
 
-__all__ = ["read_csv"]
-
 #: the total of a resource over all pods of a job fits 64 bits
 _MAX_TOTAL = 10**18
 

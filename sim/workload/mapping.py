@@ -22,8 +22,6 @@ from quadriga.sim.workload.amounts import (
 from quadriga.sim.workload.model import GPU, MEMORY, VCORE, NodeSpec, WorkloadError
 from quadriga.sim.workload.nodes import parse_nodes
 
-__all__ = ["Condition", "Events", "Field", "MappedNodes", "TraceMapping", "load"]
-
 _MAX_BYTES = 65_536
 
 #: texts that mean that there is no value

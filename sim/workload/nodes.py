@@ -17,8 +17,6 @@ from quadriga.sim.workload.amounts import (
 )
 from quadriga.sim.workload.model import GPU, MEMORY, VCORE, Job, Member, NodeSpec, Resources
 
-__all__ = ["numbered", "parse_nodes", "without_unknown_memory"]
-
 _GROUP = re.compile(r"(\d{1,9})x(.+)")
 _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([A-Za-z][\w./-]*)")
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
-__all__ = ["later", "on_nodes", "partitions", "refused", "run", "serve", "submit"]
-
 
 def partitions(*names: str) -> str:
     """A configuration with these partitions, each with one queue for everyone, ``root.default``."""

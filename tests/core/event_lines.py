@@ -6,8 +6,6 @@ from quadriga.core.events import message_of
 from quadriga.si import EventRecord
 from quadriga.sim.scripted.script import Script
 
-__all__ = ["RecordReader", "line"]
-
 
 def line(message: EventRecord) -> str:
     """``NODE ADD NODE_ALLOC n1 k vcore=1000 (text)``; what is empty is left out."""

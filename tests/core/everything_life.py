@@ -32,8 +32,6 @@ from quadriga.si import (
 from quadriga.si.constants import TAG_FOREIGN, TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import lines, resource
 
-__all__ = ["STEPS", "Life"]
-
 #: the ways in which resource managers and partitions may stand side by side
 PLACES = (
     (("rm", ("default",)),),

@@ -18,8 +18,6 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import NodeInfo, TerminationType
 
-__all__ = ["Watched"]
-
 
 class Watched:
     """The part of a life that looks; ``everything_life`` has the part that acts."""

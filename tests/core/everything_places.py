@@ -17,8 +17,6 @@ from quadriga.sim.scripted.script import Script
 if TYPE_CHECKING:
     from everything_life import Life
 
-__all__ = ["BY_CORE", "Identity", "Place", "Voice"]
-
 BY_CORE = tuple(TERMINATION.values())
 
 Identity = tuple[str, str]

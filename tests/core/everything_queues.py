@@ -8,8 +8,6 @@ from typing import Any
 
 from quadriga.core.config import ConfigError, load
 
-__all__ = ["USERS", "configuration"]
-
 #: who submits, each with some of these groups
 USERS = {"ann": ("g1", "g2"), "bob": ("g2",), "cem": (), "dot": ("g3", "g1")}
 TYPES = ("vcore", "memory")

@@ -12,8 +12,6 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.fsm.lifecycles import application as application_fsm
 
-__all__ = ["back_from_waiting", "held_by_daemons", "use_of", "waits_for_nothing"]
-
 #: whether the resource manager refuses this ask (by its key) on this node
 Refuses = Callable[[str, str], bool]
 

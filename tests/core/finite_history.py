@@ -26,8 +26,6 @@ from quadriga.si import (
 )
 from quadriga.sim.scripted.script import Script, lines
 
-__all__ = ["History", "Run"]
-
 SECOND = 1_000_000_000
 
 PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER

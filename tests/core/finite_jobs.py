@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["Group", "Job", "Leaf", "Loss", "Parent", "Setting", "Size", "fits_alone"]
-
 #: cores and memory
 Size = tuple[int, int]
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from finite_history import History, Run
 from finite_jobs import Setting
 
-__all__ = ["Orders"]
-
 #: arrive: the job's name and True; end: its name and False
 Step = tuple[str, bool]
 

@@ -9,8 +9,6 @@ from finite_jobs import Group, Job, Leaf, Loss, Parent, Setting, fits_alone
 from hypothesis import assume
 from hypothesis import strategies as st
 
-__all__ = ["Style", "clusters", "tight_gangs"]
-
 #: what a gang does after its placeholder timeout
 Style = Literal["Hard", "Soft", "elastic"]
 

@@ -6,8 +6,6 @@ from tree_side import keys, limits, tree
 
 from quadriga.sim.scripted.script import Script
 
-__all__ = ["allocated", "limited", "submit", "used"]
-
 
 def limited(*entries: str, more: str = "") -> str:
     """``root.q`` with these limits."""

@@ -16,8 +16,6 @@ from quadriga.sim.scripted.script import Script
 #: what somebody can do, not what has to happen
 _CHANGE = re.compile(r"^raise |^add | more free on node ")
 
-__all__ = ["World", "claims_of", "count_claims"]
-
 GIB = 1 << 30
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": 1 << 40}
 

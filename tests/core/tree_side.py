@@ -8,11 +8,6 @@ from typing import Any
 
 from quadriga.sim.scripted.script import Script
 
-__all__ = [
-    "below", "configuration", "in_units", "keys", "limits", "most", "news", "reserved", "tree",
-    "waited",
-]  # fmt: skip
-
 
 def configuration(root: Mapping[str, Any], **partition: Any) -> str:
     """The text of a configuration whose queues are data; whatever is empty is left out."""

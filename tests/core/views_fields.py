@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FIELDS", "flaws"]
-
 
 def _fields(said: str) -> dict[str, str]:
     """From ``type: name name?; type: name``."""

@@ -9,8 +9,6 @@ from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views
 from quadriga.sim.scripted.script import Script
 
-__all__ = ["TREE", "app_of", "ask_of", "has", "log_of", "views_of"]
-
 TREE = """\
 partitions:
   - name: default

@@ -6,19 +6,6 @@ from quadriga.k8s.objects import NodeSelector, NodeSelectorTerm, Requirement
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action, PodRef
 
-__all__ = [
-    "DEFAULT",
-    "HARD",
-    "QUEUES",
-    "SMALL",
-    "SOFT",
-    "STRICT",
-    "WHOLE",
-    "line_of",
-    "only",
-    "queues",
-]
-
 
 def queues(*children: str, rules: str = "", **root: str) -> str:
     """A configuration: the children of the root queue, the placement rules, and more of the root, in YAML."""

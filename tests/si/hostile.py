@@ -7,8 +7,6 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 
-__all__ = ["Hostile"]
-
 _Field = FieldDescriptor
 _INTEGERS = {
     _Field.TYPE_INT32: (-(2**31), 2**31 - 1),

@@ -13,8 +13,6 @@ import httpx
 from quadriga.web.app import create_app
 from quadriga.web.server import WebServer
 
-__all__ = ["PATIENCE", "Client", "client_of", "on_a_port", "serving"]
-
 Client = httpx.AsyncClient
 
 #: s; nothing here takes this long, it only ends a test that would hang

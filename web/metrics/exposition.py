@@ -14,8 +14,6 @@ from typing import Final
 
 from quadriga.web.metrics.families import Distribution, Family, Labels
 
-__all__ = ["OPENMETRICS", "PLAIN", "accepts_openmetrics", "metric_name", "openmetrics", "plain"]
-
 PLAIN: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 

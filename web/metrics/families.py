@@ -15,8 +15,6 @@ import numpy as np
 
 from quadriga.fsm.table import SECOND
 
-__all__ = ["Distribution", "Family", "Histogram", "Kind", "Labels", "one"]
-
 #: with at least this many durations, numpy is faster than a loop
 _MANY: Final = 32
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.runtime.journal import Journal
 
-__all__ = ["STATE_BOUNDS", "WAIT_BOUNDS", "JournalMetrics"]
-
 
 def _bounds(*seconds: float) -> tuple[int, ...]:
     return tuple(round(each * SECOND) for each in seconds)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.journal import Journal
     from quadriga.core.scheduler import Scheduler
 
-__all__ = ["SCHEDULING_BOUNDS", "Measurer"]
-
 _log = logging.getLogger("quadriga.metrics")
 
 #: ns; powers of ten from 0.0001 s, the eight buckets of YuniKorn 1.7 (2.15)

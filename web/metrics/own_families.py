@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
 
-__all__ = [
-    "extra_families",
-    "gang_families",
-    "lifecycle_families",
-    "queue_waits",
-    "service_families",
-]
-
-
 #: transitions of releases that are sent again
 _RESENDS: Final = tuple(
     (ALLOCATION.name, allocation_fsm.RELEASE, state, state)

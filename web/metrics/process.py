@@ -16,8 +16,6 @@ from typing import Final
 
 from quadriga.web.metrics.families import Family, one
 
-__all__ = ["process_families"]
-
 _PROC: Final = Path("/proc/self")
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from quadriga.web.metrics.families import Family
     from quadriga.web.site import Site
 
-__all__ = ["QUEUE_LIMIT", "Metrics", "routes"]
-
 _log = logging.getLogger("quadriga.metrics")
 
 #: at most this many resource types have series

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from quadriga.web.metrics.families import Distribution
     from quadriga.web.metrics.meter import Measurer
 
-__all__ = ["GANG_PHASES", "GANG_RESULTS", "Latencies", "PartitionNumbers", "Snapshot", "take"]
-
 #: phases of a gang that has not ended: its quota has no room for the whole gang; it waits for its
 #: first placeholder, or for a place for every member; it waits for the other placeholders, or keeps nodes
 #: until all members fit; it has had all of them

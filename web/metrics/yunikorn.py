@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.views.counters import QueueCounters
     from quadriga.web.metrics.snapshot import Latencies, Snapshot
 
-__all__ = ["QUEUE_STATES", "queue_families", "scheduler_families"]
-
 
 def _label(state: application_fsm.State) -> str:
     """YuniKorn's name of the state in lower case; states that count as running are "running" (2.1)."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["ENDPOINTS", "Endpoint"]
-
 Asked = Mapping[str, Any]
 
 

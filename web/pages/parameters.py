@@ -8,8 +8,6 @@ from typing import Any
 
 from quadriga.core.views import BadRequest
 
-__all__ = ["Number", "Parameters", "Text", "read_parameters"]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:

@@ -14,8 +14,6 @@ from typing import Any
 from quadriga.fsm import Lifecycle
 from quadriga.fsm.table import HOUR, MINUTE, SECOND, Unbounded, Within
 
-__all__ = ["layouts", "picture"]
-
 
 @lru_cache(maxsize=1)
 def layouts() -> dict[str, Any]:

@@ -18,8 +18,6 @@ from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import Tone
 
-__all__ = ["merged", "script"]
-
 _HEAD = """\
 // What the pages know of states, from the files of the lifecycles.
 // Made by `python -m quadriga.web.pages.states`.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["MAX_BYTES", "resources"]
-
 #: maximum size of a configuration in bytes; the same as of a ConfigMap, which YuniKorn uses
 MAX_BYTES: Final = 1 << 20
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["resources", "stacks"]
-
 #: times the delay of readiness: a loop that is at one thing for so long is not alive
 _DEAD: Final = 12
 

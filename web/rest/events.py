@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["BUFFER", "EventStream", "event_object", "resources"]
-
 #: records that may wait for a reader. More than YuniKorn's 1000: one slice of the scheduler's work
 #: has up to 256 decisions with several records each, and no reader can run in between.
 BUFFER: Final = 10_000

@@ -15,8 +15,6 @@ from quadriga.core.views.applications import ApplicationSnapshot, EndedSnapshot,
 from quadriga.core.views.nodes import NodeSnapshot, node_object
 from quadriga.web.responses import encode
 
-__all__ = ["Fragments"]
-
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node

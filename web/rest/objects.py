@@ -15,19 +15,6 @@ from quadriga.core.views.objects import (
     QueueObject,
 )
 
-__all__ = [
-    "ConfigurationObject",
-    "EventBatchObject",
-    "EventObject",
-    "EventResource",
-    "QuantityObject",
-    "ReloadObject",
-    "StateDumpObject",
-    "StatusObject",
-    "StreamObject",
-    "ValidationObject",
-]
-
 
 class ConfigurationObject(TypedDict):
     """``partitions`` in the form of the file, the ``checksum`` of the loaded text, and ``extra``:

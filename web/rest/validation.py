@@ -17,8 +17,6 @@ from quadriga.core.config import ConfigError, Problem
 from quadriga.core.views import Views
 from quadriga.web.responses import Refusal
 
-__all__ = ["SHORT", "ValidationQueue", "verdict"]
-
 T = TypeVar("T")
 
 #: characters; longer texts are parsed in a process of their own

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["VIEWS", "View", "resources"]
-
 Given = Mapping[str, str]
 
 _SUBTREE: Final = Query(

@@ -13,8 +13,6 @@ from typing import Any
 
 from quadriga.si.outcome import Outcome
 
-__all__ = ["FlowControl", "call_soon"]
-
 
 def call_soon(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
     """Run a function in the server's loop, from any thread. Does nothing once the loop is

@@ -21,8 +21,6 @@ from quadriga.si.server.delivery.replay_buffer import ReplayBuffer
 from quadriga.si.server.limits import Limits
 from quadriga.si.wire import from_counts, to_counts
 
-__all__ = ["Mailbox"]
-
 
 class Mailbox:
     """``changed`` is called in the loop whenever `keeps_up` changes, ``overflowed`` when the mailbox has

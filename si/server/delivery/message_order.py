@@ -13,8 +13,6 @@ from itertools import islice
 
 from quadriga.si.extension.extension_pb2 import Order
 
-__all__ = ["MessageOrder"]
-
 #: an RM that leaves more messages unconfirmed than this does not confirm at all
 _MAX_UNCONFIRMED = 1 << 20
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["OVERHEAD", "ReplayBuffer"]
-
 #: bytes that a waiting message costs in addition to its content
 OVERHEAD = 100
 

@@ -14,8 +14,6 @@ from quadriga.si.extension.extension_pb2 import Callback
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.predicates.questions import QuestionIds, about_nodes, about_victims
 
-__all__ = ["BlockingPredicates", "BlockingPreemption"]
-
 _log = logging.getLogger("quadriga.grpc")
 
 

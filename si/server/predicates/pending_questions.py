@@ -21,8 +21,6 @@ from quadriga.si.extension.extension_pb2 import Callback
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.predicates.questions import QuestionIds
 
-__all__ = ["PendingQuestions"]
-
 _log = logging.getLogger("quadriga.grpc")
 
 #: the first question about an ask has at most this many subjects; each further one four times as many

@@ -13,8 +13,6 @@ from quadriga.si.extension.extension_pb2 import (
 )
 from quadriga.si.v1.si_pb2 import PreemptionPredicatesArgs, PreemptionPredicatesResponse
 
-__all__ = ["QuestionIds", "about_nodes", "about_victims", "index_of"]
-
 
 class QuestionIds:
     """The ids of all questions to one resource manager, from 1. Safe for threads."""

@@ -10,8 +10,6 @@ from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.si.server.predicates.pending_questions import PendingQuestions
 from quadriga.si.server.predicates.questions import about_nodes, about_victims
 
-__all__ = ["QueuedPredicates", "QueuedPreemption"]
-
 
 class QueuedPredicates(PendingQuestions):
     """A `RemotePredicate`: may the ask go to the node? A subject is a node and whether to allocate."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.partition import Partition
 
-__all__ = ["SORTS", "allocation_rows", "application", "waits"]
-
 #: The most kinds of asks, and the most allocations, in one answer.
 _KINDS: Final = 50
 _ALLOCATIONS: Final = 200

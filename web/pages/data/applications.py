@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.model.partition import Partition
 
-__all__ = ["CHOICES", "SORTS", "application_rows", "is_pending", "row"]
-
 Known = Application | EndedApplication
 
 #: The choices of applications: those that want resources, those with preempted allocations, those in

@@ -15,8 +15,6 @@ from quadriga.web.pages.data.nodes import is_unhealthy
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
 
-__all__ = ["overview"]
-
 #: The latest reports of the watchdog in one answer.
 _REPORTS: Final = 20
 

@@ -11,8 +11,6 @@ from quadriga.core.views.quantities import sorted_amounts
 if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
 
-__all__ = ["ended_application", "ended_queue", "ended_row", "in_words"]
-
 #: Reasons of the scheduler in words.
 _WORDS: Final = {
     "ResourceReservationTimeout": "its placeholders timed out",

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.events import Record
 
-__all__ = ["LOOKED_AT", "TYPES", "EventSnapshot", "events", "finish_events"]
-
 #: At most this many of the latest records are searched.
 LOOKED_AT: Final = 3000
 

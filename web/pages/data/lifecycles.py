@@ -21,8 +21,6 @@ from quadriga.web.pages.pictures import picture
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
 
-__all__ = ["LifecycleSnapshot", "lifecycles", "pictures", "finish_lifecycles"]
-
 
 class LifecycleSnapshot(NamedTuple):
     """The number of entities by state, for each lifecycle, and a copy of the journal."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["application_of", "node_of", "partition_of", "queue_of"]
-
 
 def partition_of(scheduler: Scheduler, name: str) -> Partition:
     """The partition with this name or key (``[rmID]name``); without one the first partition."""

@@ -17,8 +17,6 @@ from quadriga.web.pages.data.sorting import both_ways, in_order
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
 
-__all__ = ["CHOICES", "SORTS", "is_unhealthy", "node", "node_rows"]
-
 CHOICES: Final = ("", "reserved", "unhealthy", *NODE.states)
 
 #: The columns that the list can be sorted by, beside utilisation; equal ones are sorted by name.

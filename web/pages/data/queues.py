@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.model.account import Limit
 
-__all__ = ["queue", "queue_rows"]
-
 #: The most rows of the tree in one answer; a larger tree is read from one of its queues down.
 _MOST: Final = 2000
 #: Counted beside the states: applications that want resources.

@@ -14,8 +14,6 @@ from quadriga.web.pages.data.lookup import partition_of
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
 
-__all__ = ["configuration", "finish_configuration"]
-
 
 def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
     """The configuration of the partition's resource manager. ``configuration`` is data, not yet YAML."""

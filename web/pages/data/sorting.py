@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["both_ways", "in_order", "share"]
-
 T = TypeVar("T")
 
 

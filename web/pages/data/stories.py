@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from quadriga.fsm import Entity
     from quadriga.fsm.table import Edge
 
-__all__ = ["StorySnapshot", "application_story", "node_story", "finish_story"]
-
 #: The most records in one answer.
 _MOST: Final = 200
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Holding
     from quadriga.core.model.partition import Partition
 
-__all__ = ["KINDS", "SORTS", "user_rows"]
-
 KINDS: Final = ("users", "groups")
 #: The columns that the list can be sorted by; equal ones are sorted by name.
 SORTS: Final = ("name", *both_ways(("running", "holds")), "-name")
