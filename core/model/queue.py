@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
-from quadriga.core.model.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
 from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
 from quadriga.core.resources.vectors import Totals
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
@@ -481,7 +481,8 @@ class ParentQueue(Queue):
             if not self._slots:
                 self._slots = {name: at for at, name in enumerate(sorted(self.children))}
             tree = self._trees[groups] = FirstOfTied(groups, self._slots)
-        return tree.first(self._log)
+        first: Queue = tree.first(self._log)
+        return first
 
     def forget_trees(self) -> None:
         """Look at tied children anew."""
@@ -540,9 +541,11 @@ def goes_before(one: Queue, other: Queue) -> bool:
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
+    first: Queue = tied[0]
     if len(tied) > 2:
-        return first_in_order(sorted(tied, key=_name))
-    first, second = tied
+        first = first_in_order(sorted(tied, key=_name))
+        return first
+    second = tied[1]
     used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
     if used != most:
         return first if used < most else second

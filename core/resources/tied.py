@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from quadriga.core.resources.demand import Ranking
 
 if TYPE_CHECKING:
-    from quadriga.core.model.queue import Queue
     from quadriga.core.resources.demand import Key
     from quadriga.core.resources.vectors import Totals
 
@@ -26,7 +25,7 @@ class Tied:
 
     def __init__(self, rank: Key) -> None:
         self.rank = rank
-        self.members: dict[Queue, None] = {}
+        self.members: dict[Any, None] = {}
 
 
 class Siblings(Ranking):
@@ -35,7 +34,7 @@ class Siblings(Ranking):
 
     __slots__ = ("_log", "_ranks", "_ties")
 
-    def __init__(self, log: list[Queue]) -> None:
+    def __init__(self, log: list[Any]) -> None:
         super().__init__()
         self._log = log
         self._ties: dict[Key, Tied] = {}
@@ -51,7 +50,7 @@ class Siblings(Ranking):
         self._leave(item)
         super().discard(item)
 
-    def _leave(self, child: Queue) -> None:
+    def _leave(self, child: Any) -> None:
         tied = child.tied.pop(self, None)
         if tied is not None:
             self._log.append(child)
@@ -87,7 +86,7 @@ class Siblings(Ranking):
 
 #: the queues of least share in a range of names: the first of them, the largest pending of all by type, and whether
 #: one of them has all of that
-_Range = tuple["Queue", "Totals", bool]
+_Range = tuple[Any, "Totals", bool]
 
 
 def _joined(left: _Range, right: _Range) -> _Range:
@@ -106,7 +105,7 @@ def exceeds(pending: Totals, most: Totals, reached: bool = True) -> bool:
     return not reached if pending == most else not any(map(int.__lt__, pending, most))
 
 
-def first_in_order(queues: list[Queue]) -> Queue:
+def first_in_order(queues: list[Any]) -> Any:
     """The first of these queues of equal rank, which are in the order of their names."""
     return reduce(_joined, [(queue, queue.pending, True) for queue in queues])[0]
 
@@ -125,7 +124,7 @@ class FirstOfTied:
         #: the length of the log when the tree was brought up to date
         self._synced = -1
 
-    def first(self, log: list[Queue]) -> Queue:
+    def first(self, log: list[Any]) -> Any:
         """The first child; ``log`` has those that have joined or left."""
         nodes, groups, touched = self._nodes, self._groups, set()
         late = log[self._synced :]
