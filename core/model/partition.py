@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.config import PartitionConfig
 from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
+from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
@@ -79,6 +80,7 @@ class Partition:
         "foreign",
         "former_users",
         "gang_admission",
+        "gather_budget",
         "groups",
         "hints",
         "keep_users",
@@ -158,6 +160,8 @@ class Partition:
         self.reservations: dict[Reservation, None] = {}
         #: how many nodes may be reserved, and which (Q7)
         self.reservation_bounds = ReservationBounds()
+        #: what may be kept idle for gangs (Q10)
+        self.gather_budget = GatherBudget(self)
         #: asks and reservations that wait for something other than their turn
         self.waiting = waiting(self)
         self.hints = Hints()
