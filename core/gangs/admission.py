@@ -389,7 +389,8 @@ def _choose_gatherer(
     if short_gangs.is_any_short(partition) or not partition.waiting.gangs:
         return
     if budget.spent(kernel.now):
-        _refuse(kernel, candidate or next(iter(partition.waiting.gangs)))
+        for app in partition.waiting.gangs:
+            _refuse(kernel, app)
         return
     first: Application | None = None
     for app in partition.waiting.gangs:
