@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Vector
 
 __all__ = ["of_gang", "of_members"]
+
+_HOUR: Final = 3_600_000_000_000
 
 
 def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
@@ -109,10 +111,12 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
         said += ", and they are placed together or not at all"
         gatherer = partition.waiting.gatherer
         if gatherer is app:
-            said += f"; it keeps {len(app.reservations)} nodes for them"
+            said += f"; it keeps {len(app.reservations)} nodes for them, {_budget(app)}"
         elif gatherer is not None:
             said += f"; the gang {gatherer.app_id} keeps {len(gatherer.reservations)} nodes"
             holders = (Holder(gatherer.app_id, amount=len(gatherer.reservations)),)
+        if own.refused:
+            said += f"; it has waited long enough to keep nodes, {_budget(app)}"
     elif own.lacks == PREDICATES:
         said = "the resource manager's predicates refused a member of the gang on every node"
         until = "the predicates have to accept a node for each member of its gang"
@@ -128,6 +132,14 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
         held=len(holders),
         until=until,
     )
+
+
+def _budget(app: Application) -> str:
+    """What is left of the budget for capacity that is kept idle for gangs (Q10)."""
+    left = app.partition.gather_budget.left / _HOUR
+    if not left:
+        return "but the budget for idle capacity is spent"
+    return f"and the budget for idle capacity has {left:.2f} hours of the whole cluster left"
 
 
 def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:

@@ -185,17 +185,26 @@ class GatherBudget:
                 return max(now + 60 * SECOND, (part + 1) * _PART + WINDOW)
         return now + WINDOW
 
-    def left(self, now: int) -> int:
+    @property
+    def left(self) -> int:
         """The time (ns) of the whole partition that may still be kept idle."""
-        return max(0, self._allowed - self._recent - self._open(now)) // WHOLE
+        first = (self._now - WINDOW) // _PART
+        recent = sum(amount for part, amount in self._parts if part >= first)
+        return max(0, self._allowed - recent - self._open) // WHOLE
 
-    def kept_idle(self, now: int) -> int:
+    @property
+    def kept_idle(self) -> int:
         """The time (ns) of the whole partition that was kept idle since the start."""
-        return (self._total + self._open(now)) // WHOLE
+        return (self._total + self._open) // WHOLE
 
-    def _open(self, now: int) -> int:
+    @property
+    def _now(self) -> int:
+        return 0 if self._time is None else self._time.now
+
+    @property
+    def _open(self) -> int:
         """What is not charged yet."""
-        return self._rate * max(0, now - self._since)
+        return self._rate * max(0, self._now - self._since)
 
     # -- what has no end -----------------------------------------------------------------------------
 

@@ -176,7 +176,10 @@ def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> 
     later(script, 60)
     assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
     assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
-    assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
+    assert told(script, "g", "g-p0").endswith(
+        "; it keeps 2 nodes for them, and the budget for idle capacity has 3.36 hours of the whole "
+        "cluster left."
+    )
     assert single(script, "u", vcore=1) == []  # both nodes are kept
     script.release("s", "a-0")
     assert news(script.schedule()) == []

@@ -51,7 +51,7 @@ def kept(script: Script, name: str) -> int:
 
 def hours_kept(script: Script) -> float:
     """The hours of the whole partition that were kept idle."""
-    return budget(script).kept_idle(script.now) / SECOND / HOUR
+    return budget(script).kept_idle / SECOND / HOUR
 
 
 def wait(script: Script, hours: float) -> None:
@@ -122,7 +122,7 @@ def test_q10_what_kept_nodes_have_free_is_charged() -> None:
     script.release("a", "a-0")
     wait(script, 1)
     assert hours_kept(script) == pytest.approx(22 / 40)
-    assert budget(script).left(script.now) / SECOND / HOUR == pytest.approx(WHOLE - 22 / 40)
+    assert budget(script).left / SECOND / HOUR == pytest.approx(WHOLE - 22 / 40)
     script.release("b", "a-0")
     script.schedule()
     assert len(script.scheduler.application("g").placeholders) == 2
