@@ -57,6 +57,7 @@ __all__ = [
     "nodes_freed",
     "precedes",
     "retry",
+    "serve_gatherer",
     "serve_reserving",
     "short_for_long",
     "state_changed",
@@ -136,7 +137,8 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
         for group in members:
             partition.node_index.await_room(app, group.shape, 1)
     else:
-        more = 1 if len(members) > 1 else own.missing
+        one_helps = len(members) > 1 or own.state in gang_fsm.KEEPS_NODES
+        more = 1 if one_helps else own.missing
         partition.node_index.await_room(app, plan.lacks[0].shape, more)
     if own.state in gang_fsm.KEEPS_NODES:
         _keep_nodes(kernel, app, members, plan.lacks)
@@ -452,27 +454,45 @@ def precedes(one: Application, other: Application) -> bool:
 def _keep_nodes(
     kernel: Kernel, app: Application, members: list[AskGroup], lacks: list[Lack]
 ) -> None:
-    """Reserve a node for each missing member, as far as there are nodes for them: those that lack the
-    least come first. While the budget is spent it keeps what it has (Q10)."""
-    budget = app.partition.gather_budget
-    if app.reservations and budget.spent(kernel.now):
+    """Reserve the nodes that have room for members, and for each member that is still missing a node
+    that may get room: those that lack the least come first. Of these it gives back as many as it has
+    found other nodes. While the budget is spent it keeps what it has (Q10)."""
+    partition = app.partition
+    if app.reservations and partition.gather_budget.spent(kernel.now):
         return
     for shape, missing in lacks:
-        number = missing - sum(
-            each.ask.kind.requires == shape.requires and not shape.fits(each.node.available)
-            for each in app.reservations
-        )
-        if number <= 0:
-            continue
-        nodes = iter(_nodes_to_keep(kernel, app.partition, shape, number))
-        asks = [ask for group in members if group.shape is shape for ask in group.asks.values()]
-        for ask in asks:
+        groups = [group for group in members if group.shape is shape]
+        left = sum(group.pending for group in groups) - missing
+        busy = []
+        for each in app.reservations:
+            if room := room_for(shape, each.node.available):
+                left -= room
+            elif each.ask.kind.requires == shape.requires:
+                busy.append(each)
+        found = []
+        for node in partition.node_index.first(shape, left) if left > 0 else ():
+            if left > 0 and node.free:
+                left -= room_for(shape, node.available)
+                found.append(node)
+        if len(busy) > missing:
+            busy.sort(key=lambda each: _lack(shape, each.node))
+            for each in busy[missing:]:
+                reservation.cancel(partition, each)
+        elif len(busy) < missing:
+            found += _nodes_to_keep(kernel, partition, shape, missing - len(busy))
+        nodes = iter(found)
+        for ask in (ask for group in groups for ask in group.asks.values()):
             while ask.reservations < ask.pending:
-                node = next(nodes, None)
-                if node is None:
+                if (node := next(nodes, None)) is None:
                     break
                 reservation.make(kernel, ask, node, bounded=False)
-                budget.keep(node, kernel)
+                partition.gather_budget.keep(node, kernel)
+
+
+def _lack(shape: Shape, node: Node) -> tuple[float, str]:
+    """The largest part of the shape for which the node has no room, and the node."""
+    lack: Any = max((value - node.available[at]) / value for at, value in shape.need)
+    return lack, node.node_id
 
 
 def _nodes_to_keep(kernel: Kernel, partition: Partition, shape: Shape, number: int) -> list[Node]:
@@ -486,8 +506,7 @@ def _nodes_to_keep(kernel: Kernel, partition: Partition, shape: Shape, number: i
         if shape.fits(node.available):
             continue
         if shape.fits(budget.room_in_time(node, kernel.now)):
-            lack: Any = max((value - node.available[at]) / value for at, value in shape.need)
-            found.append((lack, node.node_id, node))
+            found.append((*_lack(shape, node), node))
     return [node for _, _, node in nsmallest(number, found)]
 
 
@@ -497,12 +516,17 @@ def serve_reserving(kernel: Kernel, kept: Reservation) -> bool:
     retries = app.partition.waiting.retries
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
+    return serve_gatherer(kernel, app)
+
+
+def serve_gatherer(kernel: Kernel, app: Application) -> bool:
+    """Try the gang that keeps nodes, or that had allocations preempted, before other asks."""
     if app.blocked or app.shut_out:  # it may not start now, so it must not hold up others
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
         return False
     if app.gang.victims and gang_preemption.awaits_room(app):
         return False
-    if not app.gang.lacks:
+    if not app.gang.lacks and app.gang.state not in gang_fsm.KEEPS_NODES:
         return False  # its turn comes in the queues
     _stop_waiting(app)
     return admit(kernel, app)

@@ -155,7 +155,8 @@ def test_q10_what_others_have_left_is_charged_less() -> None:
 def spender(patience: str = "10m") -> Script:
     """A gang of nine has kept up to eight tenths of the cluster idle until the budget is spent."""
     script = world(
-        10, **{"gang.gather.after": "1h", "gang.gather.patience": patience, "gang.gather.budget": "1%"}
+        10,
+        **{"gang.gather.after": "1h", "gang.gather.patience": patience, "gang.gather.budget": "1%"},
     )
     for at in range(10):
         assert single(script, f"s{at}", 10)
