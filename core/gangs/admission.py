@@ -550,7 +550,7 @@ def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
         partition.waiting.gatherer = None
         own.given_up += 1
         if own.waiting_since >= 0 and own.state in gang_fsm.WAITS:
-            _rest(kernel, app, max(own.patience, app.queue.properties.gang_gather_after))
+            _rest(kernel, app, own.patience)
         _choose_gatherer(kernel, partition, but_not=app)
 
 
