@@ -96,7 +96,9 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
     held = Family("quadriga_gang_placeholders", "gauge", "Placeholders of living applications.")
     asks = Family("quadriga_asks", "gauge", "Asks that are not wholly allocated.")
     reserved = Family("quadriga_reservations", "gauge", "Nodes reserved for an ask.")
-    gatherings = Family("quadriga_gatherings_total", "counter", "Gangs that gathered, or were refused.")
+    gatherings = Family(
+        "quadriga_gatherings_total", "counter", "Gangs that gathered, or were refused."
+    )
     idle = Family(
         "quadriga_gang_idle_seconds_total", "counter", "Whole partition kept idle for gangs."
     )
