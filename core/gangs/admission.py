@@ -26,8 +26,8 @@ from quadriga.core.gangs import short_gangs
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Lack, Plan, make_plan, refund
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
-from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
+from quadriga.core.model.reservation import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
@@ -538,7 +538,7 @@ def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
     if reason:
         partition.rm.observer.gang_gave_back(app, reason)
         partition.gather_budget.counts[GIVEN_UP] += 1
-    elif own.state == gang_fsm.PLACED:
+    elif own.state in gang_fsm.HAS_PLACES:
         partition.gather_budget.counts[STARTED] += 1
     for timer in own.timers:
         timer.cancel()
