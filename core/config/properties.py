@@ -18,6 +18,8 @@ from quadriga.fsm.table import SECOND
 
 #: a longer name is like no known one
 _LONGEST_NAME: Final = 64
+#: millionths of the capacity that may be kept idle for gangs at most: more than that collapses (D321)
+_LARGEST_BUDGET: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class Properties:
     """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
     gang_gather_patience: int = 600 * SECOND
     """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
+    gang_gather_budget: int = 20_000
+    """On root: a gang begins to gather only while at most this many millionths of the capacity were kept
+    idle for gangs in the last seven days (Q10). It has no effect on other queues."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
     reservation_max_share: int | None = 20_000
@@ -145,6 +150,17 @@ def _share(text: str) -> int | None:
     return share
 
 
+def _budget(text: str) -> int:
+    """A share of the capacity in millionths."""
+    try:
+        budget = 0 if re.fullmatch(r"0(\.0{1,4})?[ ]?%", text) else _share(text)
+    except ValueError:
+        budget = None
+    if budget is None or budget > _LARGEST_BUDGET:
+        raise ValueError(f"{text!r} is not from 0% to {_LARGEST_BUDGET // 10_000}%")
+    return budget
+
+
 def _duration(*, zero: bool) -> Callable[[str], int]:
     def parse(text: str) -> int:
         duration = parse_duration(text)
@@ -176,6 +192,7 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "gang.admission":                       ("gang_admission", _one_of("atomic", "whole", "incremental")),
     "gang.gather.after":                    ("gang_gather_after", _duration(zero=True)),
     "gang.gather.patience":                 ("gang_gather_patience", _duration(zero=True)),
+    "gang.gather.budget":                   ("gang_gather_budget", _budget),
     "gang.wait.limit":                      ("gang_wait_limit", _duration(zero=False)),
     "reservation.max.share":                ("reservation_max_share", _share),
 }

@@ -10,6 +10,7 @@ from quadriga.core.model.gang import PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.resources.amounts import amount
 from quadriga.core.steps import gang
+from quadriga.fsm.table import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,10 +108,12 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
         said += ", and they are placed together or not at all"
         gatherer = partition.waiting.gatherer
         if gatherer is app:
-            said += f"; it keeps {len(app.reservations)} nodes for them"
+            said += f"; it keeps {len(app.reservations)} nodes for them, {_budget(app)}"
         elif gatherer is not None:
             said += f"; the gang {gatherer.app_id} keeps {len(gatherer.reservations)} nodes"
             holders = (Holder(gatherer.app_id, amount=len(gatherer.reservations)),)
+        if own.refused:
+            said += f"; it has waited long enough to keep nodes, {_budget(app)}"
     elif own.lacks == PREDICATES:
         said = "the resource manager's predicates refused a member of the gang on every node"
         until = "the predicates have to accept a node for each member of its gang"
@@ -126,6 +129,14 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
         held=len(holders),
         until=until,
     )
+
+
+def _budget(app: Application) -> str:
+    """What is left of the budget for capacity that is kept idle for gangs (Q10)."""
+    left = app.partition.gather_budget.left / HOUR
+    if not left:
+        return "but the budget for idle capacity is spent"
+    return f"and the budget for idle capacity has {left:.2f} hours of the whole cluster left"
 
 
 def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:

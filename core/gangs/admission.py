@@ -27,6 +27,8 @@ from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Lack, Plan, make_plan, refund
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
+from quadriga.core.model.reservation import BEGUN, GIVEN_UP, REFUSED, STARTED
+from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import limits, reservation
@@ -34,6 +36,7 @@ from quadriga.core.steps.refused import refusal_of
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
+from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -45,11 +48,17 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape
 
-#: the timer after which a gang may gather
+#: the timer after which a gang may gather, and that after which the budget allows it again
 _GATHER_TIMER: Final = "application.gather"
+_BUDGET_TIMER: Final = "partition.gather_budget"
+#: a gang that cannot be gathered, or gave its nodes back, gathers for at least this time (ns) no more
+_REST: Final = 600 * SECOND
 
 # Why a gang gives its nodes back, as its event record says it (Q8).
 _NO_PROGRESS: Final = "none of them had more room for its members in all its patience"
+_SPENT: Final = (
+    "the budget for idle capacity is spent, and none of them had more room in its patience"
+)
 _MAY_NOT_START: Final = "its application may not start at present"
 _NO_QUOTA: Final = "queue %s has no quota for its members at present"
 _NO_LIMIT: Final = "a limit has no room for its members at present"
@@ -113,7 +122,8 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
         for group in members:
             partition.node_index.await_room(app, group.shape, 1)
     else:
-        more = 1 if len(members) > 1 else own.missing
+        one_helps = len(members) > 1 or own.state in gang_fsm.KEEPS_NODES
+        more = 1 if one_helps else own.missing
         partition.node_index.await_room(app, plan.lacks[0].shape, more)
     if own.state in gang_fsm.KEEPS_NODES:
         _keep_nodes(kernel, app, members, plan.lacks)
@@ -204,9 +214,7 @@ def _wait_for(
     waiting.gangs[app] = None
     if own.waiting_since < 0:
         own.waiting_since = kernel.now
-        if kernel.now < _due(app):
-            timer = kernel.timers.start(kernel.now, _due(app) - kernel.now, _GATHER_TIMER, app)
-            own.timers = (*own.timers, timer)
+        _await_due(kernel, app)
 
 
 def retry(app: Application) -> None:
@@ -243,6 +251,7 @@ def state_changed(kernel: Kernel, app: Application) -> None:
     if app.state not in application_fsm.COUNTED:
         app.partition.waiting.short_of_members.pop(app, None)
     own.waiting_since = -1
+    own.refused = False
     for timer in own.timers:
         timer.cancel()
     own.timers = ()
@@ -262,7 +271,21 @@ def state_changed(kernel: Kernel, app: Application) -> None:
 
 def _due(app: Application) -> int:
     """The instant (ns) from which the gang may gather."""
-    return app.gang.waiting_since + app.queue.properties.gang_gather_after
+    own = app.gang
+    return max(own.waiting_since + app.queue.properties.gang_gather_after, own.rests_until)
+
+
+def _await_due(kernel: Kernel, app: Application) -> None:
+    """Look at the gang when it may gather."""
+    if kernel.now < _due(app):
+        timer = kernel.timers.start(kernel.now, _due(app) - kernel.now, _GATHER_TIMER, app)
+        app.gang.timers = (*app.gang.timers, timer)
+
+
+def _rest(kernel: Kernel, app: Application, time: int) -> None:
+    """Let the gang not gather for some time (ns), at least for ten minutes."""
+    app.gang.rests_until = kernel.now + max(_REST, time)
+    _await_due(kernel, app)
 
 
 def _is_candidate(kernel: Kernel, app: Application) -> bool:
@@ -287,13 +310,37 @@ def _fits_empty_cluster(app: Application) -> bool:
 
 def gather_due(kernel: Kernel, app: Application) -> None:
     """The gang has waited long enough to gather."""
-    if app.partition.waiting.gatherer is None:
-        _choose_gatherer(kernel, app.partition)
+    own = app.gang
+    own.timers = tuple([each for each in own.timers if each.name != _GATHER_TIMER])
+    _gather_if_due(kernel, app)
 
 
 def _gather_if_due(kernel: Kernel, app: Application) -> None:
-    if app.partition.waiting.gatherer is None and _is_candidate(kernel, app):
+    if app.partition.waiting.gatherer is not None or _due(app) > kernel.now:
+        return
+    if app.partition.gather_budget.spent(kernel.now):
+        _refuse(kernel, app)
+    elif _is_candidate(kernel, app):
         _choose_gatherer(kernel, app.partition, candidate=app)
+
+
+def _refuse(kernel: Kernel, app: Application) -> None:
+    """The gang may not gather because too much was kept idle (Q10). It is counted once while it waits."""
+    partition = app.partition
+    budget = partition.gather_budget
+    if not app.gang.refused and _is_candidate(kernel, app):
+        app.gang.refused = True
+        budget.counts[REFUSED] += 1
+    if budget.timer is None:
+        left = budget.again(kernel.now) - kernel.now
+        budget.timer = kernel.timers.start(kernel.now, left, _BUDGET_TIMER, partition)
+
+
+def budget_regained(kernel: Kernel, partition: Partition) -> None:
+    """The budget may allow a gang to gather again."""
+    partition.gather_budget.timer = None
+    if partition.waiting.gatherer is None:
+        _choose_gatherer(kernel, partition)
 
 
 def placeholder_lost(kernel: Kernel, app: Application) -> None:
@@ -325,7 +372,12 @@ def _choose_gatherer(
 ) -> None:
     """Let the first gang gather that has waited long enough (Q3). A gang that has given its nodes back
     comes after those that have done so less often. ``candidate`` is known to have waited so."""
-    if short_gangs.is_any_short(partition):
+    budget = partition.gather_budget
+    if short_gangs.is_any_short(partition) or not partition.waiting.gangs:
+        return
+    if budget.spent(kernel.now):
+        for app in partition.waiting.gangs:
+            _refuse(kernel, app)
         return
     first: Application | None = None
     for app in partition.waiting.gangs:
@@ -333,12 +385,39 @@ def _choose_gatherer(
             continue
         if app is candidate or _is_candidate(kernel, app):
             first = app
-    if first is not None:
+    if first is not None and not _can_be_gathered(kernel, first):
+        _rest(kernel, first, first.gang.patience)
+    elif first is not None:
         partition.waiting.gatherer = first
+        first.gang.refused = False
+        budget.counts[BEGUN] += 1
         first.gang.missing_before = first.gang.missing
         kernel.fire(GANG, first.gang, gang_fsm.GATHER)
         partition.rm.observer.gang_gathers(first)
         retry(first)
+
+
+def _can_be_gathered(kernel: Kernel, app: Application) -> bool:
+    """Whether the open nodes have room for each group of outstanding members when all has ended there
+    that is expected to end. A gang for which they have none keeps nothing."""
+    partition = app.partition
+    rooms = {
+        node.node_id: partition.gather_budget.room_in_time(node, kernel.now)
+        for node in partition.node_index.nodes
+        if node.open
+    }
+    for group in app.gang.members:
+        shape, left = group.shape, group.pending
+        only = shape.required_node
+        nodes = rooms if not only else {only} & rooms.keys()
+        for node in nodes:
+            left -= room_for(shape, rooms[node])
+            if left <= 0:
+                break
+        else:
+            if shape.need:
+                return False
+    return True
 
 
 def _gathers_before(one: Application, other: Application) -> bool:
@@ -360,36 +439,59 @@ def precedes(one: Application, other: Application) -> bool:
 def _keep_nodes(
     kernel: Kernel, app: Application, members: list[AskGroup], lacks: list[Lack]
 ) -> None:
-    """Reserve a node for each missing member, as far as there are nodes for them: those that lack the
-    least come first."""
+    """Reserve the nodes that have room for members, and for each member that is still missing a node
+    that may get room: those that lack the least come first. Of these it gives back as many as it has
+    found other nodes. While the budget is spent it keeps what it has (Q10)."""
+    partition = app.partition
+    if app.reservations and partition.gather_budget.spent(kernel.now):
+        return
     for shape, missing in lacks:
-        number = missing - sum(
-            each.ask.kind.requires == shape.requires and not shape.fits(each.node.available)
-            for each in app.reservations
-        )
-        if number <= 0:
-            continue
-        nodes = iter(_nodes_to_keep(app.partition, shape, number))
-        asks = [ask for group in members if group.shape is shape for ask in group.asks.values()]
-        for ask in asks:
+        groups = [group for group in members if group.shape is shape]
+        left = sum(group.pending for group in groups) - missing
+        busy = []
+        for each in app.reservations:
+            if room := room_for(shape, each.node.available):
+                left -= room
+            elif each.ask.kind.requires == shape.requires:
+                busy.append(each)
+        found = []
+        for node in partition.node_index.first(shape, left) if left > 0 else ():
+            if left > 0 and node.free:
+                left -= room_for(shape, node.available)
+                found.append(node)
+        if len(busy) > missing:
+            busy.sort(key=lambda each: _lack(shape, each.node))
+            for each in busy[missing:]:
+                reservation.cancel(partition, each)
+        elif len(busy) < missing:
+            found += _nodes_to_keep(kernel, partition, shape, missing - len(busy))
+        nodes = iter(found)
+        for ask in (ask for group in groups for ask in group.asks.values()):
             while ask.reservations < ask.pending:
-                node = next(nodes, None)
-                if node is None:
+                if (node := next(nodes, None)) is None:
                     break
                 reservation.make(kernel, ask, node, bounded=False)
+                partition.gather_budget.keep(node, kernel)
 
 
-def _nodes_to_keep(partition: Partition, shape: Shape, number: int) -> list[Node]:
-    """The open nodes without a reservation that would have room for the shape if nothing of this
-    scheduler ran there, and lack the smallest part of it now."""
+def _lack(shape: Shape, node: Node) -> tuple[float, str]:
+    """The largest part of the shape for which the node has no room, and the node."""
+    lack: Any = max((value - node.available[at]) / value for at, value in shape.need)
+    return lack, node.node_id
+
+
+def _nodes_to_keep(kernel: Kernel, partition: Partition, shape: Shape, number: int) -> list[Node]:
+    """The open nodes without a reservation that would have room for the shape if all of this scheduler
+    had ended there that is expected to end, and lack the smallest part of it now."""
     found = []
+    budget = partition.gather_budget
     for node in partition.node_index.nodes:
         if not node.free or shape.required_node not in ("", node.node_id):
             continue
-        empty = [whole - used for whole, used in zip(node.total, node.occupied, strict=True)]
-        if shape.fits(empty) and not shape.fits(node.available):
-            lack: Any = max((value - node.available[at]) / value for at, value in shape.need)
-            found.append((lack, node.node_id, node))
+        if shape.fits(node.available):
+            continue
+        if shape.fits(budget.room_in_time(node, kernel.now)):
+            found.append((*_lack(shape, node), node))
     return [node for _, _, node in nsmallest(number, found)]
 
 
@@ -399,12 +501,17 @@ def serve_reserving(kernel: Kernel, kept: Reservation) -> bool:
     retries = app.partition.waiting.retries
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
+    return serve_gatherer(kernel, app)
+
+
+def serve_gatherer(kernel: Kernel, app: Application) -> bool:
+    """Try the gang that keeps nodes, or that had allocations preempted, before other asks."""
     if app.blocked or app.not_admitted:  # it may not start now, so it must not hold up others
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
         return False
     if app.gang.victims and gang_preemption.awaits_room(app):
         return False
-    if not app.gang.lacks:
+    if not app.gang.lacks and app.gang.state not in gang_fsm.KEEPS_NODES:
         return False  # its turn comes in the queues
     _stop_waiting(app)
     return admit(kernel, app)
@@ -415,19 +522,26 @@ def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
     partition, own = app.partition, app.gang
     if reason:
         partition.rm.observer.gang_gave_back(app, reason)
+        partition.gather_budget.counts[GIVEN_UP] += 1
+    elif own.state in gang_fsm.HAS_PLACES:
+        partition.gather_budget.counts[STARTED] += 1
     for timer in own.timers:
         timer.cancel()
     own.timers = ()
     for each in [r for r in app.reservations if not r.ask.required_node]:
         reservation.cancel(partition, each)
+    partition.gather_budget.drop_all()
     if partition.waiting.gatherer is app:
         partition.waiting.gatherer = None
         own.given_up += 1
+        if own.waiting_since >= 0 and own.state in gang_fsm.WAITS:
+            _rest(kernel, app, own.patience)
         _choose_gatherer(kernel, partition, but_not=app)
 
 
 def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     if own.state in gang_fsm.KEEPS_NODES:
-        kernel.fire(GANG, own, gang_fsm.ABANDON, reason=_NO_PROGRESS)
+        why = _SPENT if own.partition.gather_budget.spent(kernel.now) else _NO_PROGRESS
+        kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
         own.missing_before = own.missing  # where it goes on, for the next time

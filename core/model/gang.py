@@ -102,6 +102,10 @@ NO_PLACEHOLDERS: Final = "no placeholders"
 WAIT_LIMIT: Final = "gang.wait.limit"
 
 
+#: how often the budget of a gang that never gives up before is looked at (ns)
+_PATIENCE: Final = 600 * SECOND
+
+
 def whole_seconds(text: str) -> int:
     """Return the time (ns) of a tag that is a whole number of seconds; 0 if it is unreadable."""
     if not (text.isascii() and text.isdecimal()) or len(text) > 9:
@@ -128,6 +132,8 @@ class Gang:
         "over",
         "partition",
         "preempted",
+        "refused",
+        "rests_until",
         "size",
         "started",
         "state",
@@ -193,6 +199,10 @@ class Gang:
         self.victims: tuple[Allocation, ...] = ()
         #: the last attempt to preempt for its members, which failed and is not repeated yet
         self.failed_preemption: FailedGangPreemption | None = None
+        #: it may not keep nodes before this instant (ns), because it gave its nodes back or cannot be
+        #: gathered; and whether it was due while the budget was spent (Q10)
+        self.rests_until = 0
+        self.refused = False
         #: number of times that it gave its nodes back
         self.given_up = 0
         #: what it lacks as its last event record says; empty: there is none since it last waited
@@ -229,12 +239,18 @@ class Gang:
 
     @property
     def gained(self) -> bool:
-        """Whether more members could be placed than when its patience timer started."""
-        return self.missing < self.missing_before
+        """Whether more members could be placed than when its patience timer started. Without patience it
+        has gained as long as the budget lasts (Q10)."""
+        if self.missing < self.missing_before:
+            return True
+        if self.application.queue.properties.gang_gather_patience:
+            return False
+        return not self.partition.gather_budget.is_spent
 
     @property
     def patience(self) -> int:
-        return self.application.queue.properties.gang_gather_patience
+        """The time (ns) after which it gives up if it gained nothing."""
+        return self.application.queue.properties.gang_gather_patience or _PATIENCE
 
     # -- admission (Q1) --------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
-from quadriga.core.model.reservation import Reservation, ReservationBounds
+from quadriga.core.model.reservation import GatherBudget, Reservation, ReservationBounds
 from quadriga.core.model.serials import Serials
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 from quadriga.fsm.lifecycles import queue as queue_fsm
@@ -78,6 +78,7 @@ class Partition:
         "foreign",
         "former_users",
         "gang_admission",
+        "gather_budget",
         "groups",
         "hints",
         "keep_users",
@@ -159,6 +160,8 @@ class Partition:
         self.reservations: dict[Reservation, None] = {}
         #: how many nodes may be reserved, and which (Q7)
         self.reservation_bounds = ReservationBounds()
+        #: what may be kept idle for gangs (Q10)
+        self.gather_budget = GatherBudget(self)
         #: asks and reservations that wait for something other than their turn
         self.waiting = waiting(self)
         self.hints = Hints()

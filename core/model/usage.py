@@ -115,6 +115,8 @@ class ApplicationSummary:
 def ended(allocation: Allocation, now: int) -> None:
     """Count an allocation that its application no longer holds."""
     app = allocation.ask.app
+    if not allocation.ask.kind.placeholder:
+        app.partition.gather_budget.ended(allocation, now)
     if app.spent is None:
         app.spent = Usage()
     app.spent.count(allocation, now, allocation.reason)

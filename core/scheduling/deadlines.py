@@ -164,6 +164,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "partition.preempt":       _partition_preempt,
     "partition.clean":         queue_tree.clean,
     "partition.give_up":       reservation.expire,
+    "partition.gather_budget": gang_admission.budget_regained,
     "partition.barred":        reservation.lift_bars,
 }
 # fmt: on

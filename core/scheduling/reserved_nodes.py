@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 def serve_reserved(round_: Round) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""
     kernel, partition = round_.kernel, round_.partition
+    gatherer = partition.waiting.gatherer
+    if gatherer is not None and not gatherer.gang.lacks:  # room came back anywhere (Q3)
+        if gang_admission.serve_gatherer(kernel, gatherer):
+            return True
     while True:
         own = _first_to_retry(partition)
         other, feasible = _first_elsewhere(partition)

@@ -122,6 +122,7 @@ def make(kernel: Kernel, ask: Ask, node: Node, *, bounded: bool = True) -> None:
 def cancel(partition: Partition, reservation: Reservation) -> None:
     """Cancel the reservation. The next one of the node, if there is one, takes effect."""
     node, ask = reservation.node, reservation.ask
+    partition.gather_budget.drop(node)
     if node.reservation is reservation:
         node.reservation = following = next(iter(node.also_reserved), None)
         if following is not None:

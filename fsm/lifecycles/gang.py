@@ -40,6 +40,8 @@ PATIENCE: Final = "patience"
 WAITS: Final[frozenset[State]] = frozenset({QUEUED, GATHERING})
 #: States of the one gang that keeps nodes for its members.
 KEEPS_NODES: Final[frozenset[State]] = frozenset({GATHERING})
+#: States of a gang whose members have got their places.
+HAS_PLACES: Final[frozenset[State]] = frozenset({PLACED})
 
 
 class GangFacts(Protocol):

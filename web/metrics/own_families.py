@@ -87,13 +87,23 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
     held = Family("quadriga_gang_placeholders", "gauge", "Placeholders of living applications.")
     asks = Family("quadriga_asks", "gauge", "Asks that are not wholly allocated.")
     reserved = Family("quadriga_reservations", "gauge", "Nodes reserved for an ask.")
+    gatherings = Family(
+        "quadriga_gatherings_total", "counter", "Gangs that gathered, or were refused."
+    )
+    idle = Family(
+        "quadriga_gang_idle_seconds_total", "counter", "Whole partition kept idle for gangs."
+    )
+    left = Family("quadriga_gang_budget_seconds", "gauge", "What of that the budget still allows.")
     for partition in seen.partitions:
         home = {"rm": partition.rm, "partition": partition.name}
         gangs.add_all("phase", partition.gangs, **home)
+        gatherings.add_all("result", partition.gatherings, **home)
+        idle.add(partition.kept_idle / SECOND, **home)
+        left.add(partition.budget_left / SECOND, **home)
         held.add_all("state", partition.placeholders, **home)
         asks.add(partition.asks, **home)
         reserved.add(partition.reservations, **home)
-    yield from (gangs, held, asks, reserved)
+    yield from (gangs, held, asks, reserved, gatherings, idle, left)
 
     attempts = Family(
         "quadriga_gang_attempts_total", "counter", "Attempts to place a whole gang, by result."

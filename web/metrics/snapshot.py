@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
+from quadriga.core.model.reservation import GATHERINGS
 from quadriga.core.views.counters import (
     QueueCounters,
     SchedulerCounters,
@@ -48,6 +49,11 @@ class PartitionNumbers:
     asks: int
     reservations: int
     gangs: dict[str, int]
+    #: how often gangs began to gather and how that ended, and the time (ns) of the whole partition that was
+    #: kept idle for them, and that may still be (Q10)
+    gatherings: dict[str, int]
+    kept_idle: int
+    budget_left: int
     #: placeholders of active applications: pending and allocated
     placeholders: dict[str, int]
     waits: dict[tuple[str, bool], Distribution]
@@ -142,6 +148,7 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
 
 
 def _partition(partition: Partition, meter: Measurer, tally: Tally) -> PartitionNumbers:
+    budget = partition.gather_budget
     gangs = dict.fromkeys(GANG_PHASES, 0)
     pending = placed = asks = 0
     for app in partition.applications.values():
@@ -167,6 +174,9 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
         asks=asks,
         reservations=len(partition.reservations),
         gangs=gangs,
+        gatherings={result: budget.counts[result] for result in GATHERINGS},
+        kept_idle=budget.kept_idle,
+        budget_left=budget.left,
         placeholders={"pending": pending, "placed": placed},
         waits=dict(sorted(waits.items())),
         oldest=_oldest(partition),

@@ -176,7 +176,10 @@ def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> 
     later(script, 60)
     assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
     assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
-    assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
+    assert told(script, "g", "g-p0").endswith(
+        "; it keeps 2 nodes for them, and the budget for idle capacity has 3.36 hours of the whole "
+        "cluster left."
+    )
     assert single(script, "u", vcore=1) == []  # both nodes are kept
     script.release("s", "a-0")
     assert news(script.schedule()) == []
@@ -268,8 +271,11 @@ def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
         return [
             f"APP NONE {name} (Gang starts to gather: it keeps nodes until all its members fit, "
             "1 of 2 fit now)",
-            f"NODE ADD NODE_RESERVATION n1 {name}-p0 vcore=4 "
-            f"(reserved for the gang of application '{name}')",
+            *(
+                f"NODE ADD NODE_RESERVATION {node} {name}-{key} vcore=4 "
+                f"(reserved for the gang of application '{name}')"
+                for node, key in (("n2", "p0"), ("n1", "p1"))
+            ),
         ]
 
     later(script, 60)
@@ -277,16 +283,17 @@ def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
     gang(script, "i", 5, 1)
     script.schedule()
     assert waits(reader) == [
-        "i (Gang waits for nodes: 4 of 5 members could start now, no room for 1 of map[vcore:1]; "
-        "nodes with room are reserved: n1 for application g)"
+        "i (Gang waits for nodes: 0 of 5 members could start now, no room for 5 of map[vcore:1]; "
+        "nodes with room are reserved: n2 for application g, n1 for application g)"
     ]
     script.remove_app("i")
     reader.new_lines()
     later(script, 600)
     assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
-        "APP NONE g (Gang gives its reserved nodes back (1): "
+        "APP NONE g (Gang gives its reserved nodes back (2): "
         "none of them had more room for its members in all its patience)",
-        "NODE REMOVE NODE_RESERVATION n1 g-p0 vcore=4",
+        "NODE REMOVE NODE_RESERVATION n2 g-p0 vcore=4",
+        "NODE REMOVE NODE_RESERVATION n1 g-p1 vcore=4",
         *gathers("h"),
     ]
 
