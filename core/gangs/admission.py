@@ -468,10 +468,10 @@ def _keep_nodes(
         nodes = iter(found)
         for ask in (ask for group in groups for ask in group.asks.values()):
             while ask.reservations < ask.pending:
-                if (node := next(nodes, None)) is None:
+                if (taken := next(nodes, None)) is None:
                     break
-                reservation.make(kernel, ask, node, bounded=False)
-                partition.gather_budget.keep(node, kernel)
+                reservation.make(kernel, ask, taken, bounded=False)
+                partition.gather_budget.keep(taken, kernel)
 
 
 def _lack(shape: Shape, node: Node) -> tuple[float, str]:

@@ -106,8 +106,8 @@ def test_q3_wide_gangs_gather_one_after_the_other() -> None:
     assert second + 20 <= third <= second + 20 + LONGEST
 
 
-def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:
-    """It lacks one node, and keeps only that one: the other two take others meanwhile."""
+def test_q4_singles_and_whole_gangs_go_on_where_a_gathering_gang_has_started() -> None:
+    """It needs all nodes, and keeps the two that are free as well: nobody else takes them meanwhile."""
     first = Job(name="first", groups=(Group(1, cores=1),), runs=300)
     wide = Job(name="wide", groups=(Group(3, cores=2),), gang=True, arrives=10)
     later = (
@@ -117,7 +117,7 @@ def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:
     )
     history = live(replace(stream(wide, until=0), jobs=(first, wide, *later)))
     started = {name: run.started for name, run in history.ended.items()}
-    assert started == {"first": 0, "single": 100, "narrow": 100, "small": 150, "wide": 300}
+    assert started == {"first": 0, "single": 310, "narrow": 310, "small": 310, "wide": 300}
 
 
 @pytest.mark.parametrize("order", ["design", "k8shim"])
