@@ -63,7 +63,8 @@ class WaitingAsks(Waiting):
                 self._refresh_turn(ask.app)
             return
         group.remove(ask)
-        if ask.reservations:  # the ask keeps its nodes while it is away
+        # The ask keeps its nodes while it is away; the next one may be the originator of the gang (Q5).
+        if ask.reservations or ask.app.gang.over:
             self.refresh_group(group)
         if not group.asks:
             self._forget(group)

@@ -31,6 +31,8 @@ def history(seed: int, steps: int = 80, *, curious: bool = True) -> Life:
 @pytest.mark.parametrize(
     ("seed", "steps", "released"),
     [(seed, 80, seed >= 10) for seed in (*range(8), *range(10, 18))]
+    # In these a gang has a member that requires a draining node, and an originator becomes the first ask.
+    + [(20265, 120, False), (21330, 120, False)]
     + [pytest.param(seed, 250, seed % 2, marks=pytest.mark.slow) for seed in range(100, 116)],
 )
 def test_v1_v2_v3_v4_v5_v6_v7_v8_v9_hold_after_every_step(
