@@ -54,7 +54,7 @@ class Properties:
     scheduler's default."""
     gang_gather_after: int = 2 * 86_400 * SECOND
     """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
-    gang_gather_patience: int = 600 * SECOND
+    gang_gather_patience: int = 3600 * SECOND
     """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
     gang_gather_budget: int = 20_000
     """On root: a gang begins to gather only while at most this many millionths of the capacity were kept

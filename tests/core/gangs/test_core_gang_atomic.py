@@ -204,7 +204,7 @@ def test_q3_a_gang_that_loses_a_node_that_it_keeps_keeps_another_one() -> None:
     script.node("n3", NodeInfo.DECOMISSION)
     script.schedule()
     assert reserved(script) == ["n2"]
-    later(script, 600)
+    later(script, 3600)
     assert (states(script, "g"), reserved(script)) == (["Gathering", "Queued"], [])
     script.node("n9", vcore=4)
     script.release("t", "a-0")
@@ -288,7 +288,7 @@ def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
     ]
     script.remove_app("i")
     reader.new_lines()
-    later(script, 600)
+    later(script, 3600)
     assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
         "APP NONE g (Gang gives its reserved nodes back (2): "
         "none of them had more room for its members in all its patience)",

@@ -84,14 +84,14 @@ def test_q10_services_that_are_young_are_kept_for_the_patience_at_most() -> None
     wait(script, 1)
     assert kept(script, "g") == 10
     assert not single(script, "s", 1)
-    wait(script, 1 / 6)
+    wait(script, 1)
     assert not kept(script, "g")
     assert single(script, "t", 1)
     assert budget(script).counts == {"begun": 1, "given up": 1}
-    wait(script, 0.1)
+    wait(script, 0.6)
     assert not kept(script, "g")
     script.release("t", "a-0")
-    wait(script, 0.1)
+    wait(script, 0.6)
     assert kept(script, "g")
 
 
