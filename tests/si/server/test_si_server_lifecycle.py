@@ -79,7 +79,7 @@ async def test_i2_i6_half_close_of_all_three_is_a_shutdown(place: House, rm: RM)
     await rm.submits()
     await rm.say(ask("app-1", "pod-1"))
     await until(lambda: rm.states("app-1") == ["Accepted", "Running"])
-    assert [a.allocationKey for a in rm.allocations] == ["pod-1"]
+    await until(lambda: [a.allocationKey for a in rm.allocations] == ["pod-1"])
     for name in STREAMS[:2]:
         assert await place.state() == "Running"
         await rm.wires[name].call.done_writing()
