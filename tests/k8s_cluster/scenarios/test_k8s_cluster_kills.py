@@ -19,7 +19,7 @@ from process_kubelet import node
 from scheduler_process import ENDED, wait
 from whole_cluster import Cluster
 
-WITNESSED = Path(__file__).with_name("witnessed_scheduler.py")
+WITNESSED = Path(__file__).parents[1] / "witnessed_scheduler.py"
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ def test_t21_a_cluster_of_the_dask_operator(
     yaml = pytest.importorskip("yaml")
     site = tmp_path / "site"
     site.mkdir()
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     shutil.copy(here / "loopback_names.py", site / "sitecustomize.py")
     scheduler = cluster.quadriga()
     cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"), PYTHONPATH=str(site))
