@@ -115,7 +115,7 @@ def test_q16_the_bound_is_below_the_descriptors_that_exist(
 async def test_q16_a_resource_manager_registers_while_idle_connections_fill_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server_module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(server_module, "_LOOK_S", 0.5)  # its call begins within this time
     limits = Limits(connections=8, connections_per_client=4)
     async with house(limits=limits) as place:
         target = ("127.0.0.1", place.server.port)
