@@ -18,7 +18,7 @@ from quadriga.fsm.table import SECOND
 
 #: a longer name is like no known one
 _LONGEST_NAME: Final = 64
-#: millionths of the capacity that may be kept idle for gangs at most: more than that collapses (D321)
+#: millionths of the capacity that may be kept idle for gangs at most (D321)
 _LARGEST_BUDGET: Final = 100_000
 
 

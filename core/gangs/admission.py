@@ -26,8 +26,8 @@ from quadriga.core.gangs import short_gangs
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Lack, Plan, make_plan, refund
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
+from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
-from quadriga.core.model.reservation import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
@@ -282,9 +282,9 @@ def _await_due(kernel: Kernel, app: Application) -> None:
         app.gang.timers = (*app.gang.timers, timer)
 
 
-def _rest(kernel: Kernel, app: Application, time: int) -> None:
-    """Let the gang not gather for some time (ns), at least for ten minutes."""
-    app.gang.rests_until = kernel.now + max(_REST, time)
+def _rest(kernel: Kernel, app: Application) -> None:
+    """Let the gang not gather for as long as its patience, at least for ten minutes."""
+    app.gang.rests_until = kernel.now + max(_REST, app.gang.patience)
     _await_due(kernel, app)
 
 
@@ -386,7 +386,7 @@ def _choose_gatherer(
         if app is candidate or _is_candidate(kernel, app):
             first = app
     if first is not None and not _can_be_gathered(kernel, first):
-        _rest(kernel, first, first.gang.patience)
+        _rest(kernel, first)
     elif first is not None:
         partition.waiting.gatherer = first
         first.gang.refused = False
@@ -407,16 +407,10 @@ def _can_be_gathered(kernel: Kernel, app: Application) -> bool:
         if node.open
     }
     for group in app.gang.members:
-        shape, left = group.shape, group.pending
-        only = shape.required_node
-        nodes = rooms if not only else {only} & rooms.keys()
-        for node in nodes:
-            left -= room_for(shape, rooms[node])
-            if left <= 0:
-                break
-        else:
-            if shape.need:
-                return False
+        shape = group.shape
+        usable = (room for node_id, room in rooms.items() if shape.required_node in ("", node_id))
+        if shape.need and sum(room_for(shape, room) for room in usable) < group.pending:
+            return False
     return True
 
 
@@ -535,7 +529,7 @@ def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
         partition.waiting.gatherer = None
         own.given_up += 1
         if own.waiting_since >= 0 and own.state in gang_fsm.WAITS:
-            _rest(kernel, app, own.patience)
+            _rest(kernel, app)
         _choose_gatherer(kernel, partition, but_not=app)
 
 

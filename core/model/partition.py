@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from quadriga.core.config import PartitionConfig
 from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
+from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
-from quadriga.core.model.reservation import GatherBudget, Reservation, ReservationBounds
+from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.serials import Serials
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 from quadriga.fsm.lifecycles import queue as queue_fsm

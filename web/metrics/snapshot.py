@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
-from quadriga.core.model.reservation import GATHERINGS
+from quadriga.core.model.gather_budget import GATHERINGS
 from quadriga.core.views.counters import (
     QueueCounters,
     SchedulerCounters,

@@ -8,7 +8,7 @@ import pytest
 from core_world import news, queues, scripted
 
 from quadriga.core import Options
-from quadriga.core.model.reservation import WINDOW, GatherBudget
+from quadriga.core.model.gather_budget import WINDOW, GatherBudget
 from quadriga.sim.scripted.script import Script
 
 SECOND = 1_000_000_000

@@ -27,13 +27,13 @@ from bench._support.cluster import (
 from bench._support.timing import Clock
 from quadriga import si
 from quadriga.core import Scheduler
+from quadriga.fsm.table import SECOND
 from quadriga.sim.scripted.script import resource
 
 #: the times of turns of one step at a size (ns)
 Turns = Callable[[int], Iterator[int]]
 
 POD = {"vcore": 1000, "memory": 10**6}
-SECOND = 10**9
 #: turns of each step
 TURNS = 15
 

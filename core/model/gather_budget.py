@@ -1,0 +1,233 @@
+"""The budget of a partition for capacity that is kept idle for gangs (Q10)."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+from quadriga.core.model.reservation import WHOLE
+from quadriga.fsm.table import SECOND
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+
+#: what was charged longer ago is forgotten (ns), and the parts in which it is forgotten
+WINDOW: Final = 7 * 86_400 * SECOND
+_PART: Final = WINDOW // 42
+
+#: an allocation that has run this long (ns), and twice as long as any that has ended, has no end
+_MAY_BE_ENDLESS: Final = 86_400 * SECOND
+
+#: what is counted: gangs that began to gather, that started, that gave their nodes back, and that were
+#: due while the budget was spent
+BEGUN: Final = "begun"
+STARTED: Final = "started"
+GIVEN_UP: Final = "given up"
+REFUSED: Final = "refused"
+GATHERINGS: Final = (BEGUN, STARTED, GIVEN_UP, REFUSED)
+
+
+class HasNow(Protocol):
+    """What knows the time of the scheduler (ns)."""
+
+    now: int
+
+
+class GatherBudget:
+    """The budget of a partition for capacity that is kept idle for gangs (Q10).
+
+    What the nodes that a gang keeps have free is charged for as long as they have it. The unit is a time: a
+    quarter of the partition that is kept idle for four hours is one hour of the whole partition. What was
+    charged in the last seven days is compared with a share of these days. It starts at zero with the process.
+
+    Charged is the scarcest resource: what is kept of each resource, as a share of the partition, counts as
+    far as others have none of it left, and the resource that counts most is the charge. So memory that nobody
+    lacks costs little, and an idle core of a full cluster costs a core.
+
+    A change costs the same however many nodes there are or are kept: the sum of what they have free is kept
+    up to date node by node.
+    """
+
+    __slots__ = (
+        "_idle",
+        "_kept",
+        "_partition",
+        "_parts",
+        "_rate",
+        "_recent",
+        "_since",
+        "_time",
+        "_total",
+        "counts",
+        "is_spent",
+        "longest_run",
+        "timer",
+    )
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._time: HasNow | None = None
+        #: what each kept node had free when it last changed, and the sum by type
+        self._kept: dict[Node, tuple[int, ...]] = {}
+        self._idle: list[int] = []
+        #: millionths of the partition that are charged since an instant (ns)
+        self._rate = 0
+        self._since = 0
+        #: charges (ns times millionths) of the window by the number of their part, their sum, and the sum
+        #: of all since the start
+        self._parts: deque[tuple[int, int]] = deque()
+        self._recent = 0
+        self._total = 0
+        #: whether it was spent when it was last asked
+        self.is_spent = False
+        #: how often gangs did each of `GATHERINGS`
+        self.counts: Counter[str] = Counter()
+        #: the longest run (ns) of an allocation that has ended
+        self.longest_run = 0
+        #: runs while gangs wait for the budget
+        self.timer: object | None = None
+
+    # -- charging ------------------------------------------------------------------------------------
+
+    def keep(self, node: Node, time: HasNow) -> None:
+        """The node is kept for the gathering gang from now on."""
+        self._time = time
+        self._kept[node] = ()
+        self.changed(node)
+
+    def drop(self, node: Node) -> None:
+        """The node is no longer kept."""
+        if node in self._kept:
+            self._settle()
+            self._count(self._kept.pop(node), ())
+            self._rate = self._charged()
+
+    def drop_all(self) -> None:
+        """No node is kept."""
+        for node in list(self._kept):
+            self.drop(node)
+
+    def changed(self, node: Node) -> None:
+        """What a reserved node has free has changed."""
+        before = self._kept.get(node)
+        if before is not None:
+            self._settle()
+            self._kept[node] = after = tuple(node.available)
+            self._count(before, after)
+            self._rate = self._charged()
+
+    def _count(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        idle = self._idle
+        idle.extend([0] * (len(after) - len(idle)))
+        for at, value in enumerate(before):
+            idle[at] -= max(0, value)
+        for at, value in enumerate(after):
+            idle[at] += max(0, value)
+
+    def _charged(self) -> int:
+        """The charge per time, in millionths of the partition."""
+        most = 0
+        capacity, used = self._partition.capacity, self._partition.root.allocated
+        for at, idle in enumerate(self._idle):
+            whole = capacity[at]
+            if idle > 0 and whole > 0:
+                gone = min(whole, used[at] + idle)
+                most = max(most, idle * WHOLE * gone // (whole * whole))
+        return min(most, WHOLE)
+
+    def _settle(self) -> None:
+        """Charge what was kept since the last change."""
+        if self._time is None:
+            return
+        now = self._time.now
+        while self._rate and self._since < now:
+            part = self._since // _PART
+            until = min(now, (part + 1) * _PART)
+            self._add(part, self._rate * (until - self._since))
+            self._since = until
+        self._since = now
+
+    def _add(self, part: int, amount: int) -> None:
+        if self._parts and self._parts[-1][0] == part:
+            amount_before = self._parts.pop()[1]
+            self._parts.append((part, amount_before + amount))
+        else:
+            self._parts.append((part, amount))
+        self._recent += amount
+        self._total += amount
+
+    # -- what is left --------------------------------------------------------------------------------
+
+    @property
+    def _allowed(self) -> int:
+        return self._partition.root.properties.gang_gather_budget * WINDOW
+
+    def spent(self, now: int) -> bool:
+        """Whether no gang may begin to gather, and the one that gathers may keep no more nodes."""
+        if self._rate:
+            self._settle()
+        parts, first = self._parts, (now - WINDOW) // _PART
+        while parts and parts[0][0] < first:
+            self._recent -= parts.popleft()[1]
+        self.is_spent = self._recent > self._allowed or not self._allowed
+        return self.is_spent
+
+    def again(self, now: int) -> int:
+        """The instant (ns) at which a spent budget allows a gang to gather, if nothing more is charged."""
+        recent = self._recent
+        for part, amount in self._parts:
+            recent -= amount
+            if recent <= self._allowed:
+                return max(now + 60 * SECOND, (part + 1) * _PART + WINDOW)
+        return now + WINDOW
+
+    @property
+    def left(self) -> int:
+        """The time (ns) of the whole partition that may still be kept idle."""
+        first = (self._now - WINDOW) // _PART
+        recent = sum(amount for part, amount in self._parts if part >= first)
+        return max(0, self._allowed - recent - self._open) // WHOLE
+
+    @property
+    def kept_idle(self) -> int:
+        """The time (ns) of the whole partition that was kept idle since the start."""
+        return (self._total + self._open) // WHOLE
+
+    @property
+    def _now(self) -> int:
+        return 0 if self._time is None else self._time.now
+
+    @property
+    def _open(self) -> int:
+        """What is not charged yet."""
+        return self._rate * max(0, self._now - self._since)
+
+    # -- what has no end -----------------------------------------------------------------------------
+
+    def ended(self, allocation: Allocation, now: int) -> None:
+        """A member or a single pod has ended: others may run as long."""
+        self.longest_run = max(self.longest_run, now - allocation.created)
+
+    def is_endless(self, allocation: Allocation, now: int) -> bool:
+        """Whether the allocation is not expected to end in time for a gang.
+
+        It is if it is told to run for longer than the window, or, without being told, has run for a day
+        and for twice as long as any that has ended.
+        """
+        terms, app = allocation.ask.terms, allocation.ask.app
+        age = now - allocation.created
+        told = terms.expected_runtime or app.expected_runtime or terms.run_limit
+        if told >= age:
+            return told - age > WINDOW
+        return age > max(_MAY_BE_ENDLESS, 2 * self.longest_run)
+
+    def room_in_time(self, node: Node, now: int) -> list[int]:
+        """What the node would have free, by type, if all had ended that is expected to end."""
+        room = [whole - used for whole, used in zip(node.total, node.occupied, strict=True)]
+        for allocation in node.allocations:
+            if self.is_endless(allocation, now):
+                for at, value in enumerate(allocation.vector):
+                    room[at] -= value
+        return room
