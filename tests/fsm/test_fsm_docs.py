@@ -1,4 +1,4 @@
-"""docs/fsm.md with its pages and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
+"""docs/fsm.md, its pages and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
 
 from __future__ import annotations
 
