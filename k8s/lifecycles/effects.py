@@ -18,6 +18,7 @@ __all__ = [
     "AskForPods",
     "BindPod",
     "CancelBind",
+    "CancelCreate",
     "CloseNode",
     "ConfirmRelease",
     "CreateAgain",
@@ -243,6 +244,11 @@ class Reconcile(Effect):
 @dataclass(frozen=True, slots=True)
 class CreatePod(Effect):
     """Create the placeholder under a new name (K69, K72)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelCreate(Effect):
+    """Do not create the placeholder if its turn has not come (Q16)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from quadriga.fsm import Entity, Lifecycle, ignored, row, within
 from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Tone
-from quadriga.k8s.lifecycles.effects import CreateAgain, CreatePod, NoPlaceholders
+from quadriga.k8s.lifecycles.effects import CancelCreate, CreateAgain, CreatePod, NoPlaceholders
 
 State = Literal["Waiting", "Creating", "Created", "Seen", "Refused", "Abandoned"]
 Trigger = Literal["create", "created", "name_taken", "refused", "seen", "missed", "abandon"]
@@ -43,6 +43,7 @@ ALLOWED: Final[frozenset[State]] = frozenset({CREATED, SEEN})
 OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
 _CREATE = (CreatePod(),)
+_CANCEL = (CancelCreate(),)
 
 
 def create(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
@@ -54,7 +55,11 @@ def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
 
 
 def create_another(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
-    return (CreateAgain(fired.info["group"]),)
+    return (CancelCreate(), CreateAgain(fired.info["group"]))
+
+
+def cancel(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
+    return _CANCEL
 
 
 # fmt: off
@@ -75,7 +80,8 @@ PLACEHOLDER: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(REFUSED_,    CREATING,                    REFUSED,   emit=give_up),
         row(SEEN_,       (CREATING, CREATED),         SEEN),
         row(MISSED,      (CREATING, CREATED),         ABANDONED, emit=create_another),
-        row(ABANDON,     (WAITING, CREATING, CREATED), ABANDONED),
+        row(ABANDON,     CREATING,                    ABANDONED, emit=cancel),
+        row(ABANDON,     (WAITING, CREATED),          ABANDONED),
         ignored(NAME_TAKEN, CREATED,                  why="only a second answer could say so"),
     ),
 )
