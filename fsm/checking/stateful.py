@@ -1,0 +1,93 @@
+"""Random runs of a system with Hypothesis, which is needed for this module alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quadriga.fsm.checking.search import Subject, alone, broken
+from quadriga.fsm.checking.stepping import Broken, Overflow, Trial
+from quadriga.fsm.checking.system import System
+from quadriga.fsm.checking.violation import Happening, Violation
+from quadriga.fsm.checking.world import It, Move, Node, World, moves
+from quadriga.fsm.errors import InvalidTransition
+
+if TYPE_CHECKING:
+    from hypothesis.stateful import RuleBasedStateMachine
+
+
+def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
+    """A state machine of Hypothesis for a system, or for a lifecycle ``alone`` with ``options``.
+
+    ``TestOrder = stateful(ORDER).TestCase`` is a test. It carries out random moves, and checks ``always``, that
+    guards and emitters give the same answer when they are asked again, and that triggers which are illegal in
+    a state are refused and change nothing. The class may be derived from, with more rules and invariants; its
+    attribute ``node`` is the present world, ``moves`` and ``happenings`` how it came to that.
+    """
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+    system = subject if isinstance(subject, System) else alone(subject, **options)
+    beginnings = list(system.beginnings())
+
+    class Runs(RuleBasedStateMachine):
+        node: Node = beginnings[0][1]
+
+        @initialize(data=st.data())
+        def begin(self, data: Any) -> None:
+            self.given, self.node = data.draw(st.sampled_from(beginnings))
+            self.moves: tuple[Move, ...] = ()
+            self.happenings: tuple[Happening, ...] = ()
+
+        @rule(data=st.data())
+        def move(self, data: Any) -> None:
+            possible = [move for move, _ in moves(system, self.node)]
+            if not possible:
+                return
+            move = data.draw(st.sampled_from(possible), label="move")
+            known: dict[str, Any] = {}
+
+            def answer(name: str, values: tuple[Any, ...]) -> Any:
+                if name not in known:
+                    known[name] = data.draw(st.sampled_from(values), label=name)
+                return known[name]
+
+            trial = Trial(system, self.node, answer, twice=True)
+            try:
+                node = trial.run(move)
+            except Overflow:
+                return
+            except Broken as error:
+                self._took(move, known, trial)
+                raise self._violation(error.kind, str(error)) from error
+            self._took(move, known, trial)
+            self.node = node
+
+        @rule(data=st.data())
+        def refuse(self, data: Any) -> None:
+            number = data.draw(st.integers(0, len(system.parts) - 1), label="part")
+            table, state = system.lifecycles[number], self.node.lives[number].state
+            illegal = [t for t in table.triggers() if not table.allows(state, t)]
+            if not illegal:
+                return
+            it = It(World(system, self.node), number)
+            trigger = data.draw(st.sampled_from(illegal), label="illegal")
+            try:
+                table.fire(it, trigger)
+            except InvalidTransition:
+                assert it.state == state
+            else:
+                raise self._violation("raised", f"{it.key} takes {trigger!r}, which is illegal")
+
+        @invariant()
+        def rules(self) -> None:
+            if name := broken(system, World(system, self.node)):
+                raise self._violation("always", name)
+
+        def _took(self, move: Move, known: dict[str, Any], trial: Trial) -> None:
+            self.moves += (move._replace(seen=tuple(known.items())),)
+            self.happenings += tuple(trial.happenings)
+
+        def _violation(self, kind: str, text: str) -> Violation:
+            return Violation(kind, text, self.moves, self.happenings, self.given)
+
+    return Runs
