@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from quadriga.fsm.checking.stepping import Broken, Overflow, Trial, outcomes
 from quadriga.fsm.checking.system import Part, Rule, System
 from quadriga.fsm.checking.violation import Happening, Violation
-from quadriga.fsm.checking.world import Move, Node, World, moves
+from quadriga.fsm.checking.world import Move, Node, World, beginning, moves
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Row
 
@@ -78,7 +78,7 @@ def search(subject: Subject, *, max_states: int = MAX_STATES, **options: Any) ->
     ``eventually`` only where all that follows is known.
     """
     system = subject if isinstance(subject, System) else alone(subject, **options)
-    run = Search(system)
+    run = Search(system, beginning(system))
     violation = run.go(max_states)
     complete = violation is None and len(run.nodes) == run.expanded
     if violation is None:
@@ -92,35 +92,30 @@ def search(subject: Subject, *, max_states: int = MAX_STATES, **options: Any) ->
         for row in system.lifecycles[number].rows
         if (number, row) not in run.rows
     )
-    way = run.way(len(run.nodes) - 1)[1]
+    way = run.way(len(run.nodes) - 1)
     return Report(
         *(len(run.nodes), run.edges, len(way), complete, run.overflows, untaken, violation)
     )
 
 
 class Search:
-    """The worlds that are known, from the beginnings of a system or from one world.
+    """The worlds that are known, from one of them on; with ``helping`` only by moves that help."""
 
-    With ``helping`` only moves that help are made.
-    """
-
-    def __init__(self, system: System, start: Node | None = None, *, helping: bool = False) -> None:
-        self.system, self._helping = system, helping
+    def __init__(self, system: System, start: Node, *, helping: bool = False) -> None:
+        self.system, self._start, self._helping = system, start, helping
         self.nodes: list[Node] = []
         self.index: dict[Node, int] = {}
         #: how each world was reached first: from which other one, by which move
         self.came: list[tuple[int, Move] | None] = []
         #: from which worlds a move that helps leads here
         self.helped: list[list[int]] = []
-        self.begins = list(system.beginnings()) if start is None else [({}, start)]
         self.rows: set[tuple[int, Row | None]] = set()
         self.possible = dict(system.possible)
         self.expanded = self.edges = self.overflows = 0
 
     def go(self, most: int) -> Violation | None:
-        for _, node in self.begins:
-            if found := self._add(node, None):
-                return found
+        if found := self._add(self._start, None):
+            return found
         while self.expanded < len(self.nodes) <= most:
             self.expanded += 1
             if found := self._expand(self.expanded - 1):
@@ -182,19 +177,17 @@ class Search:
                     good.append(before)
         return reached
 
-    def way(self, there: int) -> tuple[int, list[Move]]:
-        """The shortest way to a world, from one of the beginnings."""
+    def way(self, there: int) -> tuple[Move, ...]:
+        """The shortest way to a world."""
         way: list[Move] = []
         while (came := self.came[there]) is not None:
             there = came[0]
             way.append(came[1])
-        return there, way[::-1]
+        return tuple(reversed(way))
 
     def _violation(self, kind: str, rule: str, there: int, last: Move | None = None) -> Violation:
-        start, way = self.way(there)
-        given, node = self.begins[start]
-        moves = (*way, last) if last else tuple(way)
-        return Violation(kind, rule, moves, _follow(self.system, node, moves)[1], given)
+        way = (*self.way(there), *((last,) if last else ()))
+        return Violation(kind, rule, way, follow(self.system, self._start, way)[1])
 
 
 def broken(system: System, world: World) -> str | None:
@@ -202,51 +195,37 @@ def broken(system: System, world: World) -> str | None:
     return next((name for name, rule in system.always.items() if not rule(world)), None)
 
 
-def _follow(
-    system: System, node: Node, way: Iterable[Move]
-) -> tuple[Node | Broken | None, tuple[Happening, ...]]:
+def follow(
+    system: System, found: Node, way: Iterable[Move]
+) -> tuple[Node | Broken | Overflow | None, tuple[Happening, ...]]:
     """Where moves lead with the facts that they have seen; ``None`` if one of them is not possible."""
     happenings: list[Happening] = []
-    found: Node | Broken | None = node
     for move in way:
-        assert isinstance(found, Node)
         seen = dict(move.seen)
-        if move._replace(seen=()) not in (each for each, _ in moves(system, found)):
+        if all(each != move._replace(seen=()) for each, _ in moves(system, found)):
             return None, tuple(happenings)
-        trial = Trial(system, found, lambda name, values, seen=seen: seen.get(name, values[0]))  # type: ignore[misc]
+        answer = lambda name, values, seen=seen: seen.get(name, values[0])  # noqa: E731
+        trial = Trial(system, found, answer, careful=True)
         try:
             found = trial.run(move)
-        except Overflow:
-            found = None
-        except Broken as error:
-            found = error
+        except (Broken, Overflow) as error:
+            return error, (*happenings, *trial.happenings)
         happenings += trial.happenings
-        if not isinstance(found, Node):
-            break
     return found, tuple(happenings)
 
 
-def replay(
-    system: System, way: tuple[Move, ...], given: Mapping[str, Any] | None
-) -> tuple[Happening, ...]:
+def replay(system: System, way: tuple[Move, ...]) -> tuple[Happening, ...]:
     """``System.replay``."""
-    begins = [node for facts, node in system.beginnings() if not given or facts == dict(given)]
-    if not begins:
-        raise ValueError(f"no run begins with {given}")
     for length in range(len(way) + 1):
-        found, told = _follow(system, begins[0], way[:length])
-        if found is None:
-            return told
-        kind, rule = "always", None
+        found, told = follow(system, beginning(system), way[:length])
         if isinstance(found, Broken):
-            kind, rule = found.kind, str(found)
-        else:
-            rule = broken(system, World(system, found))
-        if rule:
-            raise Violation(kind, rule, way[:length], told, given)
-    assert isinstance(found, Node)
-    for name, rule_ in system.eventually.items():
+            raise Violation(found.kind, str(found), way[:length], told)
+        if not isinstance(found, Node):
+            return told
+        if rule := broken(system, World(system, found)):
+            raise Violation("always", rule, way[:length], told)
+    for name, goal in system.eventually.items():
         run = Search(system, found, helping=True)
-        if run.go(MAX_STATES) or not run.reaching(rule_)[0]:
-            raise Violation("eventually", name, way, told, given)
+        if run.go(MAX_STATES) or not run.reaching(goal)[0]:
+            raise Violation("eventually", name, way, told)
     return told

@@ -8,7 +8,7 @@ from quadriga.fsm.checking.search import Subject, alone, broken
 from quadriga.fsm.checking.stepping import Broken, Overflow, Trial
 from quadriga.fsm.checking.system import System
 from quadriga.fsm.checking.violation import Happening, Violation
-from quadriga.fsm.checking.world import It, Move, Node, World, moves
+from quadriga.fsm.checking.world import It, Move, Node, World, beginning, moves
 from quadriga.fsm.errors import InvalidTransition
 
 if TYPE_CHECKING:
@@ -24,17 +24,14 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
     attribute ``node`` is the present world, ``moves`` and ``happenings`` how it came to that.
     """
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+    from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
     system = subject if isinstance(subject, System) else alone(subject, **options)
-    beginnings = list(system.beginnings())
 
     class Runs(RuleBasedStateMachine):
-        node: Node = beginnings[0][1]
-
-        @initialize(data=st.data())
-        def begin(self, data: Any) -> None:
-            self.given, self.node = data.draw(st.sampled_from(beginnings))
+        def __init__(self) -> None:
+            super().__init__()
+            self.node: Node = beginning(system)
             self.moves: tuple[Move, ...] = ()
             self.happenings: tuple[Happening, ...] = ()
 
@@ -51,7 +48,7 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
                     known[name] = data.draw(st.sampled_from(values), label=name)
                 return known[name]
 
-            trial = Trial(system, self.node, answer, twice=True)
+            trial = Trial(system, self.node, answer, careful=True)
             try:
                 node = trial.run(move)
             except Overflow:
@@ -88,6 +85,6 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
             self.happenings += tuple(trial.happenings)
 
         def _violation(self, kind: str, text: str) -> Violation:
-            return Violation(kind, text, self.moves, self.happenings, self.given)
+            return Violation(kind, text, self.moves, self.happenings)
 
     return Runs

@@ -12,7 +12,6 @@ from quadriga.fsm.checking.violation import Happening
 from quadriga.fsm.checking.world import (
     DELAY,
     LOSE,
-    OUTSIDE,
     REORDER,
     REPEAT,
     It,
@@ -26,6 +25,10 @@ from quadriga.fsm.errors import DefinitionError, text_of
 from quadriga.fsm.firing import Step
 from quadriga.fsm.table import Row
 
+#: A trigger with its information, and what is told before and after it.
+Said = tuple[str, Any, dict[str, Any], str]
+#: The sender of what comes from outside.
+OUTSIDE = "outside"
 #: A move that calls more often than this does not come to an end.
 MOST_CALLS = 1_000
 
@@ -45,12 +48,14 @@ class Overflow(Exception):
 class Trial:
     """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
 
-    ``happenings`` and ``rows`` (with the numbers of the parts) are what has happened. With ``twice``,
-    each guard and emitter is called again, to see whether the answer is the same.
+    ``rows``, with the numbers of the parts, are those that were taken. With ``careful``, ``happenings`` tells
+    what has happened, and each guard and emitter is called again, to see whether the answer is the same.
     """
 
-    def __init__(self, system: System, node: Node, answer: Answer, *, twice: bool = False) -> None:
-        self.system, self.node, self._answer, self._twice = system, node, answer, twice
+    def __init__(
+        self, system: System, node: Node, answer: Answer, *, careful: bool = False
+    ) -> None:
+        self.system, self.node, self._answer, self._careful = system, node, answer, careful
         self.world = World(system, node, answer)
         self.happenings: list[Happening] = []
         self.rows: list[tuple[int, Row | None]] = []
@@ -89,8 +94,8 @@ class Trial:
         if move.kind != "repeat":
             mail.remove(message)
         if move.kind == "lose":
-            said = _label(message.trigger, dict(message.info))
-            self._tell(move.sender, move.part, said, "is lost", "lost")
+            said = ("", message.trigger, dict(message.info), "")
+            self._tell(move.sender, move.part, said, "is lost", kind="lost")
         else:
             again = " (and again)" if move.kind == "repeat" else ""
             self._arrive(move.sender, move.part, message.trigger, dict(message.info), again)
@@ -101,11 +106,12 @@ class Trial:
         life = self.world.lives[number]
         trigger = next(t for t in table.triggers(life.state) if text_of(t) == move.trigger)
         if move.kind == "fire":
-            self._fire(number, trigger, Info({}, part.info, self._answer), OUTSIDE, move.trigger)
+            info = Info({}, part.info, self._answer)
+            self._fire(number, trigger, info, OUTSIDE, ("", trigger, {}, ""))
             return
         over = next(s for s, then in due(self.system, number, life) if then == trigger)
         info = Info(part.timeout_info, {}, self._answer)
-        step = self._fire(number, trigger, info, part.name, f"time limit: {move.trigger}")
+        step = self._fire(number, trigger, info, part.name, ("time limit: ", trigger, {}, ""))
         if not step.entered and table.timed[over].backoff_to is None:  # it is fired once only
             life = self.world.lives[number]
             self.world.lives[number] = life._replace(over=(*life.over, over))
@@ -117,22 +123,22 @@ class Trial:
         number = self.system.index[to]
         part, table = self.system.parts[number], self.system.lifecycles[number]
         state = self.world.lives[number].state
-        said = _label(trigger, info) + more
+        said = ("", trigger, info, more)
         if table.allows(state, trigger):
             self._fire(number, trigger, Info(info, {}, self._answer), sender, said)
         elif state in table.final or part.refuses:
-            self._tell(sender, to, said, f"dropped in {text_of(state)}")
+            self._tell(sender, to, said, "dropped in ", state)
         else:
-            self._tell(sender, to, said, f"illegal in {text_of(state)}")
+            self._tell(sender, to, said, "illegal in ", state)
             raise Broken("refused", f"{to} cannot {text_of(trigger)!r} in state {text_of(state)}")
 
-    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: str) -> Step:
+    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: Said) -> Step:
         part, table = self.system.parts[number], self.system.lifecycles[number]
         it = It(self.world, number)
         source = it.state
         try:
             step = table.take(it, trigger, info)
-            if self._twice:
+            if self._careful:
                 again = table.take(It(self.world, number), trigger, info)
                 if (again.row, again.effects) != (step.row, step.effects):
                     raise AssertionError(f"two results: {step.effects}, then {again.effects}")
@@ -159,7 +165,10 @@ class Trial:
         done = reaction(It(self.world, number), cause) if callable(reaction) else reaction
         for action in (done,) if isinstance(done, Action) else done or ():
             if isinstance(action, Put):
-                self._put(number, action)
+                for fact, value in action.facts.items():
+                    if fact not in self.system.kept[number]:
+                        raise DefinitionError(f"part {name}: put() of {fact!r}, no first value")
+                    self.world.put(number, fact, value)
             elif isinstance(action, Send):
                 self.system.check_receiver(action.to, action.trigger)
                 if action.at_once:
@@ -170,23 +179,13 @@ class Trial:
             else:
                 raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
 
-    def _put(self, number: int, action: Put) -> None:
-        life, kept = self.world.lives[number], self.system.kept[number]
-        facts = list(life.facts)
-        for name, value in action.facts:
-            if name not in kept:
-                part = self.system.parts[number].name
-                raise DefinitionError(f"part {part}: put() of {name!r}, which has no first value")
-            facts[kept[name]] = value
-        self.world.lives[number] = life._replace(facts=tuple(facts))
-
-    def _tell(self, sender: str, to: str, said: str, note: str, kind: str = "message") -> None:
-        self.happenings.append(Happening(sender, to, said, kind, note))
-
-
-def _label(trigger: Any, info: dict[str, Any]) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in info.items())
-    return f"{text_of(trigger)}({said})" if said else text_of(trigger)
+    def _tell(self, sender: str, to: str, said: Said, *note: Any, kind: str = "message") -> None:
+        if self._careful:
+            before, trigger, info, after = said
+            named = ", ".join(f"{name}={value}" for name, value in info.items())
+            label = before + text_of(trigger) + (f"({named})" if named else "") + after
+            note_ = "".join(map(text_of, note))
+            self.happenings.append(Happening(sender, to, label, kind, note_))
 
 
 def outcomes(

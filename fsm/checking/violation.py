@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quadriga.fsm.checking.world import Move
@@ -39,8 +38,7 @@ class Happening:
 
 class Violation(AssertionError):
     """A rule that does not hold: ``kind`` (``always``, ``possible``, ``eventually``; ``refused`` and ``raised``
-    without a rule), ``rule``, and the shortest way to it: ``moves`` from the world with the facts ``given``,
-    and the ``happenings``."""
+    without a rule), ``rule``, and the shortest way to it: ``moves`` and ``happenings``."""
 
     def __init__(
         self,
@@ -48,15 +46,12 @@ class Violation(AssertionError):
         rule: str,
         moves: tuple[Move, ...] = (),
         happenings: tuple[Happening, ...] = (),
-        given: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind, self.rule, self.moves, self.happenings = kind, rule, moves, happenings
-        self.given = dict(given or {})
-        super().__init__(kind, rule, moves, happenings, self.given)
+        super().__init__(kind, rule, moves, happenings)
 
     def __str__(self) -> str:
-        with_facts = "".join(f", {name}={value!r}" for name, value in self.given.items())
-        after = "" if self.kind == "possible" else f" after {len(self.moves)} moves{with_facts}"
+        after = "" if self.kind == "possible" else f" after {len(self.moves)} moves"
         lines = [f"{KINDS[self.kind]}{after}: {self.rule}"]
         lines += [f"  {number}. {each}" for number, each in enumerate(self.happenings, 1)]
         return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""Worlds: the states of all parts, their facts and the messages on their way; and moves, which lead on.
+"""Worlds: the states of all parts, their facts, the messages on their way; and moves, which lead on.
 
-A ``Node`` is a world as a value that can be compared; a ``World`` is what rules, facts and reactions see of it.
+A ``Node`` is a world as a value; a ``World`` is what guards, rules and reactions see of it.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.fsm.checking.facts import Answer
+from quadriga.fsm.checking.system import Once
 from quadriga.fsm.errors import text_of
 
 if TYPE_CHECKING:
     from quadriga.fsm.checking.system import System
 
-OUTSIDE = "outside"
+LOSE, REPEAT, REORDER, DELAY = range(4)
 
 
 class Life(NamedTuple):
-    """A part: its state, the facts that are kept, what is left in its history, and those of its time limits
-    that are over (states, or composites around the state)."""
+    """A part: its state, the facts that are kept, its history, and those of its time limits that are over
+    (by state, or composite around the state)."""
 
     state: Any
     facts: tuple[Any, ...]
@@ -33,25 +34,22 @@ class Message(NamedTuple):
     sender: str
     to: str
     trigger: Any
-    info: tuple[tuple[str, Any], ...] = ()
+    info: tuple[tuple[str, Any], ...]
 
 
 class Node(NamedTuple):
-    """A world as a value. ``budget`` is how many messages may still be lost, repeated, overtaken, delayed."""
+    """A world as a value. ``budget``: how many messages may still be lost, repeated, overtaken, delayed."""
 
     lives: tuple[Life, ...]
     mail: tuple[Message, ...]
     budget: tuple[int, ...]
 
 
-LOSE, REPEAT, REORDER, DELAY = range(4)
-
-
 class Move(NamedTuple):
     """What happens next.
 
-    ``kind`` is ``fire`` (from outside), ``timeout``, ``deliver``, ``repeat`` (deliver a message that stays on
-    its way) or ``lose``. ``seen`` are the values of the free facts that were read.
+    ``kind`` is ``fire`` (from outside), ``timeout``, ``deliver``, ``repeat`` (deliver a message that stays
+    on its way) or ``lose``. ``seen`` are the values of the free facts that were read.
     """
 
     kind: str
@@ -62,12 +60,8 @@ class Move(NamedTuple):
     seen: tuple[tuple[str, Any], ...] = ()
 
     def __repr__(self) -> str:
-        more = "".join(
-            f", {name}={value!r}"
-            for name, value in zip(self._fields[3:], self[3:], strict=True)
-            if value
-        )
-        return f"Move({self.kind!r}, {self.part!r}, {self.trigger!r}{more})"
+        more = (f", {name}={value!r}" for name, value in self._asdict().items() if value)
+        return f"Move({self.kind!r}, {self.part!r}, {self.trigger!r}{''.join([*more][3:])})"
 
 
 class World:
@@ -77,49 +71,51 @@ class World:
     """
 
     def __init__(self, system: System, node: Node, answer: Answer | None = None) -> None:
-        self.system = system
-        self.lives = list(node.lives)
-        self.mail = list(node.mail)
-        self._answer = answer
+        self.system, self._answer = system, answer
+        self.lives, self.mail = list(node.lives), list(node.mail)
 
     def __getitem__(self, name: str) -> It:
         return It(self, self.system.index[name])
 
-    def __iter__(self) -> Iterator[It]:
-        """All parts."""
-        return (It(self, number) for number in range(len(self.lives)))
-
     def fact(self, number: int, name: str) -> Any:
-        kept = self.system.kept[number]
-        if name in kept:
-            return self.lives[number].facts[kept[name]]
-        part = self.system.parts[number].name
-        try:
-            fact = self.system.facts[number][name]
-        except KeyError:
-            raise AttributeError(
-                f"{part} has no fact {name!r}: declare its values in facts= of the part"
-            ) from None
-        if callable(fact):
-            return fact(self)
+        """The value of a fact of a part. Raises ``AttributeError``."""
+        part, place = self.system.parts[number].name, self.system.kept[number].get(name)
+        if place is None:
+            fact = self.system.facts[number].get(name, ())
+            if callable(fact):
+                return fact(self)
+            if not fact:
+                raise AttributeError(f"{part} has no fact {name!r}: declare its values in facts=")
+        else:
+            life = self.lives[number]
+            fact = life.facts[place]
+            if not isinstance(fact, Once):
+                return fact
         if self._answer is None:
+            if place is not None:
+                return None
             raise AttributeError(f"{part}.{name} is free: only guards and emitters can read it")
-        return self._answer(f"{part}.{name}", fact)
+        value = self._answer(f"{part}.{name}", fact)
+        if place is not None:
+            self.put(number, name, value)
+        return value
+
+    def put(self, number: int, name: str, value: Any) -> None:
+        """Change a fact that is kept. Raises ``KeyError`` for others."""
+        life, place = self.lives[number], self.system.kept[number][name]
+        facts = (*life.facts[:place], value, *life.facts[place + 1 :])
+        self.lives[number] = life._replace(facts=facts)
 
 
 class It:
-    """A part as guards, emitters, rules and reactions see it: ``state``, ``key``, and its facts."""
+    """A part as guards, emitters, rules and reactions see it: ``state``, ``key``, ``world``, its facts."""
 
     __slots__ = ("_number", "history", "state", "world")
-
     state: Any
     world: World
-    history: dict[str, str]
-    _number: int
 
     def __init__(self, world: World, number: int) -> None:
-        life = world.lives[number]
-        put = object.__setattr__
+        life, put = world.lives[number], object.__setattr__
         put(self, "world", world)
         put(self, "_number", number)
         put(self, "state", life.state)
@@ -131,56 +127,52 @@ class It:
         return self.world.system.parts[self._number].name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
         return self.world.fact(self._number, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "state":
-            raise AttributeError(
-                f"{self.key}.{name} is changed by a guard or an emitter: use put()"
-            )
+            raise AttributeError(f"{self.key}.{name} is read only: a reaction changes it by put()")
         object.__setattr__(self, name, value)
 
-    def __repr__(self) -> str:
-        return f"<{self.key} in {text_of(self.state)}>"
+
+def beginning(system: System) -> Node:
+    """The world in which every run begins."""
+    lives = (
+        Life(part.lifecycle.initial, tuple(part.facts[name] for name in kept))
+        for part, kept in zip(system.parts, system.kept, strict=True)
+    )
+    network = system.network
+    budget = (network.lose, network.repeat, network.reorder, network.delay or 0)
+    return Node(tuple(lives), (), budget)
 
 
 def moves(system: System, node: Node) -> Iterator[tuple[Move, bool]]:
     """What can happen next, and whether it helps: whether it happens at last, if nothing else does."""
-    budget = node.budget
-    for message, is_late in _waiting(node.mail):
+    budget, seen = node.budget, set()
+    channels: set[tuple[str, str]] = set()
+    for message in node.mail:
+        is_late = message[:2] in channels
         what = (message.to, text_of(message.trigger), message.sender, message.info)
+        if message in seen:
+            continue
         if not is_late or budget[REORDER]:
             yield Move("deliver", *what), not is_late
         if not is_late and budget[REPEAT]:
             yield Move("repeat", *what), False
         if not is_late and budget[LOSE]:
             yield Move("lose", *what), False
+        channels.add(message[:2])
+        seen.add(message)
     if node.mail and system.network.delay is not None and not budget[DELAY]:
         return
-    for number, part in enumerate(system.parts):
-        life, table = node.lives[number], system.lifecycles[number]
+    world = World(system, node)
+    for number, (part, life) in enumerate(zip(system.parts, node.lives, strict=True)):
         for trigger in dict.fromkeys(trigger for _, trigger in due(system, number, life)):
             yield Move("timeout", part.name, text_of(trigger)), True
-        if life.state in table.final:
-            continue
-        world = World(system, node)
-        will = system.will[number].get(life.state, {})
-        may = system.may[number].get(life.state, {})
-        for trigger, condition in {**may, **will}.items():
+        will = system.will[number][life.state]
+        for trigger, condition in (system.may[number][life.state] | will).items():
             if condition is None or condition(world):
                 yield Move("fire", part.name, text_of(trigger)), trigger in will
-
-
-def _waiting(mail: tuple[Message, ...]) -> Iterator[tuple[Message, bool]]:
-    """The messages that are different, and whether each overtakes another one to arrive now."""
-    before: dict[tuple[str, str], set[Message]] = {}
-    for message in mail:
-        earlier = before.setdefault(message[:2], set())
-        if message not in earlier:
-            yield message, bool(earlier)
-        earlier.add(message)
 
 
 def due(system: System, number: int, life: Life) -> Iterator[tuple[Any, Any]]:
