@@ -128,6 +128,8 @@ class Trial:
             self._fire(number, trigger, Info(info, {}, self._answer), sender, said)
         elif state in table.final or part.refuses:
             self._tell(sender, to, said, "dropped in ", state)
+            if state in table.final:
+                self._react(number, part.late, trigger)
         else:
             self._tell(sender, to, said, "illegal in ", state)
             raise Broken("refused", f"{to} cannot {text_of(trigger)!r} in state {text_of(state)}")

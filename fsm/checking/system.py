@@ -96,8 +96,9 @@ class Part:
     ends a state without a limit (``unbounded``). Both may be mappings with conditions. The triggers of
     time limits need not be named.
 
-    ``on`` has the reactions, by kind of effect and by trigger; other effects are not executed. With
-    ``refuses``, a message that is illegal in the state is dropped; otherwise it is a violation.
+    ``on`` has the reactions, by kind of effect and by trigger; other effects are not executed. A message
+    for a part in a final state is dropped: the receiver is gone; ``late`` reacts to its trigger. With
+    ``refuses``, other messages that are illegal in the state are dropped too, else they are violations.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Part:
     may: Outside = ()
     will: Outside = ()
     on: Mapping[Any, Reaction] = field(default_factory=dict)
+    late: Reaction = ()
     refuses: bool = False
 
 
@@ -133,8 +135,7 @@ class System:
     ``always`` has rules that hold in every world, by name; ``possible`` those that hold in some world;
     ``eventually`` those that are reached at last from every world, by messages that arrive, time limits
     and ``will``, without ``may``: by default, that all parts with final states are in one.
-
-    A message for a part in a final state is dropped: its receiver is gone. Raises ``DefinitionError``.
+    Raises ``DefinitionError``.
     """
 
     def __init__(
