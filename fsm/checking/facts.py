@@ -6,7 +6,7 @@ are chosen only when they are read, so a step branches on what its guards look a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from inspect import signature
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -83,23 +83,19 @@ class Answers:
         return Answers((*(index for index, _ in before), last + 1))
 
 
-class Info(Mapping[str, Any]):
+class Info(dict[str, Any]):
     """The information of a trigger: what the sender says, and declared values for the rest."""
 
     def __init__(
         self, said: Mapping[str, Any], free: Mapping[str, tuple[Any, ...]], answer: Answer
     ) -> None:
-        self._said, self._free, self._answer = said, free, answer
+        super().__init__(said)
+        self._free, self._answer = free, answer
 
-    def __getitem__(self, name: str) -> Any:
-        if name in self._said:
-            return self._said[name]
-        if name in self._free:
-            return self._answer(f"info.{name}", self._free[name])
-        raise KeyError(name)
+    def __missing__(self, name: str) -> Any:
+        if name not in self._free:
+            raise KeyError(name)
+        return self._answer(f"info.{name}", self._free[name])
 
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._said, **self._free})
-
-    def __len__(self) -> int:
-        return len({**self._said, **self._free})
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self or name in self._free else default

@@ -216,16 +216,18 @@ def follow(
 
 def replay(system: System, way: tuple[Move, ...]) -> tuple[Happening, ...]:
     """``System.replay``."""
+    end = beginning(system)
     for length in range(len(way) + 1):
         found, told = follow(system, beginning(system), way[:length])
         if isinstance(found, Broken):
             raise Violation(found.kind, str(found), way[:length], told)
         if not isinstance(found, Node):
             return told
-        if rule := broken(system, World(system, found)):
+        end = found
+        if rule := broken(system, World(system, end)):
             raise Violation("always", rule, way[:length], told)
     for name, goal in system.eventually.items():
-        run = Search(system, found, helping=True)
+        run = Search(system, end, helping=True)
         if run.go(MAX_STATES) or not run.reaching(goal)[0]:
             raise Violation("eventually", name, way, told)
     return told

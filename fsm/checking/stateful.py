@@ -76,7 +76,7 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
                 raise self._violation("raised", f"{it.key} takes {trigger!r}, which is illegal")
 
         @invariant()
-        def rules(self) -> None:
+        def keeps_its_rules(self) -> None:
             if name := broken(system, World(system, self.node)):
                 raise self._violation("always", name)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quadriga.fsm.checking.facts import Answer, Answers, Info
-from quadriga.fsm.checking.system import Action, Put, Send, System
+from quadriga.fsm.checking.system import Put, Send, System
 from quadriga.fsm.checking.violation import Happening
 from quadriga.fsm.checking.world import (
     DELAY,
@@ -165,7 +165,7 @@ class Trial:
     def _react(self, number: int, reaction: Any, cause: Any) -> None:
         name = self.system.parts[number].name
         done = reaction(It(self.world, number), cause) if callable(reaction) else reaction
-        for action in (done,) if isinstance(done, Action) else done or ():
+        for action in done if isinstance(done, Iterable) else (done,):
             if isinstance(action, Put):
                 for fact, value in action.facts.items():
                     if fact not in self.system.kept[number]:

@@ -28,14 +28,8 @@ class Once(tuple[Any, ...]):
         return super().__new__(cls, values)
 
 
-class Action:
-    """What a reaction does."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True)
-class Send(Action):
+class Send:
     """``send``, and ``call``, which is carried out at once."""
 
     to: str
@@ -45,7 +39,7 @@ class Send(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Put(Action):
+class Put:
     """``put``"""
 
     facts: Mapping[str, Any]
@@ -71,7 +65,8 @@ Rule = Callable[["World"], object]
 Rules = Mapping[str, Rule]
 #: What a part does on an effect or a trigger: actions, or a function of the part and of the effect or
 #: the information of the trigger, which returns them.
-Reaction = Action | tuple[Action, ...] | Callable[["It", Any], Action | Iterable[Action]]
+Actions = Send | Put | Iterable[Send | Put]
+Reaction = Actions | Callable[["It", Any], Actions]
 #: Triggers, or triggers with conditions; ``"*"``: see ``Part``.
 Outside = Collection[Any] | Mapping[Any, Rule | None]
 

@@ -80,25 +80,15 @@ class Violation(AssertionError):
         """
         module, _, name = system.partition(":")
         title = re.sub(r"\W+", "_", self.rule.lower()).strip("_")[:70]
+        use, body = "Move", [f"{name}.replay(", *(f"    {move!r}," for move in self.moves), ")"]
         if self.kind == "possible":
-            use, body = "check", [f"    check({name})"]
-        else:
-            given = f"        given={self.given!r}," if self.given else None
-            steps = [f"        {move!r}," for move in self.moves]
-            use, body = (
-                "Move",
-                [f"    {name}.replay(", *steps, *([given] if given else []), "    )"],
-            )
-        lines = [
-            f"from quadriga.fsm.checking import {use}",
-            f"from {module} import {name}",
-            "",
-            "",
-            f"def test_{title}() -> None:",
-            f'    """{KINDS[self.kind].capitalize()}."""',
-            *body,
-        ]
-        return "\n".join(lines) + "\n"
+            use, body = "check", [f"check({name})"]
+        return (
+            f"from quadriga.fsm.checking import {use}\nfrom {module} import {name}\n\n\n"
+            f'def test_{title}() -> None:\n    """{KINDS[self.kind].capitalize()}."""\n    '
+            + "\n    ".join(body)
+            + "\n"
+        )
 
 
 def _escape(text: str) -> str:

@@ -6,14 +6,11 @@ A ``Node`` is a world as a value; a ``World`` is what guards, rules and reaction
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from quadriga.fsm.checking.facts import Answer
-from quadriga.fsm.checking.system import Once
+from quadriga.fsm.checking.system import Once, System
 from quadriga.fsm.errors import text_of
-
-if TYPE_CHECKING:
-    from quadriga.fsm.checking.system import System
 
 LOSE, REPEAT, REORDER, DELAY = range(4)
 
@@ -124,7 +121,7 @@ class It:
     @property
     def key(self) -> str:
         """The name of the part."""
-        return self.world.system.parts[self._number].name
+        return str(self.world.system.parts[self._number].name)
 
     def __getattr__(self, name: str) -> Any:
         return self.world.fact(self._number, name)

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK, GANG, Effect, Fired, Lifecycle, row, unbounded
+from quadriga.fsm import (
+    ALLOCATION,
+    APPLICATION,
+    ASK,
+    GANG,
+    Effect,
+    Fired,
+    Lifecycle,
+    row,
+    unbounded,
+)
 from quadriga.fsm.checking import Network, Once, Part, System, World, call, put, send
 from quadriga.fsm.lifecycles import allocation as allocations
 from quadriga.fsm.lifecycles import application as applications
@@ -111,7 +121,9 @@ def placed(gang: Any, info: Any) -> Iterable[Any]:
 
 
 def member_placed(ask: Any, info: Any) -> Iterable[Any]:
-    return (call("member", "allocate"), call("app", "run", **info)) if ask.state != "Pending" else ()
+    return (
+        (call("member", "allocate"), call("app", "run", **info)) if ask.state != "Pending" else ()
+    )
 
 
 def rejected(ask: Any, info: Any) -> Iterator[Any]:
@@ -160,7 +172,9 @@ def gang_system(
         return Part(name, allocation, facts, timeout_info={"timer": True}, on=on, **more)
 
     def a_pod(name: str, of: str, **more: Any) -> Part:
-        return Part(name, pod, on={Confirm: send(of, "confirm"), "finish": call(of, "complete")}, **more)
+        return Part(
+            name, pod, on={Confirm: send(of, "confirm"), "finish": call(of, "complete")}, **more
+        )
 
     app = Part(
         "app",
@@ -215,7 +229,9 @@ def gang_system(
             "submit": lambda world: world["app"].state in applications.SERVED,
             "park": may_replace,
         },
-        will={"allocate": lambda world: may_allocate(world) and world["member ask"].state == "Pending"},
+        will={
+            "allocate": lambda world: may_allocate(world) and world["member ask"].state == "Pending"
+        },
         on={
             "submit": call("app", "ask"),
             "park": call("placeholder", "release", reason=allocations.REPLACEMENT),
@@ -256,7 +272,10 @@ def everything_given_back(world: World) -> bool:
 
 def confirmed_is_gone(world: World) -> bool:
     return all(
-        implies(world[name].state in ("Expired", "Preempted", "Replaced"), world[f"{name} pod"].state == "Gone")
+        implies(
+            world[name].state in ("Expired", "Preempted", "Replaced"),
+            world[f"{name} pod"].state == "Gone",
+        )
         for name in ("placeholder", "member")
     )
 
@@ -271,8 +290,8 @@ ALWAYS = {
         world["app"].state in applications.COUNTED and not world["app"].waited,
         any(world[name].state in allocations.ONCE_HELD for name in ("placeholder", "member")),
     ),
-    "I21: a Hard gang does not resume": lambda world: not (
-        world["app"].hard and world["app"].state == "Resuming"
+    "I21: a Hard gang does not resume": lambda world: (
+        not (world["app"].hard and world["app"].state == "Resuming")
     ),
     "Q4: only a gang whose application is served keeps nodes": lambda world: implies(
         world["gang"].state == "Gathering", world["app"].state in applications.LIVING

@@ -123,7 +123,9 @@ def pod_system(task: Lifecycle = TASK, **network: Any) -> System:
             fx.DeletePod: send("api server", "delete"),
             fx.Reconcile: reconcile,
         },
-        late=lambda task, trigger: send("core", "confirm") if trigger == "allocated" else (),  # K111
+        late=lambda task, trigger: (
+            send("core", "confirm") if trigger == "allocated" else ()
+        ),  # K111
     )
     to_shim = {Tell: lambda it, effect: send("task", effect.trigger, **INFO)}
     core = Part("core", CORE, will=("allocate",), may=("release",), on=to_shim)
@@ -134,16 +136,17 @@ def pod_system(task: Lifecycle = TASK, **network: Any) -> System:
         api,
         network=Network(**network),
         always={
-            "K39: the core counts a pod as long as it runs": lambda world: world["api server"].state
-            != "Bound"
-            or world["core"].state in ("Held", "Releasing")
+            "K39: the core counts a pod as long as it runs": lambda world: (
+                world["api server"].state != "Bound" or world["core"].state in ("Held", "Releasing")
+            )
         },
         possible={
             f"the task is {state}": lambda world, state=state: world["task"].state == state
             for state in ("Asked", "Binding", "Bound", "Releasing", "Ended")
         },
         eventually={
-            "K37: the pod ends, and the core knows": lambda world: world["task"].state == "Ended"
-            and world["core"].state == "Unknown"
+            "K37: the pod ends, and the core knows": lambda world: (
+                world["task"].state == "Ended" and world["core"].state == "Unknown"
+            )
         },
     )
