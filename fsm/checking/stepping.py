@@ -48,14 +48,15 @@ class Overflow(Exception):
 class Trial:
     """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
 
-    ``rows``, with the numbers of the parts, are those that were taken. With ``careful``, ``happenings`` tells
-    what has happened, and each guard and emitter is called again, to see whether the answer is the same.
+    ``rows``, with the numbers of the parts, are those that were taken. With ``tell``, ``happenings`` are
+    what has happened. With ``twice``, guards and emitters are called again, to see whether they waver.
     """
 
     def __init__(
-        self, system: System, node: Node, answer: Answer, *, careful: bool = False
+        self, system: System, node: Node, answer: Answer, tell: bool = False, twice: bool = False
     ) -> None:
-        self.system, self.node, self._answer, self._careful = system, node, answer, careful
+        self.system, self.node, self._answer = system, node, answer
+        self._tells, self._twice = tell, twice
         self.world = World(system, node, answer)
         self.happenings: list[Happening] = []
         self.rows: list[tuple[int, Row | None]] = []
@@ -140,7 +141,7 @@ class Trial:
         source = it.state
         try:
             step = table.take(it, trigger, info)
-            if self._careful:
+            if self._twice:
                 again = table.take(It(self.world, number), trigger, info)
                 if (again.row, again.effects) != (step.row, step.effects):
                     raise AssertionError(f"two results: {step.effects}, then {again.effects}")
@@ -182,7 +183,7 @@ class Trial:
                 raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
 
     def _tell(self, sender: str, to: str, said: Said, *note: Any, kind: str = "message") -> None:
-        if self._careful:
+        if self._tells:
             before, trigger, info, after = said
             named = ", ".join(f"{name}={value}" for name, value in info.items())
             label = before + text_of(trigger) + (f"({named})" if named else "") + after
