@@ -18,17 +18,18 @@ Answer = Callable[[str, tuple[Any, ...]], Any]
 
 
 def declared_facts(lifecycle: Lifecycle) -> dict[str, tuple[Any, ...]]:
-    """The facts of a lifecycle whose type says which values they have: ``bool``, a ``Literal``, an ``Enum``.
+    """The facts whose type says which values they have: ``bool``, a ``Literal``, an ``Enum``.
 
-    They are read from the types (protocols, for example) of the first parameter of its guards and emitters.
+    They are read from the types of the first parameters of guards and emitters, protocols for example.
     """
     found: dict[str, tuple[Any, ...]] = {}
-    for row in lifecycle.rows:
-        for function in (row.guard, *row.emit):
-            for name, hint in _facts_of(function).items():
-                if values := _values_of(hint):
-                    found.setdefault(name, values)
-    return {name: found[name] for name in sorted(found) if name not in ("key", "state")}
+    functions = [each for row in lifecycle.rows for each in (row.guard, *row.emit)]
+    for function in functions:
+        functions += getattr(function, "parts", ())  # of a guard that is made of others
+        for name, hint in _facts_of(function).items():
+            if name not in ("key", "state") and (values := _values_of(hint)):
+                found.setdefault(name, values)
+    return found
 
 
 def _facts_of(function: Any) -> dict[str, Any]:
