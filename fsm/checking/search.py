@@ -6,10 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from quadriga.fsm.checking.stepping import Broken, Overflow, Trial, outcomes
 from quadriga.fsm.checking.system import Part, Rule, System
 from quadriga.fsm.checking.violation import Happening, Violation
-from quadriga.fsm.checking.world import Move, Node, World, beginning, moves
+from quadriga.fsm.checking.world import (
+    Broken,
+    Move,
+    Node,
+    Overflow,
+    Trial,
+    World,
+    beginning,
+    moves,
+    outcomes,
+)
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Row
 

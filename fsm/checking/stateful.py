@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from quadriga.fsm.checking.search import Subject, alone, broken
-from quadriga.fsm.checking.stepping import Broken, Overflow, Trial
 from quadriga.fsm.checking.system import System
 from quadriga.fsm.checking.violation import Happening, Violation
-from quadriga.fsm.checking.world import It, Move, Node, World, beginning, moves
+from quadriga.fsm.checking.world import Broken, Move, Overflow, Trial, World, beginning, moves
 from quadriga.fsm.errors import InvalidTransition
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
     class Runs(RuleBasedStateMachine):
         def __init__(self) -> None:
             super().__init__()
-            self.node: Node = beginning(system)
-            self.moves: tuple[Move, ...] = ()
-            self.happenings: tuple[Happening, ...] = ()
+            self.node = beginning(system)
+            self.moves: list[Move] = []
+            self.happenings: list[Happening] = []
 
         @rule(data=st.data())
         def move(self, data: Any) -> None:
@@ -50,41 +50,35 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
 
             trial = Trial(system, self.node, answer, tell=True, twice=True)
             try:
-                node = trial.run(move)
+                self.node = trial.run(move)
             except Overflow:
                 return
             except Broken as error:
-                self._took(move, known, trial)
-                raise self._violation(error.kind, str(error)) from error
-            self._took(move, known, trial)
-            self.node = node
+                self._fail(error.kind, str(error), trial.happenings)
+            self.moves.append(move._replace(seen=tuple(known.items())))
+            self.happenings += trial.happenings
 
         @rule(data=st.data())
         def refuse(self, data: Any) -> None:
-            number = data.draw(st.integers(0, len(system.parts) - 1), label="part")
-            table, state = system.lifecycles[number], self.node.lives[number].state
+            it = World(system, self.node)[data.draw(st.sampled_from([*system.index]), label="part")]
+            table, state = system.lifecycles[system.index[it.key]], it.state
             illegal = [t for t in table.triggers() if not table.allows(state, t)]
             if not illegal:
                 return
-            it = It(World(system, self.node), number)
             trigger = data.draw(st.sampled_from(illegal), label="illegal")
             try:
                 table.fire(it, trigger)
             except InvalidTransition:
                 assert it.state == state
             else:
-                raise self._violation("raised", f"{it.key} takes {trigger!r}, which is illegal")
+                self._fail("raised", f"{it.key} takes {trigger!r}, which is illegal")
 
         @invariant()
         def keeps_its_rules(self) -> None:
             if name := broken(system, World(system, self.node)):
-                raise self._violation("always", name)
+                self._fail("always", name)
 
-        def _took(self, move: Move, known: dict[str, Any], trial: Trial) -> None:
-            self.moves += (move._replace(seen=tuple(known.items())),)
-            self.happenings += tuple(trial.happenings)
-
-        def _violation(self, kind: str, text: str) -> Violation:
-            return Violation(kind, text, self.moves, self.happenings)
+        def _fail(self, kind: str, text: str, more: Iterable[Happening] = ()) -> NoReturn:
+            raise Violation(kind, text, tuple(self.moves), (*self.happenings, *more))
 
     return Runs

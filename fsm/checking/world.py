@@ -1,16 +1,28 @@
 """Worlds: the states of all parts, their facts, the messages on their way; and moves, which lead on.
 
-A ``Node`` is a world as a value; a ``World`` is what guards, rules and reactions see of it.
+A ``Node`` is a world as a value; a ``World`` is what guards, rules and reactions see of it. A ``Trial``
+carries out a move: a trigger is fired, reactions follow, until nothing is left to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from quadriga.fsm.checking.facts import Answer
-from quadriga.fsm.checking.system import Once, System
-from quadriga.fsm.errors import text_of
+from quadriga.fsm.checking.facts import Answer, Answers, Info
+from quadriga.fsm.checking.system import Once, Put, Send, System
+from quadriga.fsm.checking.violation import Happening
+from quadriga.fsm.errors import DefinitionError, text_of
+from quadriga.fsm.firing import Step
+from quadriga.fsm.table import Row
+
+#: A trigger with its information, and what is told before and after it.
+Said = tuple[str, Any, dict[str, Any], str]
+#: The sender of what comes from outside.
+OUTSIDE = "outside"
+#: A move that calls more often than this does not come to an end.
+MOST_CALLS = 1_000
 
 LOSE, REPEAT, REORDER, DELAY = range(4)
 
@@ -179,3 +191,177 @@ def due(system: System, number: int, life: Life) -> Iterator[tuple[Any, Any]]:
         limit = table.timed.get(state)
         if limit is not None and limit.then is not None and state not in life.over:
             yield state, limit.then
+
+
+class Broken(Exception):
+    """A move breaks a rule that nobody has to write down: ``kind`` is ``refused`` or ``raised``."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Overflow(Exception):
+    """More messages would be on their way than the network allows."""
+
+
+class Trial:
+    """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
+
+    ``rows``, with the numbers of the parts, are those that were taken. With ``tell``, ``happenings`` are
+    what has happened. With ``twice``, guards and emitters are called again, to see whether they waver.
+    """
+
+    def __init__(
+        self, system: System, node: Node, answer: Answer, tell: bool = False, twice: bool = False
+    ) -> None:
+        self.system, self.node, self._answer = system, node, answer
+        self._tells, self._twice = tell, twice
+        self.world = World(system, node, answer)
+        self.happenings: list[Happening] = []
+        self.rows: list[tuple[int, Row | None]] = []
+        self._calls: deque[tuple[str, Send]] = deque()
+
+    def run(self, move: Move) -> Node:
+        """Carry out one of ``moves``. Raises ``Broken``, also when it has happened, and ``Overflow``."""
+        mail, network, budget = self.world.mail, self.system.network, list(self.node.budget)
+        if move.sender:
+            self._deliver(move, budget)
+        else:
+            self._from_outside(move)
+            budget[DELAY] -= bool(self.node.mail) and network.delay is not None
+        for _ in range(MOST_CALLS):
+            if not self._calls:
+                break
+            sender, call = self._calls.popleft()
+            self._arrive(sender, call.to, call.trigger, dict(call.info))
+        else:
+            raise Broken("raised", f"{move} calls without an end")
+        if len(mail) > len(self.node.mail) and mail:
+            channels = [message[:2] for message in mail]
+            if max(map(channels.count, set(channels))) > network.in_flight:
+                raise Overflow
+        mail.sort(key=lambda message: message[:2])  # stable: the order in a channel is kept
+        return Node(tuple(self.world.lives), tuple(mail), tuple(budget))
+
+    def _deliver(self, move: Move, budget: list[int]) -> None:
+        mail = self.world.mail
+        channel = [message for message in mail if message[:2] == (move.sender, move.part)]
+        wanted = (move.trigger, move.info)
+        message = next(m for m in channel if (text_of(m.trigger), m.info) == wanted)
+        budget[REORDER] -= message != channel[0]
+        budget[REPEAT] -= move.kind == "repeat"
+        budget[LOSE] -= move.kind == "lose"
+        if move.kind != "repeat":
+            mail.remove(message)
+        if move.kind == "lose":
+            said = ("", message.trigger, dict(message.info), "")
+            self._tell(move.sender, move.part, said, "is lost", kind="lost")
+        else:
+            again = " (and again)" if move.kind == "repeat" else ""
+            self._arrive(move.sender, move.part, message.trigger, dict(message.info), again)
+
+    def _from_outside(self, move: Move) -> None:
+        number = self.system.index[move.part]
+        part, table = self.system.parts[number], self.system.lifecycles[number]
+        life = self.world.lives[number]
+        trigger = next(t for t in table.triggers(life.state) if text_of(t) == move.trigger)
+        if move.kind == "fire":
+            info = Info({}, part.info, self._answer)
+            self._fire(number, trigger, info, OUTSIDE, ("", trigger, {}, ""))
+            return
+        over = next(s for s, then in due(self.system, number, life) if then == trigger)
+        info = Info(part.timeout_info, {}, self._answer)
+        step = self._fire(number, trigger, info, part.name, ("time limit: ", trigger, {}, ""))
+        if not step.entered and table.timed[over].backoff_to is None:  # it is fired once only
+            life = self.world.lives[number]
+            self.world.lives[number] = life._replace(over=(*life.over, over))
+
+    def _arrive(
+        self, sender: str, to: str, trigger: Any, info: dict[str, Any], more: str = ""
+    ) -> None:
+        """A message or a call is there."""
+        number = self.system.index[to]
+        part, table = self.system.parts[number], self.system.lifecycles[number]
+        state = self.world.lives[number].state
+        said = ("", trigger, info, more)
+        if table.allows(state, trigger):
+            self._fire(number, trigger, Info(info, {}, self._answer), sender, said)
+        elif state in table.final or part.refuses:
+            self._tell(sender, to, said, "dropped in ", state)
+            if state in table.final:
+                self._react(number, part.late, trigger)
+        else:
+            self._tell(sender, to, said, "illegal in ", state)
+            raise Broken("refused", f"{to} cannot {text_of(trigger)!r} in state {text_of(state)}")
+
+    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: Said) -> Step:
+        part, table = self.system.parts[number], self.system.lifecycles[number]
+        it = It(self.world, number)
+        source = it.state
+        try:
+            step = table.take(it, trigger, info)
+            if self._twice:
+                again = table.take(It(self.world, number), trigger, info)
+                if (again.row, again.effects) != (step.row, step.effects):
+                    raise AssertionError(f"two results: {step.effects}, then {again.effects}")
+        except Exception as error:
+            self._tell(sender, part.name, said, "raises")
+            raise Broken("raised", f"{type(error).__name__}: {error}") from error
+        self.rows.append((number, step.row))
+        arrow = f"{text_of(source)} → {text_of(step.target)}"
+        self._tell(sender, part.name, said, arrow if step.entered else f"stays {text_of(source)}")
+        if step.entered:
+            life = self.world.lives[number]
+            left, _ = table.crossed(step.edge)
+            around = table.around(step.target)
+            over = tuple(each for each in life.over if each in around and each not in left)
+            history = tuple(sorted(it.history.items()))
+            self.world.lives[number] = life._replace(state=step.target, history=history, over=over)
+        for kind, cause in ((trigger, info), *((type(effect), effect) for effect in step.effects)):
+            if kind in part.on:
+                self._react(number, part.on[kind], cause)
+        return step
+
+    def _react(self, number: int, reaction: Any, cause: Any) -> None:
+        name = self.system.parts[number].name
+        done = reaction(It(self.world, number), cause) if callable(reaction) else reaction
+        for action in done if isinstance(done, Iterable) else (done,):
+            if isinstance(action, Put):
+                for fact, value in action.facts.items():
+                    if fact not in self.system.kept[number]:
+                        raise DefinitionError(f"part {name}: put() of {fact!r}, no first value")
+                    self.world.put(number, fact, value)
+            elif isinstance(action, Send):
+                self.system.check_receiver(action.to, action.trigger)
+                if action.at_once:
+                    self._calls.append((name, action))
+                else:
+                    message = Message(name, action.to, action.trigger, action.info)
+                    self.world.mail.append(message)
+            else:
+                raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
+
+    def _tell(self, sender: str, to: str, said: Said, *note: Any, kind: str = "message") -> None:
+        if self._tells:
+            before, trigger, info, after = said
+            named = ", ".join(f"{name}={value}" for name, value in info.items())
+            label = before + text_of(trigger) + (f"({named})" if named else "") + after
+            note_ = "".join(map(text_of, note))
+            self.happenings.append(Happening(sender, to, label, kind, note_))
+
+
+def outcomes(
+    system: System, node: Node, move: Move
+) -> Iterator[tuple[Move, Trial, Node | Broken | Overflow]]:
+    """Each outcome of a move, by what the free facts are: the world that it leads to, or an error."""
+    answers: Answers | None = Answers()
+    while answers is not None:
+        trial = Trial(system, node, answers)
+        found: Node | Broken | Overflow
+        try:
+            found = trial.run(move)
+        except (Broken, Overflow) as error:
+            found = error
+        yield move._replace(seen=tuple(answers.known.items())), trial, found
+        answers = answers.following()
