@@ -214,7 +214,7 @@ def follow(
         if all(each != move._replace(seen=()) for each, _ in moves(system, found)):
             return None, tuple(happenings)
         answer = lambda name, values, seen=seen: seen.get(name, values[0])  # noqa: E731
-        trial = Trial(system, found, answer, tell=True)
+        trial = Trial(system, found, answer)
         try:
             found = trial.run(move)
         except (Broken, Overflow) as error:

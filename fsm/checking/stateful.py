@@ -48,7 +48,7 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
                     known[name] = data.draw(st.sampled_from(values), label=name)
                 return known[name]
 
-            trial = Trial(system, self.node, answer, tell=True, twice=True)
+            trial = Trial(system, self.node, answer, twice=True)
             try:
                 self.node = trial.run(move)
             except Overflow:

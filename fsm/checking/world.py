@@ -17,8 +17,8 @@ from quadriga.fsm.errors import DefinitionError, text_of
 from quadriga.fsm.firing import Step
 from quadriga.fsm.table import Row
 
-#: A trigger with its information, and what is told before and after it.
-Said = tuple[str, Any, dict[str, Any], str]
+#: Information, or values of facts, by name.
+Pairs = tuple[tuple[str, Any], ...]
 #: The sender of what comes from outside.
 OUTSIDE = "outside"
 #: A move that calls more often than this does not come to an end.
@@ -43,7 +43,7 @@ class Message(NamedTuple):
     sender: str
     to: str
     trigger: Any
-    info: tuple[tuple[str, Any], ...]
+    info: Pairs
 
 
 class Node(NamedTuple):
@@ -65,8 +65,8 @@ class Move(NamedTuple):
     part: str
     trigger: str
     sender: str = ""
-    info: tuple[tuple[str, Any], ...] = ()
-    seen: tuple[tuple[str, Any], ...] = ()
+    info: Pairs = ()
+    seen: Pairs = ()
 
     def __repr__(self) -> str:
         more = (f", {name}={value!r}" for name, value in self._asdict().items() if value)
@@ -89,21 +89,18 @@ class World:
     def fact(self, number: int, name: str) -> Any:
         """The value of a fact of a part. Raises ``AttributeError``."""
         part, place = self.system.parts[number].name, self.system.kept[number].get(name)
-        if place is None:
+        if place is not None:
+            fact = self.lives[number].facts[place]
+            if not isinstance(fact, Once) or self._answer is None:
+                return None if isinstance(fact, Once) else fact
+        else:
             fact = self.system.facts[number].get(name, ())
             if callable(fact):
                 return fact(self)
             if not fact:
                 raise AttributeError(f"{part} has no fact {name!r}: declare its values in facts=")
-        else:
-            life = self.lives[number]
-            fact = life.facts[place]
-            if not isinstance(fact, Once):
-                return fact
-        if self._answer is None:
-            if place is not None:
-                return None
-            raise AttributeError(f"{part}.{name} is free: only guards and emitters can read it")
+            if self._answer is None:
+                raise AttributeError(f"{part}.{name} is free: only guards and emitters can read it")
         value = self._answer(f"{part}.{name}", fact)
         if place is not None:
             self.put(number, name, value)
@@ -157,21 +154,19 @@ def beginning(system: System) -> Node:
 
 def moves(system: System, node: Node) -> Iterator[tuple[Move, bool]]:
     """What can happen next, and whether it helps: whether it happens at last, if nothing else does."""
-    budget, seen = node.budget, set()
+    budget = node.budget
     channels: set[tuple[str, str]] = set()
-    for message in node.mail:
-        is_late = message[:2] in channels
+    for message in dict.fromkeys(node.mail):
         what = (message.to, text_of(message.trigger), message.sender, message.info)
-        if message in seen:
-            continue
-        if not is_late or budget[REORDER]:
-            yield Move("deliver", *what), not is_late
-        if not is_late and budget[REPEAT]:
-            yield Move("repeat", *what), False
-        if not is_late and budget[LOSE]:
-            yield Move("lose", *what), False
-        channels.add(message[:2])
-        seen.add(message)
+        if message[:2] not in channels:
+            channels.add(message[:2])
+            yield Move("deliver", *what), True
+            if budget[REPEAT]:
+                yield Move("repeat", *what), False
+            if budget[LOSE]:
+                yield Move("lose", *what), False
+        elif budget[REORDER]:
+            yield Move("deliver", *what), False
     if node.mail and system.network.delay is not None and not budget[DELAY]:
         return
     world = World(system, node)
@@ -208,15 +203,12 @@ class Overflow(Exception):
 class Trial:
     """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
 
-    ``rows``, with the numbers of the parts, are those that were taken. With ``tell``, ``happenings`` are
-    what has happened. With ``twice``, guards and emitters are called again, to see whether they waver.
+    ``rows``, with the numbers of the parts, are those that were taken. With ``twice``, guards and emitters
+    are called again, to see whether they waver.
     """
 
-    def __init__(
-        self, system: System, node: Node, answer: Answer, tell: bool = False, twice: bool = False
-    ) -> None:
-        self.system, self.node, self._answer = system, node, answer
-        self._tells, self._twice = tell, twice
+    def __init__(self, system: System, node: Node, answer: Answer, *, twice: bool = False) -> None:
+        self.system, self.node, self._answer, self._twice = system, node, answer, twice
         self.world = World(system, node, answer)
         self.happenings: list[Happening] = []
         self.rows: list[tuple[int, Row | None]] = []
@@ -234,13 +226,12 @@ class Trial:
             if not self._calls:
                 break
             sender, call = self._calls.popleft()
-            self._arrive(sender, call.to, call.trigger, dict(call.info))
+            self._arrive(sender, call.to, call.trigger, call.info)
         else:
             raise Broken("raised", f"{move} calls without an end")
-        if len(mail) > len(self.node.mail) and mail:
-            channels = [message[:2] for message in mail]
-            if max(map(channels.count, set(channels))) > network.in_flight:
-                raise Overflow
+        channels = [message[:2] for message in mail]
+        if max(map(channels.count, channels), default=0) > network.in_flight:
+            raise Overflow
         mail.sort(key=lambda message: message[:2])  # stable: the order in a channel is kept
         return Node(tuple(self.world.lives), tuple(mail), tuple(budget))
 
@@ -255,11 +246,11 @@ class Trial:
         if move.kind != "repeat":
             mail.remove(message)
         if move.kind == "lose":
-            said = ("", message.trigger, dict(message.info), "")
-            self._tell(move.sender, move.part, said, "is lost", kind="lost")
+            said = _said(message.trigger, message.info)
+            self.happenings.append(Happening(move.sender, move.part, said, "lost", "is lost"))
         else:
             again = " (and again)" if move.kind == "repeat" else ""
-            self._arrive(move.sender, move.part, message.trigger, dict(message.info), again)
+            self._arrive(move.sender, move.part, message.trigger, message.info, again)
 
     def _from_outside(self, move: Move) -> None:
         number = self.system.index[move.part]
@@ -268,34 +259,31 @@ class Trial:
         trigger = next(t for t in table.triggers(life.state) if text_of(t) == move.trigger)
         if move.kind == "fire":
             info = Info({}, part.info, self._answer)
-            self._fire(number, trigger, info, OUTSIDE, ("", trigger, {}, ""))
+            self._fire(number, trigger, info, OUTSIDE, move.trigger)
             return
         over = next(s for s, then in due(self.system, number, life) if then == trigger)
         info = Info(part.timeout_info, {}, self._answer)
-        step = self._fire(number, trigger, info, part.name, ("time limit: ", trigger, {}, ""))
+        step = self._fire(number, trigger, info, part.name, f"time limit: {move.trigger}")
         if not step.entered and table.timed[over].backoff_to is None:  # it is fired once only
             life = self.world.lives[number]
             self.world.lives[number] = life._replace(over=(*life.over, over))
 
-    def _arrive(
-        self, sender: str, to: str, trigger: Any, info: dict[str, Any], more: str = ""
-    ) -> None:
+    def _arrive(self, sender: str, to: str, trigger: Any, info: Pairs, more: str = "") -> None:
         """A message or a call is there."""
-        number = self.system.index[to]
+        number, said = self.system.index[to], _said(trigger, info) + more
         part, table = self.system.parts[number], self.system.lifecycles[number]
         state = self.world.lives[number].state
-        said = ("", trigger, info, more)
         if table.allows(state, trigger):
-            self._fire(number, trigger, Info(info, {}, self._answer), sender, said)
+            self._fire(number, trigger, Info(dict(info), {}, self._answer), sender, said)
         elif state in table.final or part.refuses:
-            self._tell(sender, to, said, "dropped in ", state)
+            self._tell(sender, to, said, f"dropped in {text_of(state)}")
             if state in table.final:
                 self._react(number, part.late, trigger)
         else:
-            self._tell(sender, to, said, "illegal in ", state)
+            self._tell(sender, to, said, f"illegal in {text_of(state)}")
             raise Broken("refused", f"{to} cannot {text_of(trigger)!r} in state {text_of(state)}")
 
-    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: Said) -> Step:
+    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: str) -> Step:
         part, table = self.system.parts[number], self.system.lifecycles[number]
         it = It(self.world, number)
         source = it.state
@@ -342,13 +330,13 @@ class Trial:
             else:
                 raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
 
-    def _tell(self, sender: str, to: str, said: Said, *note: Any, kind: str = "message") -> None:
-        if self._tells:
-            before, trigger, info, after = said
-            named = ", ".join(f"{name}={value}" for name, value in info.items())
-            label = before + text_of(trigger) + (f"({named})" if named else "") + after
-            note_ = "".join(map(text_of, note))
-            self.happenings.append(Happening(sender, to, label, kind, note_))
+    def _tell(self, sender: str, to: str, said: str, note: str) -> None:
+        self.happenings.append(Happening(sender, to, said, "message", note))
+
+
+def _said(trigger: Any, info: Pairs) -> str:
+    named = ", ".join(f"{name}={value}" for name, value in info)
+    return f"{text_of(trigger)}({named})" if named else text_of(trigger)
 
 
 def outcomes(
