@@ -227,7 +227,7 @@ def _last_life(lifecycle: Lifecycle, story: list[Line]) -> list[Line]:
         return story
     times = "once" if len(starts) == 1 else f"{len(starts)} times"
     print(
-        f"draw: {story[0].key} begins anew {times} in this journal; this is its last path",
+        f"draw: {story[0].key} begins again {times} in this journal; this is its last path",
         file=sys.stderr,
     )
     return story[starts[-1] :]

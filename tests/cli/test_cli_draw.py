@@ -118,7 +118,7 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
     drawn = quadriga(*draw, "mermaid")
     assert "(1) pay" in drawn.out
     assert "(1) drop" not in drawn.out
-    assert "begins anew once" in drawn.err
+    assert "begins again once" in drawn.err
     assert "<B>7 ns</B>" in quadriga(*draw, "dot").out  # until the end of the journal
 
 
