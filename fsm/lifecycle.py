@@ -25,7 +25,15 @@ from transitions import Machine
 from quadriga.fsm.building import build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
-from quadriga.fsm.errors import InvalidTransition, Name, did_you_mean, explain, text_of
+from quadriga.fsm.errors import (
+    InvalidTransition,
+    Name,
+    did_you_mean,
+    explain,
+    impure,
+    text_of,
+    unknown_state,
+)
 from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
 from quadriga.fsm.loading import all_renamed, check_renamed, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
@@ -248,8 +256,9 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
     ) -> Step:
         """Low-overhead ``fire`` for hot paths: takes the information as one mapping and returns the whole
         step."""
+        state = entity.state
         try:
-            cell = self._cells[trigger][entity.state]
+            cell = self._cells[trigger][state]
         except KeyError:
             cell = ()
         if cell.__class__ is Step:
@@ -270,6 +279,8 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
                 if cell:
                     explain(error, self.name, entity, step.row)
                 raise
+            if entity.state != state:
+                raise impure(self.name, entity, trigger, state, entity.state)
         if step.entered:
             entity.state = step.target
         return step
@@ -293,6 +304,8 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         step: Step | None
         if cell:
             step = chosen(cell, entity, info)
+            if entity.state != source:
+                raise impure(self.name, entity, trigger, source, entity.state)
             if step is None:
                 step = nothing(self.name, source, trigger)
             elif step.entered:
@@ -357,13 +370,11 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
 
     def _refusal(self, entity: Entity[State], trigger: Trigger) -> InvalidTransition:
         state, possible, unknown = entity.state, self.triggers(entity.state), ""
-        for what, name, known in (
-            ("state", state, self.states),
-            ("trigger", trigger, self.triggers()),
-        ):
-            if name not in known:
-                unknown = f"unknown {what} {text_of(name)!r}{did_you_mean(name, known)}"
-                break
+        triggers = self.triggers()
+        if state not in self.states:
+            unknown = unknown_state(state, self.states)
+        elif trigger not in triggers:
+            unknown = f"unknown trigger {text_of(trigger)!r}{did_you_mean(trigger, triggers)}"
         return InvalidTransition(self.name, entity.key, state, trigger, possible, unknown)
 
     # -- stored entities ---------------------------------------------------------------------
@@ -382,6 +393,17 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         return renamed or bool(state != former)
 
     # -- copies and pickles --------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are made of the same parts; one whose machine may be changed equals only itself."""
+        if self is other:
+            return True
+        if not isinstance(other, Lifecycle):
+            return NotImplemented
+        return self.protected and other.protected and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.entry))
 
     def __deepcopy__(self, memo: object) -> Lifecycle[State, Trigger, Facts]:
         other = self.copy()

@@ -339,13 +339,14 @@ class Nesting:
     def _limit(self, leaf: str) -> Limit:
         if leaf in self._limits:
             return self._limits[leaf]
-        # final in the inner lifecycle, which says nothing about it: a row of those around leads on
-        for row in self.rows:
+        # final in the inner lifecycle, which says nothing about it: a row of those around leads on. A row
+        # from the composite does not count, because that leaves it in the midst of its work as well.
+        for row in self.nested_rows:
             if row.source == leaf and row.target not in (None, leaf):
                 return Unbounded(row.trigger)
-        around = self.ends[leaf]
         raise self._wrong(
-            f"state {leaf} ends the lifecycle inside {around}, and no row leads on from it or {around}"
+            f"state {leaf} ends the lifecycle inside {self.ends[leaf]}, and no row leads on from it; "
+            "write one, or its limit in lasts"
         )
 
     def _check_limit(self, composite: Composite) -> None:
