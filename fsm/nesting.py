@@ -227,7 +227,7 @@ class Nesting:
             flat: dict[str, tuple[Row, ...]] = {}
             for leaf in self.leaves_of(row.source):
                 earlier = taken.setdefault((row.trigger, leaf), [])
-                if leaf == row.source or not any(g is None or g is row.guard for g in earlier):
+                if leaf == row.source or not any(g is None or g == row.guard for g in earlier):
                     flat[leaf] = tuple(self._flat(row, leaf))
                     earlier.append(row.guard)
             for each in flat.values():

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from quadriga.fsm.errors import DefinitionError, Name, did_you_mean, library_name, text_of
 from quadriga.fsm.nesting import Nesting
-from quadriga.fsm.table import Limit, Row, Unbounded, Within, name_of
+from quadriga.fsm.table import Limit, Row, Unbounded, Within, atoms, name_of
 from quadriga.fsm.written import Actions, takes_always
 
 #: What is missing if no declared state resembles an unknown one.
@@ -80,7 +80,7 @@ def _problem_of_row(row: Row, states: Iterable[Name], final: Sequence[Name]) -> 
     trigger = text_of(row.trigger)
     if not trigger.isidentifier() or trigger == "state":
         return f"trigger {trigger!r} is not a usable name"
-    called = [("guard", row.guard, "info")] if row.guard is not None else []
+    called = [("guard", each, "info") for each in atoms(row.guard) if each is not None]
     for what, function, second in (*called, *(("emitter", each, "fired") for each in row.emit)):
         if problem := problem_of_call(function, second):
             return f"{what} {problem}"

@@ -28,10 +28,10 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from quadriga.diagrams.nesting import histories, inner_tables, into_itself
-from quadriga.diagrams.wording import function_name, identifiers, unused_name
+from quadriga.diagrams.wording import identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.history import History
-from quadriga.fsm.table import SECOND
+from quadriga.fsm.table import SECOND, name_of
 
 NAMESPACE = "urn:quadriga:lifecycle"
 
@@ -72,7 +72,7 @@ class _Document:
         self.effect = unused_name("effect", lifecycle.triggers())
         # by identity: a guard may be an object that is not hashable
         guards = {id(row.guard): row.guard for row in self.rows if row.guard is not None}
-        self.guard_names = {key: function_name(guard) for key, guard in guards.items()}
+        self.guard_names = {key: name_of(guard) for key, guard in guards.items()}
         self.guards = _distinct(self.guard_names, "guard", {*self.ids.values(), *_RESERVED})
         nesting = lifecycle.nesting
         self.on_enter: Mapping[str, Any] = nesting.on_enter if nesting else lifecycle.on_enter
@@ -80,7 +80,7 @@ class _Document:
         caused = [row.own_emit for row in self.rows]
         caused += [emitters for each in (self.on_enter, self.on_exit) for emitters in each.values()]
         emitters = {id(emitter): emitter for emit in caused for emitter in emit}
-        self.emitter_names = {key: function_name(each) for key, each in emitters.items()}
+        self.emitter_names = {key: name_of(each) for key, each in emitters.items()}
         self.emitters = _distinct(self.emitter_names, "emitter", set())
 
     def text(self) -> str:
