@@ -315,8 +315,31 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
             if step is None:
                 raise self._refusal(entity, trigger)
         if self._observers and step.row is not None:
+            failure = None
             for observer in tuple(self._observers.values()):
-                observer(step, entity, info)
+                try:
+                    observer(step, entity, info)
+                except Exception as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
+        return step
+
+    def take_alone(
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        info: Info = _NOTHING,
+    ) -> Step:
+        """``take`` by the rows alone: no observer is told. Not for a machine with callbacks of the library."""
+        if self._stale:
+            self._read()
+        cell = self._compiled.get(trigger, {}).get(entity.state, ())
+        step = chosen(cell, entity, info)
+        if step is None:
+            raise self._refusal(entity, trigger)
+        if step.entered:
+            entity.state = step.target
         return step
 
     def choose(
@@ -336,7 +359,7 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         """Call ``taken`` with every row that is taken from now on; returns a function that ends this.
 
         This covers ``fire``, the shared machine, and the machines of ``make_machine``. It is called when
-        the state has changed.
+        the state has changed. If it raises, the other observers are told, and then the caller of ``fire``.
         """
         return self.observe_steps(lambda step, entity, info: taken(step.row) if step.row else None)
 
