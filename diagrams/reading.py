@@ -1,4 +1,4 @@
-"""Lifecycles from documents: our JSON, and SCXML (``reading_scxml``).
+"""Lifecycles from documents: the JSON that ``render`` has written.
 
 A document has only the names of guards and emitters. The caller gives the functions by these names,
 for example ``vars()`` of the module that has them.

@@ -100,7 +100,9 @@ STOVE = Lifecycle(
     "stove",
     initial="Idle",
     final=(),
-    lasts={"Idle": unbounded("heat"), "Hot": unbounded("cool")},
+    lasts={
+        "Idle": unbounded("heat"), "Hot": unbounded("cool"), "Hot_Burnt": unbounded("cool"),
+    },
     rows=(
         row("heat", "Idle", "Hot"),
         row("cool", "Hot",  "Idle"),
