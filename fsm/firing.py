@@ -74,7 +74,7 @@ def effects_of(emitter: object, made: Any) -> Iterable[Effect]:
     """What an emitter has returned. Raises ``TypeError`` for anything that is no collection of effects, also
     if it could be iterated: a text, or the fields of one effect."""
     if made.__class__ is tuple:
-        return made  # type: ignore[no-any-return]
+        return made
     if (
         isinstance(made, (str, bytes, Mapping, Effect))
         or hasattr(made, "_fields")

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 from transitions import Machine
 
-from quadriga.fsm.building import build_machine
+from quadriga.fsm.building import Machines, build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
 from quadriga.fsm.errors import (
@@ -38,7 +38,6 @@ from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, not
 from quadriga.fsm.loading import all_renamed, check_renamed, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
 from quadriga.fsm.nesting import flatten, names_inside
-from quadriga.fsm.observing import Machines
 from quadriga.fsm.reading import ReadableTable
 from quadriga.fsm.table import (
     Calls,
@@ -295,8 +294,13 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         """As ``fire``; returns what the trigger did: row, states, effects, whether a state was entered."""
         return outcome_of(self.take(entity, trigger, info), entity, info)
 
-    def _take_unplanned(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
-        """``take`` where the machine has changed, is observed, or has more to do than a cell contains."""
+    def take_unobserved(
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        info: Info = _NOTHING,
+    ) -> Step:
+        """``take`` without telling the observers."""
         if self._stale and not self.stock:
             self._read()
         source = entity.state
@@ -314,6 +318,11 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
             step = self._live.perform(entity, trigger, info, is_read=not self._stale)
             if step is None:
                 raise self._refusal(entity, trigger)
+        return step
+
+    def _take_unplanned(self, entity: Any, trigger: Trigger, info: Info) -> Step:
+        """``take`` where the machine has changed, is observed, or has more to do than a cell contains."""
+        step = self.take_unobserved(entity, trigger, info)
         if self._observers and step.row is not None:
             failure = None
             for observer in tuple(self._observers.values()):
@@ -323,23 +332,6 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
                     failure = failure or error
             if failure is not None:
                 raise failure
-        return step
-
-    def take_alone(
-        self,
-        entity: Facts,  # type: ignore[misc]  # see table.Facts
-        trigger: Trigger,
-        info: Info = _NOTHING,
-    ) -> Step:
-        """``take`` by the rows alone: no observer is told. Not for a machine with callbacks of the library."""
-        if self._stale:
-            self._read()
-        cell = self._compiled.get(trigger, {}).get(entity.state, ())
-        step = chosen(cell, entity, info)
-        if step is None:
-            raise self._refusal(entity, trigger)
-        if step.entered:
-            entity.state = step.target
         return step
 
     def choose(

@@ -18,7 +18,6 @@ from types import GenericAlias
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Final,
     Generic,
     Literal,
@@ -238,16 +237,16 @@ def _states_of(group: object, named: str) -> Iterable[Any]:
 class Composed:
     """A guard that is made of others (``all_of``, ``any_of``, ``not_``). Two of the same parts are equal."""
 
+    word: str  # "not", or what stands between the parts
     parts: tuple[Guard, ...]
 
     @property
     def __name__(self) -> str:
-        return self._word.join(
-            f"({name_of(part)})" if isinstance(part, (AllOf, AnyOf)) else name_of(part)
+        names = [
+            f"({name_of(part)})" if getattr(part, "word", "not") != "not" else name_of(part)
             for part in self.parts
-        )
-
-    _word: ClassVar[str]
+        ]
+        return f"not {names[0]}" if self.word == "not" else f" {self.word} ".join(names)
 
     def __post_init__(self) -> None:
         for part in self.parts:
@@ -256,48 +255,26 @@ class Composed:
                     f"{name_of(part)} is async or cannot be called: it is no part of another guard"
                 )
 
-
-class AllOf(Composed):
-    __slots__ = ()
-    _word = " and "
-
     def __call__(self, entity: Any, info: Info) -> bool:
-        return all(part(entity, info) for part in self.parts)
-
-
-class AnyOf(Composed):
-    __slots__ = ()
-    _word = " or "
-
-    def __call__(self, entity: Any, info: Info) -> bool:
-        return any(part(entity, info) for part in self.parts)
-
-
-class Not(Composed):
-    __slots__ = ()
-    _word = ""
-
-    @property
-    def __name__(self) -> str:
-        return f"not {super().__name__}"
-
-    def __call__(self, entity: Any, info: Info) -> bool:
-        return not self.parts[0](entity, info)
+        answers = (part(entity, info) for part in self.parts)
+        if self.word == "not":
+            return not next(answers)
+        return all(answers) if self.word == "and" else any(answers)
 
 
 def all_of(*guards: Callable[[Needs, Info], object]) -> Callable[[Needs, Info], object]:
     """A guard that agrees if all of these do. They are asked in this order until one does not."""
-    return AllOf(guards)
+    return Composed("and", guards)
 
 
 def any_of(*guards: Callable[[Needs, Info], object]) -> Callable[[Needs, Info], object]:
     """A guard that agrees if one of these does. They are asked in this order until one does."""
-    return AnyOf(guards)
+    return Composed("or", guards)
 
 
 def not_(guard: Callable[[Needs, Info], object]) -> Callable[[Needs, Info], object]:
     """A guard that agrees if this one does not. Diagrams show it as ``not`` and its name."""
-    return Not((guard,))
+    return Composed("not", (guard,))
 
 
 def atoms(guard: Any) -> Iterator[Any]:

@@ -245,7 +245,7 @@ class Kernel:
             # A callback or an observer that was added to the lifecycle. What the caller began must be finished,
             # so the scheduler's own table decides, and the error is kept.
             entity.state = source
-            step = LIFECYCLES.get(lifecycle.name, lifecycle).take_alone(entity, trigger, info)
+            step = LIFECYCLES.get(lifecycle.name, lifecycle).take_unobserved(entity, trigger, info)
             failed = f"{lifecycle.name} {entity.key}: {trigger} in {source}: {error!r}"
             self.note(
                 f"what was added to a lifecycle failed, and its own table was followed: {failed}"
