@@ -224,37 +224,18 @@ class Coverage:
         ``{name: {"rows": [{line, trigger, source, target, guard, count}], "guards": [{line, source, guard,
         true, false}], "effects": [{line, source, effect, returned, read}]}}``. A row that stays has no target.
         """
+
+        def shown(each: object, fields: str) -> dict[str, Any]:
+            return {field: getattr(each, field) for field in fields.split()}
+
         return {
             name: {
-                "rows": [
-                    {
-                        "line": each.line,
-                        "trigger": each.trigger,
-                        "source": each.source,
-                        "target": each.target,
-                        "guard": each.guard,
-                        "count": each.count,
-                    }
-                    for each in records
-                ],
+                "rows": [shown(each, "line trigger source target guard count") for each in records],
                 "guards": [
-                    {
-                        "line": each.line,
-                        "source": each.source,
-                        "guard": each.guard,
-                        "true": each.true,
-                        "false": each.false,
-                    }
-                    for each in self.guards(name)
+                    shown(each, "line source guard true false") for each in self.guards(name)
                 ],
                 "effects": [
-                    {
-                        "line": each.line,
-                        "source": each.source,
-                        "effect": each.effect,
-                        "returned": each.returned,
-                        "read": each.read,
-                    }
+                    shown(each, "line source effect returned read")
                     for each in self.effects_read(name)
                 ],
             }
