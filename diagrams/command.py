@@ -1,7 +1,7 @@
 """``quadriga-fsm``: the command of the engine, for the lifecycles of any module that can be imported.
 
 ``COMMANDS`` has its subcommands: each function adds one, with a function ``run`` that takes the arguments and
-returns the exit code. ``quadriga draw`` draws with the functions of this module too.
+returns the exit code. ``quadriga draw`` draws with the functions of this module too. See D302.
 """
 
 from __future__ import annotations

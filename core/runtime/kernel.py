@@ -243,7 +243,7 @@ class Kernel:
             raise
         except Exception as error:
             # A callback or an observer that was added to the lifecycle. What the caller began must be finished,
-            # so the scheduler's own table decides, and the error is kept.
+            # so the scheduler's own table decides, and the error is kept (D303).
             entity.state = source
             step = LIFECYCLES.get(lifecycle.name, lifecycle).take_unobserved(entity, trigger, info)
             failed = f"{lifecycle.name} {entity.key}: {trigger} in {source}: {error!r}"

@@ -1,7 +1,7 @@
 """SCXML, the state machine notation of the W3C, for interpreters and tools that read it.
 
 An interpreter loads and runs the document as it is. Everything that has no element in SCXML is an
-attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore.
+attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore. It is not read again (D304).
 
 - A trigger is an event. An event that is not legal in a state is ignored, as always in SCXML.
 - A row that does not change the state is a transition without a target: in SCXML such a transition
@@ -16,6 +16,7 @@ attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore
 - A time limit that fires a trigger is a delayed ``send``, which is cancelled when the state is left.
   Growing intervals are only noted.
 - A state that is a lifecycle itself is a state with states inside, and its history a ``history``.
+See D205.
 """
 
 from __future__ import annotations
