@@ -255,9 +255,8 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
     ) -> Step:
         """Low-overhead ``fire`` for hot paths: takes the information as one mapping and returns the whole
         step."""
-        state = entity.state
         try:
-            cell = self._cells[trigger][state]
+            cell = self._cells[trigger][entity.state]
         except KeyError:
             cell = ()
         if cell.__class__ is Step:
@@ -278,8 +277,8 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
                 if cell:
                     explain(error, self.name, entity, step.row)
                 raise
-            if entity.state != state:
-                raise impure(self.name, entity, trigger, state, entity.state)
+            if entity.state != step.edge.source:
+                raise impure(self.name, entity, trigger, step.edge.source, entity.state)
         if step.entered:
             entity.state = step.target
         return step
