@@ -23,7 +23,15 @@ from quadriga.core.runtime.journal import Change, Journal
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.runtime.timers import Timers
-from quadriga.fsm import ALLOCATION, RESOURCE_MANAGER, Effect, Entity, InvalidTransition, Lifecycle
+from quadriga.fsm import (
+    ALLOCATION,
+    LIFECYCLES,
+    RESOURCE_MANAGER,
+    Effect,
+    Entity,
+    InvalidTransition,
+    Lifecycle,
+)
 from quadriga.fsm.firing import Step
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
@@ -85,7 +93,8 @@ class Options:
     engine: str = "fast"
     #: of what one item of a message may say
     bounds: MessageBounds = field(default_factory=MessageBounds)
-    #: by name: lifecycles that run in place of the shared ones (``lifecycle.copy()`` with changes)
+    #: by name: lifecycles that run in place of the shared ones (``lifecycle.copy()`` with changes). Where a
+    #: callback or a condition of one raises, the shared one is followed and the error is in ``Scheduler.notes``
     lifecycles: Mapping[str, Lifecycle] = field(default_factory=dict)
     #: enable ``Scheduler.audit``, with a full check after this number of steps; 0: disabled
     audit_every: int = 0
@@ -225,12 +234,22 @@ class Kernel:
         """Change the state. ``None``: nothing has changed, and nothing follows."""
         if self.lifecycles is not None:
             lifecycle = self.lifecycles.get(lifecycle.name, lifecycle)
+        source = entity.state
         try:
             step = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
             for record in self.journal.story_of(lifecycle.name, entity):
                 bug.add_note(str(record))
             raise
+        except Exception as error:
+            # A callback or an observer that was added to the lifecycle. What the caller began must be finished,
+            # so the scheduler's own table decides, and the error is kept (D303).
+            entity.state = source
+            step = LIFECYCLES.get(lifecycle.name, lifecycle).take_unobserved(entity, trigger, info)
+            failed = f"{lifecycle.name} {entity.key}: {trigger} in {source}: {error!r}"
+            self.note(
+                f"what was added to a lifecycle failed, and its own table was followed: {failed}"
+            )
         if step.entered:
             entity.entries += 1
         elif not step.effects:

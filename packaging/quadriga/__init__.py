@@ -3,7 +3,7 @@
 ``quadriga.fsm`` has the engine for lifecycles and the scheduler's own, ``quadriga.si`` the messages,
 ``quadriga.core`` the scheduler, ``quadriga.sim`` the simulator, ``quadriga.diagrams`` the pictures,
 ``quadriga.web`` and ``quadriga.cli`` the service and the command. None of them is imported with
-``quadriga``. The distribution ``quadriga-fsm`` contains the engine alone.
+``quadriga``. The distribution ``quadriga-fsm`` contains the engine and the pictures alone.
 
 ``quadriga.__version__`` is the version of what is installed.
 """
