@@ -7,7 +7,7 @@ of a state, and a reservation that is cancelled, ends them; so does the call of 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -134,34 +134,33 @@ class KnownCandidates:
         self.leaves = leaves
         self._ranks = every.ranks
         self.number = 0
-        self.totals: dict[LeafQueue, list[int]] = {}
+        self.totals: dict[Queue, list[int]] = {}
         #: by leaf, also those that were evicted since
         self._found: list[list[Allocation]] = []
         self._in_order: list[Allocation] | None = None
         here: defaultdict[Node, list[Allocation]] = defaultdict(list)
         for leaf, most, kept in leaves:
-            found = every.in_leaf(leaf)
-            if most is not None:
-                found = [each for each in found if each.ask.kind.priority <= most]
-            if kept:
-                found = [each for each in found if not holds_any(each.vector, kept)]
+            found = [
+                each
+                for each in every.in_leaf(leaf)
+                if each.state in allocation_fsm.RELEASABLE  # not evicted since
+                and (most is None or each.ask.kind.priority <= most)
+                and not (kept and holds_any(each.vector, kept))
+            ]
             for each in found:
-                if each.state in allocation_fsm.RELEASABLE:  # not evicted since
-                    here[each.node].append(each)
+                here[each.node].append(each)
+            self.number += len(found)
             self._found.append(found)
             self.totals[leaf] = total = [0] * len(leaf.allocated)
-            vectors = [each.vector for each in found if each.state in allocation_fsm.RELEASABLE]
-            self.number += len(vectors)
-            for vector, times in Counter(vectors).items():
+            for vector, times in Counter([each.vector for each in found]).items():
                 add_to(total, vector, times)
         self._here = dict(here)
         self._nodes = {node.node_id: node for node in sorted(here, key=lambda each: each.node_id)}
         #: how often the candidates on a node have changed
         self._changes: dict[str, int] = {}
         #: by type, the most that candidates may have on one node
-        self._most = list(map(max, *(node.allocated for node in here))) if len(here) > 1 else []
-        if len(here) == 1:
-            self._most = list(next(iter(here)).allocated)
+        every_type = zip(*(node.allocated for node in here), strict=True)
+        self._most = [max(amounts) for amounts in every_type]
         #: by shape, what is known of the offers of nodes; exact offers only while ``_spared``
         self._heaps: dict[Shape, list[_Entry]] = {}
         #: by shape, the nodes with room
@@ -203,7 +202,7 @@ class KnownCandidates:
 
     def offers(
         self, ask: Ask, shape: Shape, snapshots: Snapshots, *, nodes_tried: bool
-    ) -> Iterator[Offer]:
+    ) -> Generator[Offer, None, None]:
         """The offers of nodes for the ask, the best first, to be closed at the end.
 
         Nodes that drain, or that are reserved for another ask, are left out; so are nodes with enough room
