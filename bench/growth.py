@@ -129,7 +129,7 @@ def _pod_after(change: Callable[[Scheduler, int], None], sort: str = "fair") -> 
             request = si.AllocationRequest(rmID=RM)
             _ask(request, "app-0", f"pod-{turn}", **POD)
             with Clock() as clock:
-                change(scheduler, turn)
+                change(scheduler, nodes // 2 + turn)
                 scheduler.apply(request, 0)
                 outputs = scheduler.schedule(0)
             assert allocations_in(outputs) == 1
@@ -138,25 +138,21 @@ def _pod_after(change: Callable[[Scheduler, int], None], sort: str = "fair") -> 
     return turns
 
 
-def _joins(scheduler: Scheduler, turn: int) -> None:
-    _join(scheduler, [f"m{turn}"])
+def _joins(scheduler: Scheduler, at: int) -> None:
+    _join(scheduler, [f"n{at:06}-new"])
 
 
-def _leaves(scheduler: Scheduler, turn: int) -> None:
-    _update(scheduler, turn, si.NodeInfo.DECOMISSION)
+def _leaves(scheduler: Scheduler, at: int) -> None:
+    _update(scheduler, si.NodeInfo(nodeID=f"n{at:06}", action=si.NodeInfo.DECOMISSION))
 
 
-def _resizes(scheduler: Scheduler, turn: int) -> None:
-    _update(scheduler, turn, si.NodeInfo.UPDATE, resource({"vcore": 90_000, "memory": 10**9}))
+def _resizes(scheduler: Scheduler, at: int) -> None:
+    size = resource({"vcore": 90_000, "memory": 10**9})
+    name, action = f"n{at:06}", si.NodeInfo.UPDATE
+    _update(scheduler, si.NodeInfo(nodeID=name, action=action, schedulableResource=size))
 
 
-def _update(
-    scheduler: Scheduler,
-    turn: int,
-    action: si.NodeInfo.ActionFromRM.ValueType,
-    size: si.Resource | None = None,
-) -> None:
-    info = si.NodeInfo(nodeID=f"n{100 + turn:06}", action=action, schedulableResource=size)
+def _update(scheduler: Scheduler, info: si.NodeInfo) -> None:
     scheduler.apply(si.NodeRequest(rmID=RM, nodes=[info]), scheduler.now)
 
 
@@ -306,7 +302,7 @@ def page_of_nodes(nodes: int) -> Iterator[int]:
     views = Views(scheduler)
     for _ in range(TURNS):
         with Clock() as clock:
-            assert len(views.snapshot_nodes("default", slice(50, 150))) == 100
+            assert views.snapshot_nodes("default", slice(nodes // 2, nodes // 2 + 100))
         yield clock.spent
 
 
@@ -314,6 +310,7 @@ DIMENSIONS = (
     Dimension("a decision among tied queues", "queues", tied_queues, 100, 1_000, 0.2),
     Dimension("a node joins", "queues", node_joins_queues, 1_000, 10_000, 0.05),
     Dimension("a node joins and a pod is placed", "nodes", _pod_after(_joins), 1_000, 10_000, 0.2),
+    Dimension("a node joins and a pod is packed", "nodes", _pod_after(_joins, "bestfit"), 1_000, 10_000, 0.2),
     Dimension("a node leaves and a pod is placed", "nodes", _pod_after(_leaves), 1_000, 10_000, 0.2),
     Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
     Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
