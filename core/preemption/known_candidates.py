@@ -1,4 +1,4 @@
-"""The candidates for asks of one leaf and priority, found once for all of them (5.9).
+"""The candidates for asks of one leaf and priority, found once for all of them (5.9, D318).
 
 They stay true for as long as nothing is decided but to evict some of them for such asks. Any other change
 of a state, and a reservation that is cancelled, ends them; so does the call of the scheduler.
