@@ -105,6 +105,7 @@ def _serve(
     """
     for partition in partitions:
         partition.node_index.now = kernel.now
+        partition.failed_preemptions.candidates = None
         partition.renew_shares()
         _retry_deferred(kernel, partition, bounded=bounded)
     going, left = partitions, most
@@ -116,6 +117,7 @@ def _serve(
         left -= rounds
         going = going if more else []
     for partition in partitions:
+        partition.failed_preemptions.candidates = None
         partition.waiting.undecided = partition in going
         if not partition.waiting.undecided and partition.nodes:
             partition.rm.observer.round_ended(partition)
