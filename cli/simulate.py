@@ -169,8 +169,9 @@ def _add_scheduler(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--policy",
-        choices=("fifo", "fair", "stateaware"),
-        help="order of applications in a queue; fair rejects gangs (default: fifo)",
+        choices=("fifo", "fair", "stateaware", "expected"),
+        help="order of applications in a queue; fair rejects gangs; expected is by waiting time, expected run"
+        " time and size (default: fifo)",
     )
     group.add_argument(
         "--node-sort",

@@ -70,6 +70,8 @@ class Application(Level):
         "released",
         "reservations",
         "run_limit",
+        "score",
+        "score_due",
         "seq",
         "serial",
         "spent",
@@ -179,6 +181,10 @@ class Application(Level):
         # order and waiting
         #: the highest priority of its pending asks
         self.priority: int | None = None
+        #: in a queue of the policy ``expected``: its score, the greatest is first, and the instant (ns) at
+        #: which it is computed again; 0 while nothing of it waits
+        self.score = 0
+        self.score_due = 0
         #: obstacles named by the last quota event (bits of ``events.quota_events``)
         self.last_quota_event = 0
         self.blocked = EVERY_BIT
@@ -322,13 +328,12 @@ class Application(Level):
         """Compute the rank of the application in its queue (5.5)."""
         urgency = -(self.priority if self.priority is not None else 0)
         queue = self.queue
-        if not queue.fair:
-            key: Key = (urgency, self.seq) if queue.sorts_priority else (self.seq, urgency)
+        key: Key
+        if queue.fair or queue.expected:
+            by: Any = self._shares() if queue.fair else -self.score
+            key = (urgency, by, self.seq) if queue.sorts_priority else (by, urgency, self.seq)
         else:
-            shares = self._shares()
-            key = (
-                (urgency, shares, self.seq) if queue.sorts_priority else (shares, urgency, self.seq)
-            )
+            key = (urgency, self.seq) if queue.sorts_priority else (self.seq, urgency)
         self.rank = key
         return key
 
