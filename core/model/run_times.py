@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
@@ -27,6 +27,13 @@ MEDIAN: Final = "median of its queue"
 NOTHING: Final = "unknown"
 
 
+#: how an expected run time compares with the true one: within a tenth or a minute of it, or less, or more
+RIGHT: Final = "right"
+SHORT: Final = "short"
+LONG: Final = "long"
+VERDICTS: Final = (RIGHT, SHORT, LONG)
+
+
 class Expected(NamedTuple):
     """An expected run time (ns), and where it comes from."""
 
@@ -38,23 +45,28 @@ class RunTimes:
     """The run times of ended allocations of one partition. The same ends in the same order give the same
     expectations."""
 
-    __slots__ = ("_records",)
+    __slots__ = ("_records", "verdicts")
 
     def __init__(self) -> None:
         #: the last run times (ns) by queue; the queue that heard of no end for longest is first
         self._records: dict[str, deque[int]] = {}
+        #: ended allocations by the source of their expected run time and by what that was
+        self.verdicts: Counter[tuple[str, str]] = Counter()
 
     def ended(self, allocation: Allocation, now: int) -> None:
         """A member or a single pod has ended. What was preempted or replaced tells nothing."""
         if allocation.state != allocation_fsm.COMPLETED:
             return
+        ran = now - allocation.created
+        if (expected := told(allocation.ask)) is not None:
+            self.verdicts[expected.source, _verdict(expected.time, ran)] += 1
         records, key = self._records, allocation.ask.app.queue.path
         record = records.pop(key, None)
         if record is None:
             record = deque(maxlen=_REMEMBERED)
             if len(records) >= _MAX_RECORDS:
                 del records[next(iter(records))]
-        record.append(now - allocation.created)
+        record.append(ran)
         records[key] = record
 
     def typical(self, queue: Queue) -> Expected:
@@ -63,6 +75,11 @@ class RunTimes:
         if not record:
             return Expected(_UNKNOWN, NOTHING)
         return Expected(sorted(record)[(len(record) - 1) // 2], MEDIAN)
+
+
+def _verdict(expected: int, ran: int) -> str:
+    within = max(ran // 10, 60 * SECOND)
+    return SHORT if expected < ran - within else LONG if expected > ran + within else RIGHT
 
 
 def told(ask: Ask) -> Expected | None:
