@@ -273,6 +273,9 @@ def _of_application(ask: Ask, now: int) -> Iterator[Check]:
             held=1,
             until=f"application {first.app_id} has to start and run",
         )
+    expected = app.partition.run_times.of(ask)
+    told = f"{expected.time / SECOND:g} s ({expected.source})" if expected else "unknown"
+    yield Check("run time", True, f"expected run time {told}")
     if leaf.expected and (terms := by_run_time.terms_of(app)) is not None:
         text = f"queue {leaf.path} serves by expected run times: {terms}; score {app.score / WHOLE**2:.3g}"
         yield Check("order", True, text)

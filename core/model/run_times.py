@@ -10,22 +10,30 @@ from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.queue import Queue
 
-#: the last run times that are remembered of a queue
+#: the last run times that are remembered of each record
 _REMEMBERED: Final = 20
-#: at most this many queues are remembered; the one that heard of no end for longest is forgotten first
-_MAX_RECORDS: Final = 10_000
+#: fewer predict nothing
+_FEWEST: Final = 3
+#: at most this many records are kept; the one that heard of no end for longest is forgotten first
+_MAX_RECORDS: Final = 30_000
 #: the expected run time (ns) in a queue of which nothing is known
 _UNKNOWN: Final = 3600 * SECOND
+#: an allocation that overran is expected to last this long (ns) at least
+_SHORTEST_REST: Final = 60 * SECOND
 
-#: where an expected run time comes from: a tag, the time limit of the ask, the median of its queue
+#: where an expected run time comes from: a tag, a time limit, the runs of the user in this queue and task group, of
+#: the user, of the queue
 TOLD: Final = "told"
 LIMIT: Final = "limit"
+BY_GROUP: Final = "predicted by user, queue and task group"
+BY_USER: Final = "predicted by user"
+BY_QUEUE: Final = "predicted by queue"
+#: what an order takes where no run time is expected
 MEDIAN: Final = "median of its queue"
 NOTHING: Final = "unknown"
-
 
 #: how an expected run time compares with the true one: within a tenth or a minute of it, or less, or more
 RIGHT: Final = "right"
@@ -35,21 +43,22 @@ VERDICTS: Final = (RIGHT, SHORT, LONG)
 
 
 class Expected(NamedTuple):
-    """An expected run time (ns), and where it comes from."""
+    """An expected run time, or the instant of an expected end (ns), and where it comes from."""
 
     time: int
     source: str
 
 
 class RunTimes:
-    """The run times of ended allocations of one partition. The same ends in the same order give the same
-    expectations."""
+    """The run times of ended allocations of one partition, and what they predict. The same ends in the same
+    order give the same predictions."""
 
     __slots__ = ("_records", "verdicts")
 
     def __init__(self) -> None:
-        #: the last run times (ns) by queue; the queue that heard of no end for longest is first
-        self._records: dict[str, deque[int]] = {}
+        #: the last run times (ns) by queue, user and task group, by user, and by queue; an empty text stands for all.
+        #: What heard of no end for longest is first.
+        self._records: dict[tuple[str, str, str], deque[int]] = {}
         #: ended allocations by the source of their expected run time and by what that was
         self.verdicts: Counter[tuple[str, str]] = Counter()
 
@@ -57,35 +66,71 @@ class RunTimes:
         """A member or a single pod has ended. What was preempted or replaced tells nothing."""
         if allocation.state != allocation_fsm.COMPLETED:
             return
-        ran = now - allocation.created
-        if (expected := told(allocation.ask)) is not None:
+        ran, ask = now - allocation.created, allocation.ask
+        if (expected := self.of(ask)) is not None:
             self.verdicts[expected.source, _verdict(expected.time, ran)] += 1
-        records, key = self._records, allocation.ask.app.queue.path
-        record = records.pop(key, None)
-        if record is None:
-            record = deque(maxlen=_REMEMBERED)
-            if len(records) >= _MAX_RECORDS:
-                del records[next(iter(records))]
-        record.append(ran)
-        records[key] = record
+        records = self._records
+        for key, _ in _keys(ask.app, ask.kind.task_group):
+            record = records.pop(key, None)
+            if record is None:
+                record = deque(maxlen=_REMEMBERED)
+                if len(records) >= _MAX_RECORDS:
+                    del records[next(iter(records))]
+            record.append(ran)
+            records[key] = record
 
-    def typical(self, queue: Queue) -> Expected:
-        """The median of the last run times of the queue, of two the lower one."""
-        record = self._records.get(queue.path)
+    def of(self, ask: Ask) -> Expected | None:
+        """How long an allocation of the ask is expected to run; ``None`` if nothing is known.
+
+        It is what the ask tells, else what its application does, and never more than its time limit. Else it is the
+        smallest run time that nine in ten of the last runs did not exceed: those of the same user in the same queue
+        and task group, or else of the user, or of the queue, if there are three at least.
+        """
+        terms, app = ask.terms, ask.app
+        limit = min(terms.run_limit, terms.runtime_bound) or terms.run_limit or terms.runtime_bound
+        time, source = terms.expected_runtime or app.expected_runtime, TOLD
+        if not time and app.queue.properties.runtime_prediction:
+            for key, by in _keys(app, ask.kind.task_group):
+                record = self._records.get(key, ())
+                if len(record) >= _FEWEST:
+                    time, source = sorted(record)[(9 * len(record) - 1) // 10], by
+                    break
+        if limit and not 0 < time < limit:
+            return Expected(limit, LIMIT)
+        return Expected(time, source) if time else None
+
+    def end_of(self, allocation: Allocation, now: int) -> Expected | None:
+        """When the allocation is expected to end; ``None`` if nothing is known.
+
+        One that has run for longer is expected to last as long again as it has overrun, at least a minute. What is
+        expected of a placeholder is what its application tells of what replaces it.
+        """
+        expected = self.of(allocation.ask)
+        if expected is None:
+            return None
+        end = allocation.created + expected.time
+        if end <= now:
+            end = now + max(now - end, _SHORTEST_REST)
+        return Expected(end, expected.source)
+
+    def typical(self, app: Application) -> Expected:
+        """What an order takes for an application of which nothing is known: the median of the last run times of
+        its queue, of two the lower one."""
+        record = self._records.get((app.queue.path, "", ""))
         if not record:
             return Expected(_UNKNOWN, NOTHING)
         return Expected(sorted(record)[(len(record) - 1) // 2], MEDIAN)
 
 
+def _keys(app: Application, task_group: str) -> tuple[tuple[tuple[str, str, str], str], ...]:
+    path = app.queue.path
+    return (
+        ((path, app.user or "-", task_group), BY_GROUP),
+        (("", app.user or "-", ""), BY_USER),
+        ((path, "", ""), BY_QUEUE),
+    )
+
+
 def _verdict(expected: int, ran: int) -> str:
     within = max(ran // 10, 60 * SECOND)
     return SHORT if expected < ran - within else LONG if expected > ran + within else RIGHT
-
-
-def told(ask: Ask) -> Expected | None:
-    """What the ask or its application tells, at most its time limit; else this limit."""
-    terms = ask.terms
-    time, limit = terms.expected_runtime or ask.app.expected_runtime, terms.run_limit
-    if time and not 0 < limit < time:
-        return Expected(time, TOLD)
-    return Expected(limit, LIMIT) if limit else None

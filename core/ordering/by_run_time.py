@@ -17,7 +17,7 @@ from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quadriga.core.model.run_times import Expected, told
+from quadriga.core.model.run_times import Expected
 from quadriga.core.resources.vectors import Totals
 from quadriga.fsm.table import SECOND
 
@@ -50,7 +50,7 @@ class Terms(NamedTuple):
     def __str__(self) -> str:
         time = max(1, self.expected.time // SECOND)
         return (
-            f"waiting time {self.waited} s, expected run time {time} s ({self.expected.source}), "
+            f"waiting time {self.waited} s, run time {time} s ({self.expected.source}), "
             f"{self.size / WHOLE:.3g} of the partition"
         )
 
@@ -61,8 +61,9 @@ def terms_of(app: Application) -> Terms | None:
     if not heads:
         return None
     since = min(ask.created for ask in heads)
-    known = [expected for ask in heads if (expected := told(ask)) is not None]
-    expected = max(known) if known else app.partition.run_times.typical(app.queue)
+    run_times = app.partition.run_times
+    known = [expected for ask in heads if (expected := run_times.of(ask)) is not None]
+    expected = max(known) if known else run_times.typical(app)
     waited = max(0, app.partition.node_index.now - since) // SECOND
     return Terms(since, _counted(waited), expected, _size(app))
 

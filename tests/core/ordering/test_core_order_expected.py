@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from quadriga.core import Options
 from quadriga.core.ordering import by_run_time
+from quadriga.fsm.table import SECOND
 from quadriga.sim.scripted.script import Script
 
 HOUR = 3600
@@ -71,7 +72,7 @@ def test_q11_of_equal_waits_and_runs_the_larger_comes_first_and_then_the_first()
 def test_q11_an_unknown_run_time_counts_as_the_median_of_the_queue(
     runtime: int, first: str
 ) -> None:
-    script = full()
+    script = full("application.sort.policy: expected, runtime.prediction: disabled")
     for at, ran in enumerate((10, 100, 1000)):
         launch(script, f"a{at}", "k", vcore=8)
         script.release("other" if not at else f"a{at - 1}", "o-0" if not at else "k-0")
@@ -134,7 +135,7 @@ def test_q11_explain_names_what_the_order_is_made_of() -> None:
     later(script, 100)
     (check,) = [c for c in script.scheduler.explain("long", "k").checks if c.about == "order"]
     assert check.text == (
-        "queue root.default serves by expected run times: waiting time 96 s, expected run time 3600 s "
+        "queue root.default serves by expected run times: waiting time 96 s, run time 3600 s "
         "(told), 1 of the partition; score 1.9e-05"
     )
 
@@ -179,6 +180,106 @@ def test_q11_a_call_renews_a_bounded_number_and_the_next_one_the_others(
         scores = [script.scheduler.application(app).score for app in apps]
         waited.append(sum(score > 0 for score in scores))
     assert waited == [1, 3, 5]  # the first one, which runs by now, costs one as well
+
+
+# -- what is expected --------------------------------------------------------------------------------
+
+
+def runs(script: Script, app: str, *times: int, **more: Any) -> None:
+    """An application whose asks run for these times, one after the other."""
+    script.app(app, queue=more.pop("queue", "root.default"), user=more.pop("user", "user"))
+    for at, seconds in enumerate(times):
+        script.ask(app, f"k{at}", vcore=1, **more)
+        script.schedule()
+        script.advance(seconds)
+        script.release(app, f"k{at}-0")
+
+
+def expected(script: Script, app: str = "new", queue: str = "root.default", **more: Any) -> str:
+    """What is expected of the ask of a new application, as `explain` has it."""
+    script.app(app, queue=queue, user=more.pop("user", "user"), tags=more.pop("app_tags", {}))
+    script.ask(app, "k", vcore=10**6, **more)
+    found = script.scheduler.explain(app, "k").checks
+    return next(c.text for c in found if c.about == "run time").removeprefix("expected run time ")
+
+
+def node(properties: str = "runtime.prediction: enabled") -> Script:
+    script = Script(queues("default", "other", root=f"properties: {{{properties}}}"))
+    script.node("n1", vcore=100)
+    return script
+
+
+def test_q11_three_ended_runs_predict_and_two_do_not() -> None:
+    script = node()
+    runs(script, "old", 10, 30)
+    assert expected(script) == "unknown"
+    runs(script, "last", 20)
+    assert expected(script, "next") == "30 s (predicted by user, queue and task group)"
+
+
+def test_q11_nine_in_ten_of_the_last_twenty_runs_are_not_longer() -> None:
+    script = node()
+    runs(script, "old", *[9000] * 5, *range(1, 21))
+    assert expected(script) == "18 s (predicted by user, queue and task group)"
+
+
+def test_q11_what_predicts_is_the_closest_that_three_have_ended_of() -> None:
+    script = node()
+    runs(script, "mine", 10, 10, 10, queue="root.other", user="me")
+    runs(script, "theirs", 500, 500, 500, user="them")
+    assert expected(script, "a", user="me", queue="root.other").endswith("queue and task group)")
+    assert expected(script, "b", user="me") == "10 s (predicted by user)"
+    assert expected(script, "c", user="new") == "500 s (predicted by queue)"
+    group = expected(script, "d", user="them", group="tg")
+    assert group == "500 s (predicted by user)"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        (
+            {"tags": {"expected.runtime": "60"}, "app_tags": {"expected.runtime": "70"}},
+            "60 s (told)",
+        ),
+        ({"app_tags": {"expected.runtime": "70"}}, "70 s (told)"),
+        ({"tags": {"expected.runtime": "60", "expected.runtime.bound": "50"}}, "50 s (limit)"),
+        ({"tags": {"expected.runtime.bound": "50"}, "timeout_ms": 40_000}, "40 s (limit)"),
+        ({"tags": {"expected.runtime": "soon"}}, "100 s (predicted by user, queue and task group)"),
+        (
+            {"tags": {"expected.runtime.bound": "101"}},
+            "100 s (predicted by user, queue and task group)",
+        ),
+    ],
+)
+def test_q11_what_is_told_comes_before_what_is_predicted(asked: dict[str, Any], text: str) -> None:
+    script = node()
+    runs(script, "old", 100, 100, 100)
+    assert expected(script, **asked) == text
+
+
+def test_q11_prediction_can_be_switched_off() -> None:
+    script = node("runtime.prediction: disabled")
+    runs(script, "old", 100, 100, 100)
+    assert expected(script) == "unknown"
+
+
+def test_q11_an_overrun_is_expected_to_last_as_long_again_and_a_minute_at_least() -> None:
+    script = node()
+    script.app("app", tags={"expected.runtime": "100"})
+    script.ask("app", "k", vcore=1)
+    script.schedule()
+    (running,) = script.scheduler.application("app").allocations.values()
+    run_times, now = script.scheduler.partition().run_times, running.created
+    ends = [run_times.end_of(running, now + at * SECOND) for at in (0, 99, 100, 150, 400)]
+    assert [(end.time - now) // SECOND for end in ends if end] == [100, 100, 160, 210, 700]
+
+
+def test_q11_verdicts_compare_what_was_expected_with_what_came() -> None:
+    script = node()
+    for number, (told, ran) in enumerate([(1000, 1050), (1000, 1200), (1000, 900), (1000, 500)]):
+        runs(script, f"a{number}", ran, tags={"expected.runtime": str(told)})
+    verdicts = script.scheduler.partition().run_times.verdicts
+    assert verdicts == {("told", "right"): 1, ("told", "short"): 1, ("told", "long"): 2}
 
 
 @settings(deadline=None)
