@@ -1,7 +1,7 @@
 """What jobs wait for: looked at again each time that the wait of a job has doubled.
 
-So what was seen last before a job started is what it waited for during more than half of its wait, and a job
-costs a look for each doubling, however many wait.
+So what was seen last before a job started stands for half of its wait or more, and a job costs a look for each
+doubling, however many wait.
 """
 
 # Not compiled: it does not run for every message.
@@ -48,9 +48,9 @@ class Causes:
 
 
 def _cause(app: Application) -> str:
-    """What the first of its asks that wait wait for; empty if none waits."""
+    """What the first of its asks waits for; empty if none waits, or some have nodes."""
     group = next(iter(app.groups.values()), None)
-    if group is None:
+    if group is None or app.placeholders or app.allocations:  # it has nodes, and starts
         return ""
     if cause := cause_of(app, group):
         return cause[1]

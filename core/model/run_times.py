@@ -42,6 +42,10 @@ LONG: Final = "long"
 VERDICTS: Final = (RIGHT, SHORT, LONG)
 
 
+#: keys of records, the closest first, and what they are called as a source
+_Keys = tuple[tuple[tuple[str, str, str], str], ...]
+
+
 class Expected(NamedTuple):
     """An expected run time, or the instant of an expected end (ns), and where it comes from."""
 
@@ -67,10 +71,11 @@ class RunTimes:
         if allocation.state != allocation_fsm.COMPLETED:
             return
         ran, ask = now - allocation.created, allocation.ask
-        if (expected := self.of(ask)) is not None:
+        keys = _keys(ask.app, ask.kind.task_group)
+        if (expected := self._of(ask, keys)) is not None:
             self.verdicts[expected.source, _verdict(expected.time, ran)] += 1
         records = self._records
-        for key, _ in _keys(ask.app, ask.kind.task_group):
+        for key, _ in keys:
             record = records.pop(key, None)
             if record is None:
                 record = deque(maxlen=_REMEMBERED)
@@ -86,11 +91,14 @@ class RunTimes:
         smallest run time that nine in ten of the last runs did not exceed: those of the same user in the same queue
         and task group, or else of the user, or of the queue, if there are three at least.
         """
+        return self._of(ask, _keys(ask.app, ask.kind.task_group))
+
+    def _of(self, ask: Ask, keys: _Keys) -> Expected | None:
         terms, app = ask.terms, ask.app
         limit = min(terms.run_limit, terms.runtime_bound) or terms.run_limit or terms.runtime_bound
         time, source = terms.expected_runtime or app.expected_runtime, TOLD
         if not time and app.queue.properties.runtime_prediction:
-            for key, by in _keys(app, ask.kind.task_group):
+            for key, by in keys:
                 record = self._records.get(key, ())
                 if len(record) >= _FEWEST:
                     time, source = sorted(record)[(9 * len(record) - 1) // 10], by
@@ -122,7 +130,7 @@ class RunTimes:
         return Expected(sorted(record)[(len(record) - 1) // 2], MEDIAN)
 
 
-def _keys(app: Application, task_group: str) -> tuple[tuple[tuple[str, str, str], str], ...]:
+def _keys(app: Application, task_group: str) -> _Keys:
     path = app.queue.path
     return (
         ((path, app.user or "-", task_group), BY_GROUP),

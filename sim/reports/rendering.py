@@ -45,7 +45,7 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
         _table("Waits", *_wait_table(data["waits"])),
         _table("Waits by width", *_width_table(data["waits"]["widths"])),
         _table("Waits by user", *_user_table(data["waits"]["users"])),
-        _estimates(data["estimates"]),
+        _inside(data["scheduler"] or {}),
         _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
         _messages(data),
         _reasons("unschedulable", data["unschedulable"]),
@@ -144,11 +144,6 @@ def _gang_lines(gangs: dict[str, int]) -> str:
         )
         if gangs.get(name)
     ]
-    if begun := gangs.get("gatherings", {}).get("begun"):
-        idle = duration(gangs["kept_idle_s"])
-        lines.append(
-            f"  {begun:,} times one kept nodes, in all {idle} of the whole cluster kept idle"
-        )
     return "\n".join(lines)
 
 
@@ -221,12 +216,17 @@ def _brief(name: str, figures: dict[str, Any]) -> Sequence[str]:
     return name, f"{figures['count']:,}", *(duration(figures[each]) for each in _BRIEF[2:])
 
 
-def _estimates(estimates: dict[str, dict[str, int]]) -> str:
-    lines = ["Expected run times"] if estimates else []
-    for source, verdicts in estimates.items():
-        told = ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items())
-        lines.append(f"  {source}: {told}")
-    return "\n".join(lines)
+def _inside(told: dict[str, Any]) -> str:
+    lines = []
+    if told and (begun := told["gatherings"]["begun"]):
+        idle = duration(told["kept_idle_s"])
+        lines.append(
+            f"  a gang kept nodes {begun:,} times, in all {idle} of the whole cluster kept idle"
+        )
+    for source, verdicts in told.get("estimates", {}).items():
+        numbers = ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items())
+        lines.append(f"  expected run times {source}: {numbers}")
+    return "\n".join(["In the scheduler", *lines]) if lines else ""
 
 
 def _utilisation(usage: dict[str, Any], bars: str) -> str:

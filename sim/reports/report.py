@@ -82,7 +82,7 @@ class Report:
             "options": _options(facts),
             "jobs": _jobs(facts),
             "gangs": _gangs(facts),
-            "estimates": _estimates(facts),
+            "scheduler": _inside(facts.partition),
             "preemption": {
                 "allocations": facts.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"],
                 "restarts": facts.restarts,
@@ -182,26 +182,23 @@ def _gangs(facts: Facts) -> dict[str, int]:
         "completed": sum(fate.outcome == COMPLETED for fate in gangs),
         **{name: facts.gangs[name] for name in names},
         **{name: facts.gangs[name] for name in faults if facts.gangs[name]},
-        **_kept_idle(facts),
     }
 
 
-def _kept_idle(facts: Facts) -> dict[str, Any]:
-    """For how many s of the whole cluster nodes were kept idle for gangs, and how often gangs did what."""
-    if facts.partition is None:
-        return {}
-    budget = facts.partition.gather_budget
-    counts = {name: budget.counts[name] for name in GATHERINGS}
-    return {"kept_idle_s": budget.kept_idle // SECOND, "gatherings": counts}
-
-
-def _estimates(facts: Facts) -> dict[str, dict[str, int]]:
-    """The ended allocations by where their expected run time came from, and by what it was."""
-    found: dict[str, dict[str, int]] = {}
-    if facts.partition is not None:
-        for (source, verdict), number in sorted(facts.partition.run_times.verdicts.items()):
-            found.setdefault(source, dict.fromkeys(VERDICTS, 0))[verdict] = number
-    return found
+def _inside(partition: Partition | None) -> dict[str, Any] | None:
+    """What only a scheduler in this process tells: for how many s of the whole cluster nodes were kept idle for
+    gangs, how often gangs did what, and the ended allocations by where their expected run time came from and by
+    what it was."""
+    if partition is None:
+        return None
+    budget, estimates = partition.gather_budget, dict[str, dict[str, int]]()
+    for (source, verdict), number in sorted(partition.run_times.verdicts.items()):
+        estimates.setdefault(source, dict.fromkeys(VERDICTS, 0))[verdict] = number
+    return {
+        "kept_idle_s": budget.kept_idle // SECOND,
+        "gatherings": {name: budget.counts[name] for name in GATHERINGS},
+        "estimates": estimates,
+    }
 
 
 def _quality(facts: Facts) -> dict[str, Any]:
