@@ -45,7 +45,7 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
         _table("Waits", *_wait_table(data["waits"])),
         _table("Waits by width", *_width_table(data["waits"]["widths"])),
         _table("Waits by user", *_user_table(data["waits"]["users"])),
-        _inside(data["scheduler"] or {}),
+        _inside(data["scheduler"]),
         _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
         _messages(data),
         _reasons("unschedulable", data["unschedulable"]),
@@ -216,14 +216,16 @@ def _brief(name: str, figures: dict[str, Any]) -> Sequence[str]:
     return name, f"{figures['count']:,}", *(duration(figures[each]) for each in _BRIEF[2:])
 
 
-def _inside(told: dict[str, Any]) -> str:
+def _inside(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return ""
     lines = []
-    if told and (begun := told["gatherings"]["begun"]):
+    if begun := told["gatherings"]["begun"]:
         idle = duration(told["kept_idle_s"])
         lines.append(
             f"  a gang kept nodes {begun:,} times, in all {idle} of the whole cluster kept idle"
         )
-    for source, verdicts in told.get("estimates", {}).items():
+    for source, verdicts in told["estimates"].items():
         numbers = ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items())
         lines.append(f"  expected run times {source}: {numbers}")
     return "\n".join(["In the scheduler", *lines]) if lines else ""
