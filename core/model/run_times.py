@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.table import SECOND
@@ -46,6 +47,10 @@ VERDICTS: Final = (RIGHT, SHORT, LONG)
 _Keys = tuple[tuple[tuple[str, str, str], str], ...]
 
 
+#: a record as data: queue, user, task group, run times (ns)
+Row = list[Any]
+
+
 class Expected(NamedTuple):
     """An expected run time, or the instant of an expected end (ns), and where it comes from."""
 
@@ -65,6 +70,24 @@ class RunTimes:
         self._records: dict[tuple[str, str, str], deque[int]] = {}
         #: ended allocations by the source of their expected run time and by what that was
         self.verdicts: Counter[tuple[str, str]] = Counter()
+
+    def data(self) -> list[Row]:
+        """All that is remembered, the oldest first, as JSON can have it; `restore` reads it."""
+        return [[*key, list(record)] for key, record in self._records.items()]
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Remember these instead of what is remembered. Raises ``ValueError`` for anything else than `data` gives."""
+        records: dict[tuple[str, str, str], deque[int]] = {}
+        for path, user, group, times in rows:
+            texts = all(isinstance(each, str) for each in (path, user, group))
+            if not (
+                texts and times and all(type(each) is int and 0 <= each < 1 << 63 for each in times)
+            ):
+                raise ValueError(f"{[path, user, group, times]!r:.200} is no record of run times")
+            records[path, user, group] = deque(times, _REMEMBERED)
+        if len(records) > _MAX_RECORDS:
+            raise ValueError(f"{len(records)} records of run times are more than {_MAX_RECORDS}")
+        self._records = records
 
     def ended(self, allocation: Allocation, now: int) -> None:
         """A member or a single pod has ended. What was preempted or replaced tells nothing."""
