@@ -54,5 +54,7 @@ def _cause(app: Application) -> str:
         return ""
     if cause := cause_of(app, group):
         return cause[1]
+    if app.gang.lacks or group.reserved:
+        return "room on nodes"
     room = group.shape.allocate & app.partition.node_index.feasible
-    return "its turn" if room and not app.gang.lacks else "room on nodes"
+    return "its turn" if room else "room on nodes"

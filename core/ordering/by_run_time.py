@@ -71,14 +71,16 @@ def terms_of(app: Application) -> Terms | None:
 def begin(app: Application) -> None:
     """An ask of the application begins to wait, or its queue has the policy from now on."""
     own = terms_of(app)
-    app.score_due = 0
     if own is None:
+        app.score_due = 0
         return
     if own.score != app.score:
         app.score = own.score
         app.touch()
-    app.score_due = own.since + _counted(own.waited, 1) * SECOND
-    heappush(app.partition.waiting.to_score, (app.score_due, app.seq, app))
+    due = own.since + _counted(own.waited, 1) * SECOND
+    if due != app.score_due:
+        app.score_due = due
+        heappush(app.partition.waiting.to_score, (due, app.seq, app))
 
 
 def renew(waiting: Waiting, now: int) -> None:
@@ -88,6 +90,7 @@ def renew(waiting: Waiting, now: int) -> None:
         due, _, app = heappop(heap)
         if app.score_due == due:
             left -= 1
+            app.score_due = 0
             if app.queue.expected:
                 begin(app)
 
