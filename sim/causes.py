@@ -54,7 +54,6 @@ def _cause(app: Application) -> str:
         return ""
     if cause := cause_of(app, group):
         return cause[1]
-    if app.gang.lacks or group.reserved:
-        return "room on nodes"
-    room = group.shape.allocate & app.partition.node_index.feasible
-    return "its turn" if room else "room on nodes"
+    shape, nodes = group.shape, app.partition.nodes.values()
+    fits = any(each.open and not each.reservation and shape.fits(each.available) for each in nodes)
+    return "its turn" if fits and not app.gang.lacks else "room on nodes"
