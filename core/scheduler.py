@@ -156,13 +156,8 @@ class Scheduler:
 
     def restore_run_times(self, data: Mapping[str, Iterable[Row]]) -> None:
         """Remember the run times that another scheduler had. They are input, like a message. Raises ``ValueError``."""
-        found = {}
         for key, rows in data.items():
-            found[key] = RunTimes()
-            found[key].restore(rows)
-        self._kernel.run_times.update(found)
-        for partition in self.partitions():
-            partition.run_times = self._kernel.run_times.get(partition.key, partition.run_times)
+            self._kernel.run_times.setdefault(key, RunTimes()).restore(rows)
 
     # -- connections -----------------------------------------------------------------------------
 

@@ -207,6 +207,8 @@ class Simulation:
             self._register()
         except Refused as error:
             raise ConfigurationRefused(" ".join(str(error).split())) from error
+        if (partition := self._partition()) is not None:
+            partition.run_times.judges = True
         if self.workload.nodes:
             self._say(self.manager.outbox.nodes(self.workload.nodes))
 

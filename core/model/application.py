@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ class Application(Level):
         "released",
         "reservations",
         "run_limit",
+        "run_records",
         "score",
         "score_due",
         "seq",
@@ -122,6 +124,8 @@ class Application(Level):
         self.run_limit = 0
         #: its allocations are expected to last this many ns; 0 if it does not tell (Q7)
         self.expected_runtime = 0
+        #: the run times of what is like its allocations, by task group (``model.run_times``)
+        self.run_records: dict[str, tuple[deque[int], ...]] = {}
         #: timers that the lifecycle started
         self.timers: tuple[Timer, ...] = ()
         self.gang = Gang(self)

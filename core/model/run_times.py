@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REMEMBERED: Final = 20
 #: fewer predict nothing
 _FEWEST: Final = 3
-#: at most this many records are kept; the one that heard of no end for longest is forgotten first
+#: at most this many records are kept; the one that was looked up longest ago is forgotten first
 _MAX_RECORDS: Final = 30_000
 #: the expected run time (ns) in a queue of which nothing is known
 _UNKNOWN: Final = 3600 * SECOND
@@ -43,8 +43,11 @@ LONG: Final = "long"
 VERDICTS: Final = (RIGHT, SHORT, LONG)
 
 
-#: keys of records, the closest first, and what they are called as a source
-_Keys = tuple[tuple[tuple[str, str, str], str], ...]
+#: queue, user and task group; an empty text stands for all
+_Key = tuple[str, str, str]
+#: the records of an application and a task group, the closest first
+_Records = tuple[deque[int], ...]
+_SOURCES: Final = (BY_GROUP, BY_USER, BY_QUEUE)
 
 
 #: a record as data: queue, user, task group, run times (ns)
@@ -62,50 +65,42 @@ class RunTimes:
     """The run times of ended allocations of one partition, and what they predict. The same ends in the same
     order give the same predictions."""
 
-    __slots__ = ("_records", "verdicts")
+    __slots__ = ("_records", "judges", "verdicts")
 
     def __init__(self) -> None:
-        #: the last run times (ns) by queue, user and task group, by user, and by queue; an empty text stands for all.
-        #: What heard of no end for longest is first.
-        self._records: dict[tuple[str, str, str], deque[int]] = {}
+        #: the last run times (ns); what was looked up longest ago is first
+        self._records: dict[_Key, deque[int]] = {}
+        #: whether ended allocations are compared with what was expected of them, which costs as much as all else
+        self.judges = False
         #: ended allocations by the source of their expected run time and by what that was
         self.verdicts: Counter[tuple[str, str]] = Counter()
 
     def data(self) -> list[Row]:
-        """All that is remembered, the oldest first, as JSON can have it; `restore` reads it."""
-        return [[*key, list(record)] for key, record in self._records.items()]
+        """All that is remembered, as JSON can have it; `restore` reads it."""
+        return [[*key, list(record)] for key, record in self._records.items() if record]
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Remember these instead of what is remembered. Raises ``ValueError`` for anything else than `data` gives."""
-        records: dict[tuple[str, str, str], deque[int]] = {}
+        """Remember these as well. Raises ``ValueError`` for anything else than `data` gives, and changes nothing."""
+        found: dict[_Key, list[int]] = {}
         for path, user, group, times in rows:
             texts = all(isinstance(each, str) for each in (path, user, group))
             if not (
                 texts and times and all(type(each) is int and 0 <= each < 1 << 63 for each in times)
             ):
                 raise ValueError(f"{[path, user, group, times]!r:.200} is no record of run times")
-            records[path, user, group] = deque(times, _REMEMBERED)
-        if len(records) > _MAX_RECORDS:
-            raise ValueError(f"{len(records)} records of run times are more than {_MAX_RECORDS}")
-        self._records = records
+            found[path, user, group] = times
+        for key, times in found.items():
+            self._record(key).extend(times)
 
     def ended(self, allocation: Allocation, now: int) -> None:
         """A member or a single pod has ended. What was preempted or replaced tells nothing."""
         if allocation.state != allocation_fsm.COMPLETED:
             return
         ran, ask = now - allocation.created, allocation.ask
-        keys = _keys(ask.app, ask.kind.task_group)
-        if (expected := self._of(ask, keys)) is not None:
+        if self.judges and (expected := self.of(ask)) is not None:
             self.verdicts[expected.source, _verdict(expected.time, ran)] += 1
-        records = self._records
-        for key, _ in keys:
-            record = records.pop(key, None)
-            if record is None:
-                record = deque(maxlen=_REMEMBERED)
-                if len(records) >= _MAX_RECORDS:
-                    del records[next(iter(records))]
+        for record in ask.app.run_records.get(ask.kind.task_group) or self._of(ask):
             record.append(ran)
-            records[key] = record
 
     def of(self, ask: Ask) -> Expected | None:
         """How long an allocation of the ask is expected to run; ``None`` if nothing is known.
@@ -114,21 +109,40 @@ class RunTimes:
         smallest run time that nine in ten of the last runs did not exceed: those of the same user in the same queue
         and task group, or else of the user, or of the queue, if there are three at least.
         """
-        return self._of(ask, _keys(ask.app, ask.kind.task_group))
-
-    def _of(self, ask: Ask, keys: _Keys) -> Expected | None:
         terms, app = ask.terms, ask.app
         limit = min(terms.run_limit, terms.runtime_bound) or terms.run_limit or terms.runtime_bound
         time, source = terms.expected_runtime or app.expected_runtime, TOLD
         if not time and app.queue.properties.runtime_prediction:
-            for key, by in keys:
-                record = self._records.get(key, ())
+            records = app.run_records.get(ask.kind.task_group) or self._of(ask)
+            for record, by in zip(records, _SOURCES, strict=True):
                 if len(record) >= _FEWEST:
                     time, source = sorted(record)[(9 * len(record) - 1) // 10], by
                     break
         if limit and not 0 < time < limit:
             return Expected(limit, LIMIT)
         return Expected(time, source) if time else None
+
+    def _of(self, ask: Ask) -> _Records:
+        """The records of the application and the task group of the ask, which the application remembers."""
+        app, group = ask.app, ask.kind.task_group
+        path, user = app.queue.path, app.user or "-"
+        records = (
+            self._record((path, user, group)),
+            self._record(("", user, "")),
+            self._record((path, "", "")),
+        )
+        app.run_records[group] = records
+        return records
+
+    def _record(self, key: _Key) -> deque[int]:
+        records = self._records
+        record = records.pop(key, None)
+        if record is None:
+            record = deque(maxlen=_REMEMBERED)
+            if len(records) >= _MAX_RECORDS:
+                del records[next(iter(records))]
+        records[key] = record
+        return record
 
     def end_of(self, allocation: Allocation, now: int) -> Expected | None:
         """When the allocation is expected to end; ``None`` if nothing is known.
@@ -151,15 +165,6 @@ class RunTimes:
         if not record:
             return Expected(_UNKNOWN, NOTHING)
         return Expected(sorted(record)[(len(record) - 1) // 2], MEDIAN)
-
-
-def _keys(app: Application, task_group: str) -> _Keys:
-    path = app.queue.path
-    return (
-        ((path, app.user or "-", task_group), BY_GROUP),
-        (("", app.user or "-", ""), BY_USER),
-        ((path, "", ""), BY_QUEUE),
-    )
 
 
 def _verdict(expected: int, ran: int) -> str:

@@ -276,6 +276,7 @@ def test_q11_an_overrun_is_expected_to_last_as_long_again_and_a_minute_at_least(
 
 def test_q11_verdicts_compare_what_was_expected_with_what_came() -> None:
     script = node()
+    script.scheduler.partition().run_times.judges = True
     for number, (told, ran) in enumerate([(1000, 1050), (1000, 1200), (1000, 900), (1000, 500)]):
         runs(script, f"a{number}", ran, tags={"expected.runtime": str(told)})
     verdicts = script.scheduler.partition().run_times.verdicts
