@@ -48,5 +48,5 @@ def runtime_bound(tags: Mapping[str, str]) -> int:
 
 
 def has_no_placeholders(tags: Mapping[str, str]) -> bool:
-    """Return True if the gang of an application with these tags has no placeholders (D300)."""
+    """Return True if the gang of an application with these tags has no placeholders."""
     return tags.get(PLACEHOLDERS, "").lower() == "none"

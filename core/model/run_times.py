@@ -1,4 +1,4 @@
-"""How long allocations are expected to run (Q11)."""
+"""How long allocations are expected to run (Q11). See D327."""
 
 from __future__ import annotations
 

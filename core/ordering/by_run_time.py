@@ -1,4 +1,4 @@
-"""The order of applications by expected run times: the policy ``expected``.
+"""The order of applications by expected run times: the policy ``expected``. See D326.
 
 The score is (waiting time / expected run time)³ x size, after Tang et al., "Fault-aware, utility-based job
 scheduling on Blue Gene/P systems" (CLUSTER 2009), whose WFP3 it is. The size is the dominant share of the
