@@ -18,7 +18,6 @@ from quadriga.fsm import InvalidTransition
 from quadriga.fsm.table import SECOND
 from quadriga.si.explained import Explained
 from quadriga.si.recorder import Recorder
-from quadriga.sim.causes import Causes
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import ConfigurationRefused, SimulationError
 from quadriga.sim.holders import Unfinished
@@ -27,6 +26,7 @@ from quadriga.sim.outbox import RM_ID
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.queues import queue_configuration
 from quadriga.sim.quotas import quotas_of
+from quadriga.sim.reports.causes import Causes
 from quadriga.sim.reports.report import Facts, Report
 from quadriga.sim.resource_manager import ResourceManager
 from quadriga.sim.usage import Usage, resource_of

@@ -94,7 +94,7 @@ class RunTimes:
 
     def ended(self, allocation: Allocation, now: int) -> None:
         """A member or a single pod has ended. What was preempted or replaced tells nothing."""
-        if allocation.state != allocation_fsm.COMPLETED:
+        if allocation.state not in allocation_fsm.RAN_TO_ITS_END:
             return
         ran, ask = now - allocation.created, allocation.ask
         if self.judges and (expected := self.of(ask)) is not None:
