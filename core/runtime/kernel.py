@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.core.model.ended import shortened
+from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.timer import Timer
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.runtime.engines import ENGINES, check_lifecycles, lifecycles_of
@@ -132,6 +133,7 @@ class Kernel:
         "refusals",
         "queue",
         "reason",
+        "run_times",
         "summaries",
         "tally",
         "timers",
@@ -142,6 +144,8 @@ class Kernel:
         #: the lifecycles to fire at, by name; ``None``: those that the callers of ``fire`` name
         self.lifecycles = lifecycles_of(options.engine, options.lifecycles)
         self.now = 0
+        #: by key of a partition; they outlast it, as its resource manager may register anew
+        self.run_times: dict[str, RunTimes] = {}
         #: the message, timer or decision that the present step follows from, for the journal
         self.cause = ""
         #: the reason of the present transition, if the trigger came with one
