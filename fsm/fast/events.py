@@ -50,6 +50,7 @@ from quadriga.fsm.fast.tracking import (
 
 _set: Final = object.__setattr__
 _blank: Final = EventData.__new__
+_NO_PLAN: Final[Plan] = (None, type, None, None, None)
 
 
 class FastEvent(Reporting, Event):
@@ -85,10 +86,10 @@ class FastEvent(Reporting, Event):
         try:
             attribute = self._owns["model_attribute"]
             value = model.state if attribute == "state" else getattr(model, attribute)
-            plan = self._plans[value]
-        except (AttributeError, KeyError, TypeError):
-            return self._trigger_unplanned(model, args, kwargs)
-        now, kind, step, new, rest = plan
+            now, kind, step, new, rest = self._plans.get(value, _NO_PLAN)
+        except (AttributeError, TypeError):  # the library encounters it too, but not here
+            now, kind, step, new, rest = _NO_PLAN
+            value = None
         if now is not clock.now or type(value) is not kind or level(INFO) is not False:
             return self._trigger_unplanned(model, args, kwargs)
         if step is None:
@@ -119,10 +120,10 @@ class FastEvent(Reporting, Event):
             try:
                 attribute = owns["model_attribute"]
                 value = model.state if attribute == "state" else getattr(model, attribute)
-                plan = plans[value]
-            except (AttributeError, KeyError, TypeError):
-                return unplanned(model, args, kwargs)
-            now, kind, step, new, rest = plan
+                now, kind, step, new, rest = plans.get(value, _NO_PLAN)
+            except (AttributeError, TypeError):
+                now, kind, step, new, rest = _NO_PLAN
+                value = None
             if now is not clock.now or type(value) is not kind or level(INFO) is not False:
                 return unplanned(model, args, kwargs)
             if step is None:
@@ -175,9 +176,9 @@ class FastEvent(Reporting, Event):
         machine: Any = self.machine
         try:
             value = getattr(data.model, self._owns["model_attribute"])
-            plan = self._queued_plans[value]
+            plan = self._queued_plans.get(value, _NO_PLAN)
             good = plan[0] is clock.now and plan[1] is type(value) and level(INFO) is False
-        except (AttributeError, KeyError, TypeError):
+        except (AttributeError, TypeError):
             good = False
         if good:
             return plan[2](self, machine, None, None, None, plan[4], data)  # type: ignore[no-any-return]

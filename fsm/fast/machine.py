@@ -56,6 +56,7 @@ _BINDING: Final = frozenset(
 _RELEVANT: Final = MACHINE | {
     *(
         "states",
+        "events",
         "models",
         "model_attribute",
         "_queued",
@@ -132,7 +133,7 @@ class FastMachine(Machine):
             _set(self, name, value)
             return
         if name not in self.__dict__:  # the library's first, empty ones
-            if name == "states":
+            if name in ("states", "events"):
                 value = States(value)
             elif name == "models":
                 value = _Models(value)

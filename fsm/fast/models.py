@@ -208,6 +208,8 @@ def _make(methods: Methods) -> type:
         name: _method(methods.machine, name, *each) for name, each in methods.bound.items()
     }
     names[_KEY] = methods
+    # ``type(model)()`` makes an object of the model's class, which no machine knows yet
+    names["__new__"] = lambda cls, *args, **kwargs: methods.base(*args, **kwargs)
     names["__class__"] = property(lambda model: methods.base, _change_class)
     names["__delattr__"] = _delete
     names["__reduce_ex__"] = _reduce

@@ -113,15 +113,19 @@ if vars(event_data(*range(6))) != vars(_constructed(*range(6))):  # another vers
     event_data = _constructed
 
 
-class _Nowhere:
-    """Stands for an event whose model has no attributes."""
-
-    model = object()
-
-
 def imported(name: str) -> Any:
-    """Return what ``Machine.resolve_callable`` finds for a name that the model does not have."""
-    return Machine.resolve_callable(name, _Nowhere)  # type: ignore[arg-type]
+    """Return what ``Machine.resolve_callable`` imports for a name that the model does not have."""
+    try:
+        module_name, func_name = name.rsplit(".", 1)
+        module = __import__(module_name)
+        for part in module_name.split(".")[1:]:
+            module = getattr(module, part)
+        return getattr(module, func_name)
+    except (ImportError, AttributeError, ValueError):
+        raise AttributeError(  # noqa: B904  # its context is the library's
+            f"Callable with name '{name}' could neither be retrieved from the passed model nor "
+            "imported from a module."
+        )
 
 
 def constantly(value: object) -> Any:
