@@ -43,8 +43,9 @@ from quadriga.fsm.fast.tracking import (
     States,
     Transitions,
     changed,
-    clock,
+    marker_of,
     own,
+    subscribe,
 )
 
 #: names of the methods that bind methods to a model
@@ -59,6 +60,7 @@ _RELEVANT: Final = MACHINE | {
         "events",
         "models",
         "model_attribute",
+        "send_event",
         "_queued",
         "_transition_queue",
         "__class__",
@@ -139,7 +141,7 @@ class FastMachine(Machine):
                 value = _Models(value)
                 self.__dict__.update(_current={}, _met=set(), _loose=[], _compares=False)
         _set(self, name, value)
-        changed()
+        changed(self)
 
     # -- models ------------------------------------------------------------------------------
 
@@ -196,11 +198,15 @@ class FastMachine(Machine):
             if alone and cls.__dictoffset__ and cls not in self._met:  # one model needs no class
                 self._met.add(cls)
                 return None
-        if methods is None or methods.checked is not clock.now:
-            bound = methods_of(self)
+        marker = marker_of(self)
+        if methods is None or methods.checked is not marker.now:
+            for part in (self.states, self.events, *self.states.values()):
+                if hasattr(part, "subscribers"):
+                    subscribe(part, marker)
+            now, bound = marker.now, methods_of(self)
             if methods is None or methods.bound != bound:
                 methods = self._current[cls] = Methods(self, cls, bound)
-            methods.checked = clock.now
+            methods.checked = now
             methods.dynamic = {
                 f"{callback}_{state.name}": (state, callback)
                 for callback in self.state_cls.dynamic_methods
@@ -246,7 +252,11 @@ class FastMachine(Machine):
         for name, state, callback in ready.callbacks:
             if name not in getattr(state, callback):
                 state.add_callback(callback[3:], name)
-        self.set_state(initial, model=mod)
+        try:
+            self.set_state(initial, model=mod)
+        except BaseException:  # as in the library, it has methods and is no model
+            set_class(mod, methods.left().made)
+            raise
         list.append(models, mod)
         if not ready.by_identity:
             self.__dict__["_compares"] = True
@@ -306,6 +316,19 @@ class FastMachine(Machine):
         for name in there:  # the library reports that it does not overwrite them
             self._checked_assignment(model, name, getattr(model, name))
         return True
+
+    def plan(self, trigger: str, state: Any) -> str:
+        """Return the source of the function that runs when this trigger is fired in this state.
+
+        Raises ``KeyError`` for an unknown trigger, ``ValueError`` for an unknown state, or if the library's own
+        steps are followed: the trigger is illegal there, or a subclass replaces a step.
+        """
+        event: Any = self.events[trigger]
+        plain = is_plain(self) and event._is_plain()
+        plan = event.plan_for(self.get_state(state).value) if plain else None
+        if plan is None:
+            raise ValueError(f"{self.name}{trigger} in {state}: the library's own steps run")
+        return str(plan.__doc__)
 
     # -- asking ------------------------------------------------------------------------------
 
