@@ -120,7 +120,7 @@ class FastEvent(Reporting, Event):
             return super()._trigger(data)
         value = getattr(data.model, machine.__dict__["model_attribute"], None)
         plan = self.plan_for(value, given=True)
-        return plan(data) if plan else self._go_through(None, None, None, data)  # type: ignore[no-any-return]
+        return plan(data) if plan else self._go_through(None, None, None, data)
 
     def _is_plain(self) -> bool:
         return keeps(type(self), FastEvent, EVENT) and EVENT.isdisjoint(self.__dict__)

@@ -43,9 +43,9 @@ from quadriga.fsm.fast.tracking import (
     States,
     Transitions,
     changed,
+    follow,
     marker_of,
     own,
-    subscribe,
 )
 
 #: names of the methods that bind methods to a model
@@ -200,9 +200,7 @@ class FastMachine(Machine):
                 return None
         marker = marker_of(self)
         if methods is None or methods.checked is not marker.now:
-            for part in (self.states, self.events, *self.states.values()):
-                if hasattr(part, "subscribers"):
-                    subscribe(part, marker)
+            follow(marker, self.states, self.events, *self.states.values())
             now, bound = marker.now, methods_of(self)
             if methods is None or methods.bound != bound:
                 methods = self._current[cls] = Methods(self, cls, bound)
@@ -307,14 +305,18 @@ class FastMachine(Machine):
                 bound = bound_by(super()._add_model_to_state, what)
             there = [name for name in bound if name in methods.bound]
             clash = not bound.keys().isdisjoint(class_names(methods.base))
-            known = methods.learned[about] = (what, frozenset(bound), there, clash)
+            known = methods.learned[about] = (what, list(bound), there, clash)
             if not clash:
                 methods.add({n: each for n, each in bound.items() if n not in there})
         _, names, there, clash = known
-        if clash or not names.isdisjoint(getattr(model, "__dict__", ())):
+        if clash:
             return False
-        for name in there:  # the library reports that it does not overwrite them
-            self._checked_assignment(model, name, getattr(model, name))
+        hidden = getattr(model, "__dict__", ())
+        for name in names:
+            if (
+                name in there or name in hidden
+            ):  # the library reports that it does not overwrite them
+                self._checked_assignment(model, name, getattr(model, name))
         return True
 
     def plan(self, trigger: str, state: Any) -> str:

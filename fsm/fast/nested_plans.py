@@ -23,10 +23,10 @@ from quadriga.fsm.fast.steps import CALLING, HAS_FINAL, MACHINE, keeps
 from quadriga.fsm.fast.tracking import (
     Callbacks,
     Transitions,
+    follow,
     is_silent,
     marker_of,
     parts_of,
-    subscribe,
 )
 
 #: Steps that are done here in another way. A machine that replaces any of them runs the library's code.
@@ -109,9 +109,7 @@ class Known:
             and own.keys() >= ATTRIBUTES
             and reports_all(self.states, self.events)
         )
-        for part in parts_of(machine):
-            if hasattr(part, "subscribers"):
-                subscribe(part, self.marker)
+        follow(self.marker, *parts_of(machine))
         #: (trigger, value of a model's state) -> class of the value, and the next value if nothing has to be
         #: done but to set it
         self.plans: dict[Any, tuple[type | None, Any]] = {}

@@ -43,8 +43,8 @@ from quadriga.fsm.fast.tracking import (
     Reporting,
     States,
     Transitions,
+    follow,
     is_silent,
-    subscribe,
 )
 
 #: A transition of a plan, its conditions, its two states if it has a destination, and whether these states do
@@ -84,17 +84,17 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bo
     """
     name = value if type(value) is str else value.name if isinstance(value, Enum) else None
     source, states = machine.states.get(name), machine.states
-    _follow(marker, event, states, event.transitions, source)
+    follow(marker, event, states, event.transitions, source)
     if source is None or states.__class__ is not States or not _has_plain_name(source):
         return None
     found = event.transitions.get(source.name)
     if event.transitions.__class__ is not Transitions or found.__class__ is not Callbacks:
         return None
-    _follow(marker, found)
+    follow(marker, found)
     choices = []
     for each in found:
         choice = choice_of(machine, each)
-        _follow(marker, each, each.conditions, *each.conditions, *(choice or ())[2:4])
+        follow(marker, each, each.conditions, *each.conditions, *(choice or ())[2:4])
         if choice is None:
             return None
         choices.append(choice)
@@ -103,17 +103,11 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bo
     writer = _Writer(event, machine, marker, source, found, given)
     if not writer.write(choices):
         return None
-    text = "\n".join(writer.lines) + "\n"
+    text = writer.text
     title = f"plan of {event.name!r} in {source.name!r}"
     plan = _factory(text, title)(**writer.constants)
     plan.__doc__ = text
     return plan
-
-
-def _follow(marker: Marker, *parts: Any) -> None:
-    for part in parts:
-        if hasattr(part, "subscribers"):
-            subscribe(part, marker)
 
 
 def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
@@ -151,6 +145,31 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
     return transition, transition.conditions, origin, dest, fixed
 
 
+#: the EventData of a plan that begins without one
+_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition)"
+_TEMPLATE: Final = """\
+def factory({names}):
+    def plan({arguments}):
+        {begin}
+        now = marker.now
+        try:
+            while True:
+{body}
+                break
+        except CAUGHT as error:
+            data = data or {made}
+            data.error = error
+            if not own["_on_exception"]:
+                raise
+            call(machine, own["_on_exception"], data)
+        finally:
+            if own["_finalize_event"]:
+                settle(machine, data or {made})
+        return data.result if data else result
+    return plan
+"""
+
+
 class _Writer:
     """Writes the source of a plan and collects its constants."""
 
@@ -168,8 +187,7 @@ class _Writer:
             "source": source,
         }
         self.lines: list[str] = []
-        self.depth = 2
-        self.calls = 0
+        self.depth = 4
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -192,70 +210,34 @@ class _Writer:
             if dest is not None and fixed:
                 lists += [origin.on_exit, dest.on_enter]
                 lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
-        _follow(self.marker, own["_finalize_event"], *lists)
+        follow(self.marker, own["_finalize_event"], *lists)
         if not all(type(each) in (Callbacks, list, tuple) for each in lists):
             return False
         every_condition = [c for choice in choices for c in choice[1]]
         if sum(map(len, lists)) + len(every_condition) > _MOST:
             return False
         fixed = all(choice[4] for choice in choices)
-        silent = all(map(is_silent, [*lists, own["_finalize_event"]]))
-        called = bool(every_condition) or not (silent and fixed)
+        silent = all(map(is_silent, lists))
         #: whether there is an EventData from the beginning
         quiet = is_silent(own["_finalize_event"])
-        self.data = self.given or not (fixed and quiet) or (called and bool(own["send_event"]))
         self.sent = bool(own["send_event"])
+        asks = self.sent and bool(every_condition or not silent)
+        self.data = self.given or not (fixed and quiet) or asks
         self.model = "data.model" if self.data else "model"
-        self._head(called)
         self._list("prepare_event", None, own["_prepare_event"])
         for number, choice in enumerate(choices):
             self._choice(number, choice)
-        self.line("break" if called else "pass")
-        self._tail()
-        names = ", ".join(self.constants)
-        self.lines.insert(0, f"def factory({names}):")
-        return True
-
-    def _head(self, called: bool) -> None:
-        arguments = "data" if self.given else "model, args, kwargs"
-        self.depth = 1
-        self.line(f"def plan({arguments}):")
-        self.depth = 2
+        begin = "data, state, transition, result = None, source, None, False"
         if self.given:
-            self.line("model, args, kwargs = data.model, data.args, data.kwargs")
-            self.line("data.state = source")
+            begin = "model, args, kwargs, data.state = data.model, data.args, data.kwargs, source"
         elif self.data:
-            self.line("data = event_data(source, event, machine, model, args, kwargs)")
-        else:
-            self.line("data, state, transition, result = None, source, None, False")
-        if called:
-            self.line("now = marker.now")
-        self.line("try:")
-        self.depth = 3
-        if called:
-            self.line("while True:")
-            self.depth = 4
-
-    def _tail(self) -> None:
-        made = "event_data(state, event, machine, model, args, kwargs, transition)"
-        self.depth = 2
-        self.line("except CAUGHT as error:")
-        self.depth = 3
-        if not self.data:
-            self.line(f"data = data or {made}")
-        self.line("data.error = error")
-        self.line('if not own["_on_exception"]:')
-        self.line("    raise")
-        self.line('call(machine, own["_on_exception"], data)')
-        self.depth = 2
-        self.line("finally:")
-        self.depth = 3
-        self.line('if own["_finalize_event"]:')
-        self.line(f"    settle(machine, data{'' if self.data else f' or {made}'})")
-        self.depth = 2
-        self.line("return data.result" if self.data else "return data.result if data else result")
-        self.depth = 1
-        self.line("return plan")
+            begin = "data = event_data(source, event, machine, model, args, kwargs)"
+        arguments = "data" if self.given else "model, args, kwargs"
+        names, body = ", ".join(self.constants), "\n".join(self.lines)
+        self.text = _TEMPLATE.format(
+            names=names, arguments=arguments, begin=begin, body=body, made=_MADE
+        )
+        return True
 
     # -- callbacks ---------------------------------------------------------------------------------
 
@@ -285,8 +267,7 @@ class _Writer:
         """Leave the plan if something has changed."""
         self.line(f"if marker.now is not now{also}:")
         if not self.data:
-            made = "event_data(state, event, machine, model, args, kwargs, transition)"
-            self.line(f"    data = {made}")
+            self.line(f"    data = {_MADE}")
         self.line(f"    resume({self.constant('rest', rest)}, data{answer})")
         self.line("    break")
 

@@ -215,7 +215,7 @@ def resume(rest: Rest, data: Any, agrees: Any = True) -> None:
     """Do the rest of a trigger step by step, because something has changed."""
     stage, machine, event, transition, dest, lists, position, found, tried = rest
     if stage == "conditions":
-        left = islice(*lists, position, None)
+        left = islice(lists[0], position, None)
         agrees = agrees and all(check(machine, each, data) for each in left)
     elif lists:
         call(machine, chain(islice(lists[0], position, None), *lists[1:]), data)

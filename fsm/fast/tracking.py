@@ -96,6 +96,13 @@ def changed(machine: Any) -> None:
         marker.after()
 
 
+def follow(marker: Marker, *parts: Any) -> None:
+    """Let these parts of a machine report to its marker, as far as they report anything."""
+    for part in parts:
+        if hasattr(part, "subscribers"):
+            subscribe(part, marker)
+
+
 def parts_of(machine: Any) -> Iterator[Any]:
     """Yield everything that decides what a trigger of the machine does."""
     yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
