@@ -26,7 +26,7 @@ from quadriga.fsm.fast.steps import (
     settle,
     try_each,
 )
-from quadriga.fsm.fast.tracking import Reporting, Transitions, marker_of, with_library_init
+from quadriga.fsm.fast.tracking import Reporting, Transitions, marker_of
 
 
 class FastEvent(Reporting, Event):
@@ -40,8 +40,8 @@ class FastEvent(Reporting, Event):
     _data_plans: dict[Any, Plan]
 
     def __init__(self, name: str, machine: Any) -> None:
-        with_library_init(self, Event, name, machine)
-        self.__dict__.update(transitions=Transitions(), _plans={}, _data_plans={})
+        about = {"name": name, "machine": machine, "transitions": Transitions()}
+        self.__dict__.update(about, _plans={}, _data_plans={})
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plans": {}, "_data_plans": {}, "subscribers": ()}

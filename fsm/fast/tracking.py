@@ -133,6 +133,8 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
         change = getattr(base, name)
 
         def report(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.subscribers:
+                return change(self, *args, **kwargs)
             for subscriber in self.subscribers:
                 subscriber.before()
             try:
@@ -192,7 +194,7 @@ class Transitions(defaultdict[Any, Any]):
         super().__init__(*(args or (Callbacks,)))
 
     def __missing__(self, key: Any) -> Any:
-        if any(subscriber.refuses for subscriber in self.subscribers):
+        if self.subscribers and any(subscriber.refuses for subscriber in self.subscribers):
             return Callbacks()  # reading is no change
         return super().__missing__(key)
 
@@ -261,7 +263,7 @@ class FastCondition(Reporting, Condition):
     """A condition whose changes are noticed."""
 
     def __init__(self, func: Any, target: bool = True) -> None:
-        with_library_init(self, Condition, func, target)
+        self.__dict__.update(func=func, target=target)
 
 
 class FastTransition(Reporting, Transition):
@@ -279,13 +281,18 @@ class FastTransition(Reporting, Transition):
         after: Any = None,
         prepare: Any = None,
     ) -> None:
-        with_library_init(
-            self, Transition, source, dest, None, None, own(before), own(after), own(prepare)
-        )
         condition = self.condition_cls
-        made = [condition(each) for each in listify(conditions)]
-        made += [condition(each, target=False) for each in listify(unless)]
-        self.__dict__["conditions"] = Callbacks(made)
+        made = [] if conditions is None else [condition(each) for each in listify(conditions)]
+        if unless is not None:
+            made += [condition(each, target=False) for each in listify(unless)]
+        self.__dict__.update(  # not reported: nobody follows a new part
+            source=source,
+            dest=dest,
+            prepare=own(prepare),
+            before=own(before),
+            after=own(after),
+            conditions=Callbacks(made),
+        )
 
 
 for _fast, _library in (
