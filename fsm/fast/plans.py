@@ -14,6 +14,7 @@ from functools import lru_cache
 from keyword import iskeyword
 from types import MethodType
 from typing import Any, Final
+from zlib import crc32
 
 from transitions import State
 from transitions.core import Condition, Transition
@@ -104,7 +105,8 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bo
     if not writer.write(choices):
         return None
     text = writer.text
-    title = f"plan of {event.name!r} in {source.name!r}"
+    # Tracebacks find the lines by the title, which is another one for another text.
+    title = f"plan of {event.name!r} in {source.name!r} ({crc32(text.encode()):08x})"
     plan = _factory(text, title)(**writer.constants)
     plan.__doc__ = text
     return plan
