@@ -6,7 +6,7 @@ See D203."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, cast
 from weakref import ref
@@ -17,7 +17,7 @@ from quadriga.fsm.errors import DefinitionError, impure, library_name
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.machine import FastMachine
 from quadriga.fsm.fast.steps import EVENT, keeps
-from quadriga.fsm.fast.tracking import States, subscribe
+from quadriga.fsm.fast.tracking import States, parts_of, subscribe
 from quadriga.fsm.firing import Step, effects_of, emit
 from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Info, Row, name_of
 
@@ -148,22 +148,6 @@ class _Follower:
 
     def __reduce__(self) -> Any:
         return _Follower, ()
-
-
-def parts_of(machine: Any) -> Iterable[Any]:
-    """Everything that decides what a trigger of the machine does."""
-    yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
-    yield from (machine.finalize_event, machine.on_exception, getattr(machine, "on_final", []))
-    yield from (machine.states, machine.events)
-    for state in machine.states.values():
-        yield from (state, state.on_enter, state.on_exit)
-    for event in machine.events.values():
-        yield from (event, event.transitions)
-        for transitions in event.transitions.values():
-            yield transitions
-            for each in transitions:
-                yield from (each, each.conditions, each.prepare, each.before, each.after)
-                yield from each.conditions
 
 
 # -- guards and emitters as the library calls them ---------------------------------------------
