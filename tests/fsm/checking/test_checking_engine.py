@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from quadriga.diagrams import sequence
 from quadriga.fsm import (
@@ -334,9 +334,12 @@ def test_a_rule_of_one_world_is_broken_by_the_nearest() -> None:
 def test_hypothesis_finds_what_is_wrong_by_chance_as_well() -> None:
     never: Any = {"never paid": lambda world: world["order"].state != "Paid"}
     case = stateful(shop(always=never)).TestCase
-    case.settings = settings(max_examples=200)
+    case.settings = settings(
+        max_examples=50, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     with pytest.raises(Violation, match="never paid"):
         case().runTest()
 
 
 TestShop = stateful(shop(lose=1, repeat=1, reorder=1)).TestCase
+TestShop.settings = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
