@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from quadriga.diagrams import sequence
 from quadriga.fsm import (
@@ -335,7 +335,10 @@ def test_hypothesis_finds_what_is_wrong_by_chance_as_well() -> None:
     never: Any = {"never paid": lambda world: world["order"].state != "Paid"}
     case = stateful(shop(always=never)).TestCase
     case.settings = settings(
-        max_examples=50, database=None, suppress_health_check=[HealthCheck.too_slow]
+        max_examples=50,
+        database=None,
+        phases=[Phase.generate],  # the way to it need not be short
+        suppress_health_check=[HealthCheck.too_slow],
     )
     with pytest.raises(Violation, match="never paid"):
         case().runTest()

@@ -133,5 +133,7 @@ def test_composed_lifecycles_keep_their_rules_on_a_worse_network(
 
 TestTask = stateful(SHIM["k8s-task"], **DECLARED["k8s-task"]).TestCase
 TestGang = stateful(gang_system(lose=2, repeat=2)).TestCase
-for case in (TestTask, TestGang):  # all of it is searched above
-    case.settings = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+# all of it is searched above
+TestTask.settings = TestGang.settings = settings(
+    max_examples=10, suppress_health_check=[HealthCheck.too_slow]
+)
