@@ -319,11 +319,12 @@ def test_a_rule_of_one_world_is_broken_by_the_nearest() -> None:
     drawn = sequence(violation.happenings, "text")
     assert [name in drawn for name in ("outside", "order", "bank")] == [True] * 3
     assert violation.as_test("shop:SHOP") == (
-        "from quadriga.fsm.checking import Move\n"
+        "from quadriga.fsm.checking import Move, replay\n"
         "from shop import SHOP\n\n\n"
         "def test_never_paid() -> None:\n"
         '    """Does not hold any more."""\n'
-        "    SHOP.replay(\n"
+        "    replay(\n"
+        "        SHOP,\n"
         "        Move('fire', 'order', 'send'),\n"
         "        Move('deliver', 'bank', 'pay', sender='order'),\n"
         "        Move('deliver', 'order', 'paid', sender='bank'),\n"
