@@ -6,11 +6,11 @@
 
 # Not compiled: guards read stand-ins of entities, which answer for any attribute.
 
-from quadriga.fsm.checking.search import Report, Unfinished, alone, check, search
+from quadriga.fsm.checking.search import Report, Unfinished, alone, check, replay, search
 from quadriga.fsm.checking.stateful import stateful
 from quadriga.fsm.checking.system import Network, Once, Part, System, call, put, send
-from quadriga.fsm.checking.violation import Happening, Violation
-from quadriga.fsm.checking.world import Message, Move, World
+from quadriga.fsm.checking.violation import Violation
+from quadriga.fsm.checking.world import Happening, Message, Move, World
 
 __all__ = [
     "Happening",
@@ -28,6 +28,7 @@ __all__ = [
     "call",
     "check",
     "put",
+    "replay",
     "search",
     "send",
     "stateful",

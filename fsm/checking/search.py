@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from quadriga.fsm.checking.system import Part, Rule, System
-from quadriga.fsm.checking.violation import Happening, Violation
+from quadriga.fsm.checking.violation import Violation
 from quadriga.fsm.checking.world import (
     Broken,
+    Happening,
     Move,
     Node,
     Overflow,
@@ -223,8 +224,12 @@ def follow(
     return found, tuple(happenings)
 
 
-def replay(system: System, way: tuple[Move, ...]) -> tuple[Happening, ...]:
-    """``System.replay``."""
+def replay(system: System, *way: Move) -> tuple[Happening, ...]:
+    """Carry out moves from the beginning, as far as they are possible, and return what happens.
+
+    Raises the ``Violation`` if a rule of ``always`` is broken on the way, or one of ``eventually`` is not
+    reached from the end. This is how a counterexample becomes a test (``Violation.as_test``).
+    """
     end = beginning(system)
     for length in range(len(way) + 1):
         found, told = follow(system, beginning(system), way[:length])

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from quadriga.fsm.checking.search import Subject, alone, broken
 from quadriga.fsm.checking.system import System
-from quadriga.fsm.checking.violation import Happening, Violation
-from quadriga.fsm.checking.world import Broken, Move, Overflow, Trial, World, beginning, moves
+from quadriga.fsm.checking.violation import Violation
+from quadriga.fsm.checking.world import (
+    Broken,
+    Happening,
+    Move,
+    Overflow,
+    Trial,
+    World,
+    beginning,
+    moves,
+)
 from quadriga.fsm.errors import InvalidTransition
 
 if TYPE_CHECKING:

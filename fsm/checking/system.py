@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quadriga.fsm.checking.facts import declared_facts
 from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Unbounded
-
-if TYPE_CHECKING:
-    from quadriga.fsm.checking.violation import Happening
-    from quadriga.fsm.checking.world import It, Move, World
 
 
 class Once(tuple[Any, ...]):
@@ -60,13 +56,13 @@ def put(**facts: Any) -> Put:
     return Put(facts)
 
 
-#: A rule: whether it holds in this world.
-Rule = Callable[["World"], object]
+#: A rule: whether it holds in this ``World``.
+Rule = Callable[[Any], object]
 Rules = Mapping[str, Rule]
 #: What a part does on an effect or a trigger: actions, or a function of the part and of the effect or
 #: the information of the trigger, which returns them.
 Actions = Send | Put | Iterable[Send | Put]
-Reaction = Actions | Callable[["It", Any], Actions]
+Reaction = Actions | Callable[[Any, Any], Actions]
 #: Triggers, or triggers with conditions; ``"*"``: see ``Part``.
 Outside = Collection[Any] | Mapping[Any, Rule | None]
 
@@ -169,16 +165,6 @@ class System:
         if trigger not in known:
             near = did_you_mean(trigger, sorted(known, key=text_of))
             raise DefinitionError(f"part {name}: unknown trigger {text_of(trigger)!r}{near}")
-
-    def replay(self, *moves: Move) -> tuple[Happening, ...]:
-        """Carry out moves from the beginning, as far as they are possible.
-
-        Raises the ``Violation`` if a rule of ``always`` is broken on the way, or one of ``eventually`` is not
-        reached from the end. This is how a counterexample becomes a test (``Violation.as_test``).
-        """
-        from quadriga.fsm.checking.search import replay
-
-        return replay(self, moves)
 
 
 def _kept(part: Part) -> dict[str, int]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from quadriga.fsm.checking.world import Move
+from quadriga.fsm.checking.world import Happening, Move
 
 KINDS = {
     "always": "does not hold any more",
@@ -16,24 +13,6 @@ KINDS = {
     "refused": "a message is illegal",
     "raised": "a step fails",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """A trigger that is fired, or a message that is lost (``kind``): from whom, at whom, and what it does.
-
-    ``quadriga.diagrams.sequence`` draws them too: they have all that it reads.
-    """
-
-    sender: str
-    receiver: str
-    label: str
-    kind: str
-    note: str
-    time_ns: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.sender} -> {self.receiver}: {self.label}   ({self.note})"
 
 
 class Violation(AssertionError):
@@ -80,7 +59,10 @@ class Violation(AssertionError):
         """
         module, _, name = system.partition(":")
         title = re.sub(r"\W+", "_", self.rule.lower()).strip("_")[:70]
-        use, body = "Move", [f"{name}.replay(", *(f"    {move!r}," for move in self.moves), ")"]
+        use, body = (
+            "Move, replay",
+            ["replay(", f"    {name},", *(f"    {move!r}," for move in self.moves), ")"],
+        )
         if self.kind == "possible":
             use, body = "check", [f"check({name})"]
         return (

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from quadriga.fsm.checking.facts import Answer, Answers, Info
 from quadriga.fsm.checking.system import Once, Put, Send, System
-from quadriga.fsm.checking.violation import Happening
 from quadriga.fsm.errors import DefinitionError, text_of
 from quadriga.fsm.firing import Step
 from quadriga.fsm.table import Row
@@ -71,6 +71,24 @@ class Move(NamedTuple):
     def __repr__(self) -> str:
         more = (f", {name}={value!r}" for name, value in self._asdict().items() if value)
         return f"Move({self.kind!r}, {self.part!r}, {self.trigger!r}{''.join([*more][3:])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A trigger that is fired, or a message that is lost (``kind``): from whom, at whom, and what it does.
+
+    ``quadriga.diagrams.sequence`` draws them too: they have all that it reads.
+    """
+
+    sender: str
+    receiver: str
+    label: str
+    kind: str
+    note: str
+    time_ns: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.sender} -> {self.receiver}: {self.label}   ({self.note})"
 
 
 class World:

@@ -22,8 +22,8 @@ from quadriga.fsm import (
     unbounded,
 )
 from quadriga.fsm.checking import Network, Once, Part, System, World, call, put, send
-from quadriga.fsm.lifecycles import allocation as allocations
-from quadriga.fsm.lifecycles import application as applications
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import effects as fx
 
 
@@ -60,23 +60,23 @@ def asks(world: World) -> bool:
 
 
 def holds(world: World, name: str) -> bool:
-    return world[name].state in allocations.HELD
+    return world[name].state in allocation_fsm.HELD
 
 
 def waits(world: World) -> bool:
     """The gang can be placed: its application is served and its placeholder is asked for."""
-    served = world["app"].state in applications.SERVED
+    served = world["app"].state in application_fsm.SERVED
     return served and world["placeholder ask"].state == "Pending"
 
 
 def may_replace(world: World) -> bool:
-    asked = world["app"].state in applications.SERVED and world["member ask"].state == "Pending"
+    asked = world["app"].state in application_fsm.SERVED and world["member ask"].state == "Pending"
     return asked and world["placeholder"].state == "Allocated"
 
 
 def may_allocate(world: World) -> bool:
     """The member gets a place of its own only when no placeholder is left for it."""
-    served = world["app"].state in applications.SERVED
+    served = world["app"].state in application_fsm.SERVED
     return served and not holds(world, "placeholder") and not waits(world)
 
 
@@ -84,7 +84,7 @@ def may_allocate(world: World) -> bool:
 
 
 def after_removal(world: World) -> Iterator[Any]:
-    trigger = applications.AFTER_REMOVAL[world["app"].state]
+    trigger = application_fsm.AFTER_REMOVAL[world["app"].state]
     if trigger is not None:
         yield call("app", trigger)
 
@@ -105,7 +105,7 @@ def release(*names: str) -> Any:
     def reaction(app: Any, effect: Any) -> Iterator[Any]:
         for name in names:
             if app.world[name].state == "Allocated":
-                yield call(name, "release", reason=allocations.TIMEOUT)
+                yield call(name, "release", reason=allocation_fsm.TIMEOUT)
             elif app.world[name].state == "Planned" and app.world["member ask"].state == "Parked":
                 yield call(name, "discard")
 
@@ -226,7 +226,7 @@ def gang_system(
         info={"by_manager": (True,)},
         may={
             "reject": lambda world: world["member ask"].state == "Pending",
-            "submit": lambda world: world["app"].state in applications.SERVED,
+            "submit": lambda world: world["app"].state in application_fsm.SERVED,
             "park": may_replace,
         },
         will={
@@ -234,7 +234,7 @@ def gang_system(
         },
         on={
             "submit": call("app", "ask"),
-            "park": call("placeholder", "release", reason=allocations.REPLACEMENT),
+            "park": call("placeholder", "release", reason=allocation_fsm.REPLACEMENT),
             "allocate": member_placed,
             "reject": rejected,
         },
@@ -267,7 +267,7 @@ def implies(condition: Any, then: Any) -> bool:
 
 def everything_given_back(world: World) -> bool:
     left = asks(world) or holds(world, "placeholder") or holds(world, "member")
-    return implies(world["app"].state in applications.ENDED, not left)
+    return implies(world["app"].state in application_fsm.ENDED, not left)
 
 
 def confirmed_is_gone(world: World) -> bool:
@@ -287,14 +287,14 @@ ALWAYS = {
         world["member pod"].state == "Running", world["placeholder pod"].state != "Running"
     ),
     "G21: an application runs after its gang or a member was placed": lambda world: implies(
-        world["app"].state in applications.COUNTED and not world["app"].waited,
-        any(world[name].state in allocations.ONCE_HELD for name in ("placeholder", "member")),
+        world["app"].state in application_fsm.COUNTED and not world["app"].waited,
+        any(world[name].state in allocation_fsm.ONCE_HELD for name in ("placeholder", "member")),
     ),
     "I21: a Hard gang does not resume": lambda world: (
         not (world["app"].hard and world["app"].state == "Resuming")
     ),
     "Q4: only a gang whose application is served keeps nodes": lambda world: implies(
-        world["gang"].state == "Gathering", world["app"].state in applications.LIVING
+        world["gang"].state == "Gathering", world["app"].state in application_fsm.LIVING
     ),
 }
 

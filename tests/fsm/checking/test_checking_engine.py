@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 
 from quadriga.diagrams import sequence
 from quadriga.fsm import (
@@ -319,11 +319,12 @@ def test_a_rule_of_one_world_is_broken_by_the_nearest() -> None:
     drawn = sequence(violation.happenings, "text")
     assert [name in drawn for name in ("outside", "order", "bank")] == [True] * 3
     assert violation.as_test("shop:SHOP") == (
-        "from quadriga.fsm.checking import Move\n"
+        "from quadriga.fsm.checking import Move, replay\n"
         "from shop import SHOP\n\n\n"
         "def test_never_paid() -> None:\n"
         '    """Does not hold any more."""\n'
-        "    SHOP.replay(\n"
+        "    replay(\n"
+        "        SHOP,\n"
         "        Move('fire', 'order', 'send'),\n"
         "        Move('deliver', 'bank', 'pay', sender='order'),\n"
         "        Move('deliver', 'order', 'paid', sender='bank'),\n"
@@ -334,9 +335,15 @@ def test_a_rule_of_one_world_is_broken_by_the_nearest() -> None:
 def test_hypothesis_finds_what_is_wrong_by_chance_as_well() -> None:
     never: Any = {"never paid": lambda world: world["order"].state != "Paid"}
     case = stateful(shop(always=never)).TestCase
-    case.settings = settings(max_examples=200)
+    case.settings = settings(
+        max_examples=50,
+        database=None,
+        phases=[Phase.generate],  # the way to it need not be short
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     with pytest.raises(Violation, match="never paid"):
         case().runTest()
 
 
 TestShop = stateful(shop(lose=1, repeat=1, reorder=1)).TestCase
+TestShop.settings = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from quadriga.fsm import ALLOCATION, APPLICATION, Lifecycle, row
-from quadriga.fsm.checking import Violation, check
-from quadriga.fsm.lifecycles import allocation as allocations
-from quadriga.fsm.lifecycles import application as applications
+from quadriga.fsm.checking import Violation, check, replay
+from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import TASK
 from tests.fsm.checking.gang_system import POD, gang_system
 from tests.fsm.checking.shim_system import pod_system
@@ -27,7 +27,7 @@ def happenings(violation: Violation) -> list[str]:
 
 def no_repetition() -> Lifecycle:
     """The row goes that requests a release again when its confirmation is late (S4)."""
-    (again,) = (r for r in ALLOCATION.rows if r.guard is allocations.unconfirmed)
+    (again,) = (r for r in ALLOCATION.rows if r.guard is allocation_fsm.unconfirmed)
     return ALLOCATION.without(rows=(again,))
 
 
@@ -35,7 +35,7 @@ def inverted() -> Lifecycle:
     """An application is Killed only while something is left."""
 
     def nothing_left(app: Any, info: Any) -> bool:
-        return not applications.anything_left(app, info)
+        return not application_fsm.anything_left(app, info)
 
     (stays, killed) = APPLICATION.rows_from("Killing", "killed")
     return APPLICATION.replace(
@@ -78,9 +78,9 @@ def test_r3_a_confirmation_that_is_lost_is_repeated_with_the_release() -> None:
 def test_k39_the_core_waits_for_ever_for_the_end_of_a_pod_that_it_has_released() -> None:
     violation = found(pod_system(unconfirmed()))
     assert (violation.kind, violation.rule[:3]) == ("eventually", "K37")
-    pod_system().replay(*violation.moves)
+    replay(pod_system(), *violation.moves)
     with pytest.raises(Violation, match="K37"):
-        pod_system(unconfirmed()).replay(*violation.moves)
+        replay(pod_system(unconfirmed()), *violation.moves)
 
 
 def test_the_shim_relies_on_the_order_of_messages_to_the_core() -> None:
@@ -92,9 +92,9 @@ def test_the_shim_relies_on_the_order_of_messages_to_the_core() -> None:
 
 def test_a_way_to_a_fault_is_a_test_that_fails_as_long_as_the_fault_is_there() -> None:
     violation = found(gang_system(inverted(), in_flight=1))
-    gang_system(in_flight=1).replay(*violation.moves)
+    replay(gang_system(in_flight=1), *violation.moves)
     with pytest.raises(Violation) as again:
-        gang_system(inverted(), in_flight=1).replay(*violation.moves)
+        replay(gang_system(inverted(), in_flight=1), *violation.moves)
     assert str(again.value) == str(violation)
     namespace: dict[str, Any] = {}
     source = violation.as_test("tests.fsm.checking.faulty:SYSTEM")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from quadriga.fsm import LIFECYCLES
 from quadriga.fsm.checking import check, stateful
@@ -132,3 +133,7 @@ def test_composed_lifecycles_keep_their_rules_on_a_worse_network(
 
 TestTask = stateful(SHIM["k8s-task"], **DECLARED["k8s-task"]).TestCase
 TestGang = stateful(gang_system(lose=2, repeat=2)).TestCase
+# all of it is searched above
+TestTask.settings = TestGang.settings = settings(
+    max_examples=10, suppress_health_check=[HealthCheck.too_slow]
+)
