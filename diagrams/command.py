@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from quadriga.diagrams.errors import DiagramError
-from quadriga.diagrams.importing import import_lifecycle
+from quadriga.diagrams.importing import import_lifecycle, import_table
 from quadriga.diagrams.state import FORMATS, render
 
 Parsers = argparse._SubParsersAction
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import quadriga
 
     parser = argparse.ArgumentParser(
-        "quadriga-fsm", description="Draw the lifecycles of a program from their tables."
+        "quadriga-fsm", description="Draw and check the lifecycles of a program."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {quadriga.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -97,8 +97,38 @@ def _draw(given: argparse.Namespace) -> int:
     return 0
 
 
+# -- check -----------------------------------------------------------------------------------------
+
+
+def _add_check(commands: Parsers[Any]) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="search every state of a lifecycle or a composition",
+        description="Search every state that a lifecycle, or a System of several, can get into. The exit code"
+        " is 0 if no rule is broken, 1 if one is or there are more states than --states.",
+        epilog="example: quadriga-fsm check shop.orders:SYSTEM --states 100000",
+    )
+    parser.add_argument(
+        "table", metavar="MODULE:TABLE", help="the current directory is searched too"
+    )
+    parser.add_argument(
+        "--states", metavar="N", type=int, help="stop after N states (default: 100,000)"
+    )
+    parser.set_defaults(run=_check)
+
+
+def _check(given: argparse.Namespace) -> int:
+    from quadriga.fsm import Lifecycle
+    from quadriga.fsm.checking import System, search
+
+    subject = import_table(given.table, Lifecycle, System)
+    report = search(subject, **({} if given.states is None else {"max_states": given.states}))
+    print(report)
+    return 0 if report.complete and report.violation is None else 1
+
+
 #: The subcommands.
-COMMANDS: Final[tuple[Callable[[Parsers[Any]], None], ...]] = (_add_draw,)
+COMMANDS: Final[tuple[Callable[[Parsers[Any]], None], ...]] = (_add_draw, _add_check)
 
 
 # -- also for `quadriga draw` ------------------------------------------------------------------------

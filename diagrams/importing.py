@@ -26,6 +26,14 @@ def import_lifecycle(name: str) -> Lifecycle:
     """
     from quadriga.fsm import Lifecycle
 
+    found: Lifecycle = import_table(name, Lifecycle)
+    return found
+
+
+def import_table(name: str, *kinds: type) -> Any:
+    """Like ``import_lifecycle``, for an object of one of these classes. Raises ``DiagramError`` that names what is
+    missing and what resembles it.
+    """
     module_name, _, path = name.partition(":")
     if module_name.endswith(".py") or "/" in module_name:
         inner = module_name.removesuffix(".py").strip("./").replace("/", ".")
@@ -43,9 +51,10 @@ def import_lifecycle(name: str) -> Lifecycle:
             raise DiagramError(
                 f"{module_name} has no {path}{_near(path, _tables(module)) or f': give {_choice(module)}'}"
             ) from None
-    if not isinstance(found, Lifecycle):
+    if not isinstance(found, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
         raise DiagramError(
-            f"{name} is a {type(found).__name__}, not a Lifecycle: give {_choice(module)}"
+            f"{name} is a {type(found).__name__}, not a {wanted}: give {_choice(module)}"
         )
     return found
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Kernel
 
 #: why an attempt failed, as ``explain`` says it, beside the reasons of ``queue_snapshot``
-NO_CANDIDATES: Final = "no queue outside is above its guarantee with something that may be preempted"
+NO_CANDIDATES: Final = (
+    "no queue outside is above its guarantee with something that may be preempted"
+)
 TOO_LITTLE: Final = "all who may be preempted hold too little for the queues above"
 NO_NODE: Final = "on no node would it have room"
 NOT_WITHIN: Final = "its queue would not be within its guarantee"

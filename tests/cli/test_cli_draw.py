@@ -112,6 +112,21 @@ def test_the_command_of_the_engine_draws_the_same(
     assert bool(err) == bool(done.err) == bool(code)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("shop:ORDER",), 0, "no rule is broken"),
+        (("shop:ORDER", "--states", "0"), 1, "not all"),
+        (("shop:Desk",), 2, "is a type, not a Lifecycle or System: give"),
+    ],
+)
+def test_the_command_of_the_engine_checks(
+    shop: Path, arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *arguments]) == code
+    assert said in "".join(capsys.readouterr())
+
+
 def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
     rows = [{"line": 0, "trigger": "pay", "source": "New", "count": 7}]
     (shop / "fsm.json").write_text(json.dumps({"order": {"rows": rows}}), encoding="utf-8")
