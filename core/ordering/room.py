@@ -6,7 +6,7 @@ room, its number rises; it does not fall when the node loses room. So the sum ne
 gang whose number it has not reached cannot start. The next attempt counts anew.
 
 Gangs that are alike and have failed with the same room wait in one line, so that room costs one attempt
-however many they are. The first in order is tried; the others only after it, if it does not wait again.
+however many they are. The first in order is tried; the others only after it, if it does not wait again (D322).
 """
 
 from __future__ import annotations

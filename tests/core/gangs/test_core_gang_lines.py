@@ -6,7 +6,7 @@ from random import Random
 from unittest.mock import patch
 
 from core_world import launch, news, queues, scripted
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from quadriga.core import Options
@@ -96,7 +96,9 @@ def history(seed: int) -> tuple[Script, int]:
 
 
 @given(st.integers(min_value=0, max_value=2**32))
-@settings(max_examples=max(5, settings.default.max_examples // 4))
+@example(48)  # a gang that leaves its line decides which one gathers
+@example(134)
+@settings(max_examples=max(2, settings.default.max_examples // 20))
 def test_gangs_in_a_line_are_decided_as_if_each_were_tried(seed: int) -> None:
     in_lines, few = history(seed)
     with patch.object(admission, "_alike", lambda kernel, app, members: app):
