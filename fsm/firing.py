@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import Any
 
 from quadriga.fsm.errors import explain
@@ -63,7 +64,8 @@ def emit(entity: Any, row: Row, info: Info) -> tuple[Effect, ...]:
     """The effects of a row."""
     fired = Fired(row.trigger, row.source, row.target or row.source, info)
     if len(row.emit) == 1:
-        return tuple(effects_of(row.emit[0], row.emit[0](entity, fired)))
+        made = row.emit[0](entity, fired)
+        return made if made.__class__ is tuple else tuple(effects_of(row.emit[0], made))
     effects: list[Effect] = []
     for emitter in row.emit:
         effects += effects_of(emitter, emitter(entity, fired))
@@ -73,7 +75,7 @@ def emit(entity: Any, row: Row, info: Info) -> tuple[Effect, ...]:
 def effects_of(emitter: object, made: Any) -> Iterable[Effect]:
     """What an emitter has returned. Raises ``TypeError`` for anything that is no collection of effects, also
     if it could be iterated: a text, or the fields of one effect."""
-    if made.__class__ is tuple:
+    if made.__class__ is tuple or made.__class__ is GeneratorType:
         return made
     if (
         isinstance(made, (str, bytes, Mapping, Effect))
