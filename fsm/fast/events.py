@@ -28,6 +28,7 @@ from quadriga.fsm.fast.steps import (
     noisy,
     settle,
     try_each,
+    unpatched,
 )
 from quadriga.fsm.fast.tracking import (
     FastState,
@@ -127,13 +128,14 @@ class FastEvent(Reporting, Event):
     def _has_stepped(self, machine: Any, own: Any, model: Any, value: Any) -> bool:
         """Take the step of a model without a plan, if nothing is called on the way; return whether it is taken."""
         found = self.transitions.get(value) if type(value) is str else None
-        if not found or any(map(own.__getitem__, _CALLED)):
+        if not found or type(found[0]) is not FastTransition:
             return False
-        transition = found[0]
-        about = transition.__dict__
-        if type(transition) is not FastTransition or not TRANSITION.isdisjoint(about):
-            return False
+        about = found[0].__dict__
         if about["conditions"] or about["prepare"] or about["before"] or about["after"]:
+            return False
+        if any(map(own.__getitem__, _CALLED)) or not TRANSITION.isdisjoint(about):
+            return False
+        if not unpatched():
             return False
         states = own["states"]
         cls: Any = type(model)

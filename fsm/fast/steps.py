@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from transitions import EventData, Machine, State
 from transitions.core import _LOGGER, Condition, Transition
 
-from quadriga.fsm.fast.tracking import GIVEN, marker_of
+from quadriga.fsm.fast.tracking import GIVEN, FastState, FastTransition, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -77,9 +77,15 @@ def is_plain(machine: Any) -> bool:
     return marker.plain
 
 
+def unpatched() -> bool:
+    """Return whether states and transitions have the methods of the library, as they were when it was imported."""
+    methods = FastState.enter, FastState.exit, FastTransition.execute
+    return methods == (_ENTER, _EXIT, _EXECUTE)
+
+
 def noisy() -> bool:
     """Return whether the library's logger prints the steps of a trigger."""
-    return _LOGGER.isEnabledFor(INFO)
+    return level(INFO) is not False and _LOGGER.isEnabledFor(INFO)
 
 
 def event_data(
