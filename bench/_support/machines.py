@@ -83,6 +83,13 @@ CASES: tuple[tuple[str, Options, Options, str, int], ...] = (
     ("may_go()",                         {},                       {},                            "may_go",  1),
     ("may_go(), a condition",            {"conditions": "yes"},    {},                            "may_go",  1),
 )
+#: an object with a machine of its own: name, transitions, and how many triggers it fires
+_ROUND: list[list[str]] = [["go", "A", "B"], ["on", "B", "C"], ["on", "C", "D"], ["go", "D", "A"]]
+_ASKED = [dict(zip(("trigger", "source", "dest"), row, strict=True), conditions="yes") for row in _ROUND]
+OWN: tuple[tuple[str, list[Any], tuple[int, ...]], ...] = (
+    ("no callbacks", _ROUND, (0, 1, 4, 8, 16, 40, 48, 80)),
+    ("a condition",  _ASKED, (0, 1, 4, 8, 16, 40, 48, 80)),
+)
 #: the same for locked machines
 LOCKED: tuple[tuple[str, Options, int], ...] = (
     ("no callbacks",  {},                       8),
@@ -131,6 +138,21 @@ def measure() -> list[Figure]:
                 f"locked machines, {name}: share of the time", 100 * fast / locked, "%", 100 / times
             ),
         )
+    for name, rows, numbers in OWN:
+        for number in numbers:
+            stock, fast = _race(*(_own(cls, rows, number) for cls in flat), turns=10)
+            most = 135 if number == 48 else 100  # the plans have just been made
+            about = f"a machine for each object, {name}, {number} triggers"
+            figures += (
+                Figure(f"{about}: stock", stock, "ns"),
+                Figure(f"{about}: fast", fast, "ns"),
+                Figure(f"{about}: share of the time", 100 * fast / stock, "%", most),
+            )
+    stock, fast = _race(*map(_after_a_change, flat))
+    figures += (
+        Figure("machines, after another machine was changed: stock", stock, "ns"),
+        Figure("machines, after another machine was changed: fast", fast, "ns"),
+    )
     for name, cls, most in (("with a dictionary", Order, 100), ("with slots", Slotted, 8)):
         figures.append(Figure(f"machines, a model {name}", _bytes(cls), "bytes", most))
     figures.append(Figure("machines, 100,000 models in one call", _add(together=True), "s", 1))
@@ -162,16 +184,46 @@ def _call(
     return lambda: model.go()
 
 
-def _race(*calls: Callable[[], object]) -> list[float]:
+def _own(cls: type[Machine], rows: list[Any], number: int) -> Callable[[], object]:
+    """An order that makes its own machine, and fires."""
+
+    class Own(Order):
+        def __init__(self) -> None:
+            states = ["A", "B", "C", "D"]
+            self.machine = cls(model=self, states=states, initial="A", transitions=rows)
+
+    triggers = [("go", "on", "on", "go")[at % 4] for at in range(number)]
+
+    def live() -> None:
+        order = Own()
+        for trigger in triggers:
+            getattr(order, trigger)()
+
+    return live
+
+
+def _after_a_change(cls: type[Machine]) -> Callable[[], object]:
+    """A trigger after another machine of the process has changed; the change is part of the time."""
+    go = _call(cls, {}, {}, "go")
+    changed = cls(None, states=["A", "B"], initial="A").states["A"]
+
+    def change() -> None:
+        changed.on_enter = []
+        go()
+
+    return change
+
+
+def _race(*calls: Callable[[], object], turns: int = TURNS) -> list[float]:
     best = [float("inf")] * len(calls)
     gc.disable()
     try:
         for _ in range(ROUNDS):
             for lane, call in enumerate(calls):
                 started = perf_counter_ns()
-                for _ in range(TURNS):
+                for _ in range(turns):
                     call()
-                best[lane] = min(best[lane], (perf_counter_ns() - started) / TURNS)
+                best[lane] = min(best[lane], (perf_counter_ns() - started) / turns)
     finally:
         gc.enable()
     return best

@@ -1,22 +1,25 @@
 """The trigger of a fast machine: it looks up the plan of its model's state and runs it (``plans``).
 
 A plan is made when a trigger is fired in a state for the second time, because one that is fired once would not earn
-it back. The library's own code runs where a subclass replaces one of its steps, and where its logger prints the steps.
+it back; later in a machine that is one of many (``templates``). The library's own code runs where a subclass replaces one of its steps, and where its logger prints the steps.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from transitions import EventData
 from transitions.core import Event
 
 from quadriga.fsm.fast.plans import NO_PLAN, Plan, make_plan
 from quadriga.fsm.fast.steps import (
+    CALLING,
     CAUGHT,
     EVENT,
+    HAS_FINAL,
     INFO,
+    TRANSITION,
     call,
     event_data,
     is_plain,
@@ -25,8 +28,36 @@ from quadriga.fsm.fast.steps import (
     noisy,
     settle,
     try_each,
+    unpatched,
 )
-from quadriga.fsm.fast.tracking import Reporting, Transitions, marker_of
+from quadriga.fsm.fast.tracking import (
+    FastState,
+    FastTransition,
+    Reporting,
+    Transitions,
+    marker_of,
+    transitions_of,
+)
+
+#: the callbacks of a machine
+_CALLED: Final = tuple(
+    "_prepare_event _before_state_change _after_state_change _finalize_event _on_exception".split()
+    + ["_on_final"] * HAS_FINAL
+)
+
+#: triggers without a plan in a copied machine of one model: its like have been built, so it may be gone before a
+#: plan, which costs about as much as eight triggers, pays
+_PATIENCE: Final = 10
+
+
+class _Later:
+    """The transitions of an event that a template describes, until they are read."""
+
+    def __get__(self, event: Any, cls: type) -> Any:
+        own = {} if event is None else event.__dict__
+        if "_later" not in own:
+            raise AttributeError(f"{cls.__name__!r} object has no attribute 'transitions'")
+        return own.setdefault("transitions", transitions_of(*own["_later"]))
 
 
 class FastEvent(Reporting, Event):
@@ -38,13 +69,17 @@ class FastEvent(Reporting, Event):
     _plans: dict[Any, Plan]
     #: plans that take an ``EventData``
     _data_plans: dict[Any, Plan]
+    transitions = _Later()  # an attribute of the object as soon as it is read
 
     def __init__(self, name: str, machine: Any) -> None:
         about = {"name": name, "machine": machine, "transitions": Transitions()}
         self.__dict__.update(about, _plans={}, _data_plans={})
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_plans": {}, "_data_plans": {}, "subscribers": ()}
+        own = {**self.__dict__, "_plans": {}, "_data_plans": {}, "subscribers": ()}
+        if own.pop("_later", None) is not None:
+            own["transitions"] = self.transitions
+        return own
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
         # ``method`` does the same: a call from there to here would take half as long again
@@ -84,8 +119,41 @@ class FastEvent(Reporting, Event):
             if own["_queued"] and own["model_attribute"] == "state":
                 self._keep(self._plans, getattr(model, "state", None), self._enqueue)
             return super().trigger(model, *args, **kwargs)
-        plan = self.plan_for(getattr(model, "state", None), given=False)
+        value = getattr(model, "state", None)
+        plan = self.plan_for(value, given=False)
+        if plan is None and self._has_stepped(machine, own, model, value):
+            return True
         return (plan or self._go_through)(model, args, kwargs)
+
+    def _has_stepped(self, machine: Any, own: Any, model: Any, value: Any) -> bool:
+        """Take the step of a model without a plan, if nothing is called on the way; return whether it is taken."""
+        found = self.transitions.get(value) if type(value) is str else None
+        if not found or type(found[0]) is not FastTransition:
+            return False
+        about = found[0].__dict__
+        if about["conditions"] or about["prepare"] or about["before"] or about["after"]:
+            return False
+        if any(map(own.__getitem__, _CALLED)) or not TRANSITION.isdisjoint(about):
+            return False
+        if not unpatched():
+            return False
+        states = own["states"]
+        cls: Any = type(model)
+        origin, dest = states.get(about["source"]), states.get(about["dest"])
+        if type(origin) is not FastState or type(dest) is not FastState:
+            return False
+        if origin.on_exit or dest.on_enter or origin.name != value:
+            return False
+        if not (CALLING.isdisjoint(origin.__dict__) and CALLING.isdisjoint(dest.__dict__)):
+            return False
+        if getattr(
+            cls, "state", None
+        ) is not None or (  # what sets the state may change the machine
+            model is not machine and cls.__setattr__ is not object.__setattr__
+        ):
+            return False
+        object.__setattr__(model, "state", dest.value)
+        return True
 
     def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""
@@ -139,10 +207,13 @@ class FastEvent(Reporting, Event):
             return None
         if given is not None and kind is type(value):
             return plan
-        if given is not None and not self.eager and value not in plans:
-            self._keep(plans, value, None, kind=None)
-            return None
         machine: Any = self.machine
+        if given is not None and not self.eager:
+            fired = plan or 0
+            copied = "_later" in self.__dict__ and len(machine.models) == 1
+            if fired < (_PATIENCE if copied else 1):
+                self._keep(plans, value, fired + 1, kind=None)
+                return None
         marker = marker_of(machine)
         now = marker.now
         plan = make_plan(self, machine, marker, value, given=bool(given))

@@ -36,6 +36,7 @@ from quadriga.fsm.fast.steps import (
     keeps,
     noisy,
 )
+from quadriga.fsm.fast.templates import bind, build, key_of, learn, templates
 from quadriga.fsm.fast.tracking import (
     Callbacks,
     FastState,
@@ -129,6 +130,34 @@ class FastMachine(Machine):
     on_exception = _callbacks("on_exception")
     if HAS_FINAL:
         on_final = _callbacks("on_final")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        model = args[0] if args else kwargs.get("model", self.self_literal)
+        others = {name: value for name, value in kwargs.items() if name != "model"}
+        key = None if args and "model" in kwargs else key_of(self, args[1:], others)
+        if key is None:
+            super().__init__(*args, **kwargs)
+            return
+        template: Any = templates.get(key)
+        arguments = (args[1:], others)
+        if template:
+            build(self, template, arguments)
+            self.__dict__["models"] = _Models()
+        else:
+            known = set(self.__dict__)
+            super().__init__(None, *args[1:], **others)
+            learn(key, self, known, arguments)
+        if not model:
+            return
+        if template and self._initial is not None:
+            itself = self if model is self.self_literal else model
+            if bind(self, template, itself):
+                self.set_state(template.plain["_initial"], model=itself)
+                list.append(self.models, itself)
+                self._loose.append(itself)
+                self._met.add(type(itself))
+                return
+        self.add_model(model)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _RELEVANT:
@@ -376,3 +405,4 @@ class _Prepared(NamedTuple):
 
 
 FastMachine._fast_class = FastMachine
+FastMachine.__init__.__signature__ = inspect.signature(Machine.__init__)  # type: ignore[attr-defined]

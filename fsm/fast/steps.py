@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from transitions import EventData, Machine, State
 from transitions.core import _LOGGER, Condition, Transition
 
-from quadriga.fsm.fast.tracking import marker_of
+from quadriga.fsm.fast.tracking import GIVEN, FastState, FastTransition, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -77,9 +77,15 @@ def is_plain(machine: Any) -> bool:
     return marker.plain
 
 
+def unpatched() -> bool:
+    """Return whether states and transitions have the methods of the library, as they were when it was imported."""
+    methods = FastState.enter, FastState.exit, FastTransition.execute
+    return methods == (_ENTER, _EXIT, _EXECUTE)
+
+
 def noisy() -> bool:
     """Return whether the library's logger prints the steps of a trigger."""
-    return _LOGGER.isEnabledFor(INFO)
+    return level(INFO) is not False and _LOGGER.isEnabledFor(INFO)
 
 
 def event_data(
@@ -161,7 +167,7 @@ def check(machine: Any, condition: Any, data: Any) -> Any:
                 func = constantly(found)
         except AttributeError:
             func = imported(func)
-    if machine.send_event:
+    if machine.__dict__["send_event"]:
         return func(data) == condition.target
     return func(*data.args, **data.kwargs) == condition.target
 
@@ -181,7 +187,8 @@ def _execute(machine: Any, transition: Any, data: Any) -> Any:
         type(transition), Transition, TRANSITION
     ):
         return transition.execute(data)
-    call(machine, transition.prepare, data)
+    if transition.prepare:
+        call(machine, transition.prepare, data)
     return may_perform(machine, transition, data)
 
 
@@ -242,20 +249,35 @@ def perform(
 ) -> None:
     """Do the part of ``Transition.execute`` that follows the conditions, or what is left of it."""
     done = _STAGES[stage]
-    if done < 1:
-        call(machine, chain(machine.before_state_change, transition.before), data)
+    own = machine.__dict__
+    if done < 1 and (own["_before_state_change"] or transition.before):
+        call(machine, chain(own["_before_state_change"], transition.before), data)
     if (transition.dest if done < 2 else dest is not None) and done < 4:
         if done < 2:
             leave(machine, machine.get_state(transition.source), data)
         if done < 3:
-            machine.set_state(transition.dest, data.model)
-            data.update(getattr(data.model, machine.model_attribute))
+            _set_state(machine, own, transition.dest, data)
             dest = machine.get_state(transition.dest)
             enter(machine, dest, data)
         if HAS_FINAL and dest.final:
             call(machine, machine.on_final, data)
-    if done < 5:
-        call(machine, chain(transition.after, machine.after_state_change), data)
+    if done < 5 and (transition.after or own["_after_state_change"]):
+        call(machine, chain(transition.after, own["_after_state_change"]), data)
+
+
+def _set_state(machine: Any, own: Any, name: Any, data: Any) -> None:
+    """Do what ``Machine.set_state`` and ``EventData.update`` do."""
+    states, model, attribute = own["states"], data.model, own["model_attribute"]
+    dest = states.get(name) if type(name) is str else None
+    if dest is None or "set_state" in own or "get_state" in own or isinstance(model, GIVEN):
+        machine.set_state(name, model)
+    else:
+        setattr(model, attribute, dest.value)
+    reached = getattr(model, attribute)
+    if type(reached) is str and reached in states and "get_state" not in own:
+        data.state = states[reached]
+    else:
+        data.update(reached)
 
 
 def leave(machine: Any, state: Any, data: Any) -> None:

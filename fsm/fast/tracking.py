@@ -22,7 +22,7 @@ from transitions import State
 from transitions.core import Condition, Transition, listify
 
 #: what ``listify`` returns unchanged
-_GIVEN: Final = (list, tuple, EnumMeta)
+GIVEN: Final = (list, tuple, EnumMeta)
 
 
 class Subscriber(Protocol):
@@ -253,9 +253,9 @@ class FastState(Reporting, State):
     ):
         with_library_init(self, State, name, on_enter, on_exit, *args, **kwargs)
         attributes = self.__dict__
-        if not on_enter or not isinstance(on_enter, _GIVEN):  # the library created a new list
+        if not on_enter or not isinstance(on_enter, GIVEN):  # the library created a new list
             attributes["on_enter"] = Callbacks(attributes["on_enter"])
-        if not on_exit or not isinstance(on_exit, _GIVEN):
+        if not on_exit or not isinstance(on_exit, GIVEN):
             attributes["on_exit"] = Callbacks(attributes["on_exit"])
 
 
@@ -293,6 +293,29 @@ class FastTransition(Reporting, Transition):
             after=own(after),
             conditions=Callbacks(made),
         )
+
+
+def list_of(contents: Any, given: list[Any]) -> Any:
+    """Return a list of callbacks that a template describes: by what is in it, or the number of a given one."""
+    return given[contents] if type(contents) is int else Callbacks(contents)
+
+
+def transitions_of(described: Any, given: list[Any]) -> Transitions:
+    """Return the transitions of an event that a template describes."""
+    made: dict[str, Any] = {}
+    for source, each in described:
+        made[source] = found = Callbacks()
+        for conditions, plain, prepare, before, after in each:
+            transition = FastTransition.__new__(FastTransition)
+            transition.__dict__.update(
+                plain,
+                prepare=list_of(prepare, given),
+                before=list_of(before, given),
+                after=list_of(after, given),
+                conditions=Callbacks(FastCondition(**known) for known in conditions),
+            )
+            list.append(found, transition)
+    return Transitions(Callbacks, made)
 
 
 for _fast, _library in (

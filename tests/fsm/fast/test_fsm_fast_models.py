@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from transitions import Machine
 
 from quadriga.fsm import FastMachine
 
@@ -266,3 +267,91 @@ def test_a_model_costs_few_bytes(make: Any, most: int) -> None:
     owner.add_model(models)
     spent = tracemalloc.get_traced_memory()[0] - before
     assert spent / number < most + 1
+
+
+# -- a machine for each object ---------------------------------------------------------------------
+
+
+class Own(Plain):
+    """Makes a machine of its own, always from equal arguments."""
+
+    def __init__(self, cls: Any, arguments: dict[str, Any]) -> None:
+        super().__init__()
+        self.machine = cls(model=self, initial="A", transitions=[*TRANSITIONS], **arguments)
+
+
+class Selfish(FastMachine):
+    """A machine that is its own model."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        super().__init__(states=["A", "B"], initial="A", transitions=TRANSITIONS, **arguments)
+
+
+MINE: list[str] = []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"states": ["A", "B"]},
+        {"states": ["A", "C"], "send_event": True, "after_state_change": MINE},
+        {"states": [{"name": "A", "ignore_invalid_triggers": True, "on_exit": MINE}, "C"]},
+        {"states": [{"name": "B"}, "A"], "auto_transitions": False, "finalize_event": "missing"},
+        {"states": ["A", "B"], "queued": True, "model_attribute": "phase"},
+        {"states": ["A", "trigger"], "name": "it"},
+    ],
+    ids=str,
+)
+def test_a_machine_copied_from_an_equal_one_is_what_the_library_builds(
+    arguments: dict[str, Any],
+) -> None:
+    def shown(part: Any) -> Any:
+        if isinstance(part, list):
+            return [shown(each) for each in part]
+        own = getattr(part, "__dict__", None)
+        skipped = ("subscribers",)
+        return {n: shown(v) for n, v in own.items() if n not in skipped} if own else part
+
+    def described(own: Own) -> Any:
+        machine = own.machine
+        rows = [(t.source, t.dest) for t in machine.get_transitions()]
+        states = [shown(each) for each in machine.states.values()]
+        lists = [machine.after_state_change, machine.finalize_event, machine.before_state_change]
+        kept = lists[0] is MINE, any(each.on_exit is MINE for each in machine.states.values())
+        return sorted(vars(own)), list(machine.events), rows, states, lists, kept
+
+    expected = described(Own(Machine, arguments))
+    for _ in range(4):
+        assert described(Own(FastMachine, arguments)) == expected
+
+
+def test_copied_machines_are_apart_and_keep_the_lists_of_their_callers() -> None:
+    first, second, third, fourth = (
+        Own(FastMachine, {"states": ["A", "B", "D"], "prepare_event": MINE}) for _ in range(4)
+    )
+    assert fourth.machine.prepare_event is MINE and "transitions" not in vars(
+        fourth.machine.events["go"]
+    )
+    third.machine.events["go"].transitions["A"][0].before.append("missing")
+    third.machine.states["B"].on_exit.append("missing")
+    with pytest.raises(AttributeError, match="missing"):
+        third.go()
+    for own in (
+        first,
+        second,
+        fourth,
+        *copy.deepcopy([first, fourth]),
+        pickle.loads(pickle.dumps(fourth)),
+    ):
+        assert [own.go() for _ in range(30)] == [True] * 30
+        assert own.entered == 15 and own.state == "A" and own.is_A()
+    fourth.machine.add_transition("stop", "A", "D")
+    assert fourth.stop() and not hasattr(third, "stop")
+
+
+def test_a_machine_that_is_its_own_model_is_copied() -> None:
+    machines = [Selfish({}) for _ in range(4)]
+    for at, each in enumerate(machines):
+        assert each.go() and each.is_B() and each.to_A() and each.state == "A"
+        assert "_later" in vars(each.events["go"]) or at < 2
+        assert each.models == [each] and each.go.func.__self__.machine is machines[at]
