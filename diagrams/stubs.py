@@ -73,13 +73,15 @@ class _Stubs:
         body = self._model()  # first, because it finds what has to be imported
         values = [self._value(full, state) for full, state in self.states.items()]
         aliases = [_alias("State", values), _alias("Trigger", map(_quoted, self.events))]
+        needed = {"TYPE_CHECKING", "Any", "Protocol", "TypeAlias"}
+        needed |= {"Never" if alias.endswith("Never\n") else "Literal" for alias in aliases}
         if self._is_parallel():
             aliases.append('Parallel: TypeAlias = "list[State | Parallel]"\n')
         imports = "".join(f"    import {module}\n" for module in sorted(self.imports))
         return (
             f'"""The types of {self.name}, written by ``quadriga-fsm stubs``. Do not edit."""\n\n'
             "from __future__ import annotations\n\n"
-            "from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, TypeAlias\n\n"
+            f"from typing import {', '.join(sorted(needed))}\n\n"
             + (f"if TYPE_CHECKING:\n{imports}\n" if imports else "")
             + "\n".join(aliases)
             + "".join(f"\n\n{path}" for path in self.paths)
@@ -236,12 +238,12 @@ class _Stubs:
 
     def _parameters(self, callback: Any) -> Sequence[Parameter] | None:
         resolved = self._resolved(callback)
-        try:
-            return tuple(inspect.signature(resolved, eval_str=True).parameters.values())
-        except NameError:  # an annotation that only type checkers can read
-            return tuple(inspect.signature(resolved).parameters.values())
-        except (TypeError, ValueError):
-            return None
+        for eval_str in (True, False):  # an annotation may be one that only type checkers can read
+            try:
+                return tuple(inspect.signature(resolved, eval_str=eval_str).parameters.values())
+            except Exception:
+                continue
+        return None
 
     def _type(self, annotation: Any) -> str:
         if annotation in _PLAIN:
