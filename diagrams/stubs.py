@@ -114,10 +114,10 @@ class _Stubs:
         """The lines of the class, in the order in which the library binds: of two equal names the first counts."""
         attribute = self.machine.model_attribute
         named = f"(self, trigger: Trigger, {_REST})"
-        bound = {
-            "trigger": self._def("trigger", named),
-            "may_trigger": self._def("may_trigger", named),
-        }
+        bound = {"trigger": self._def("trigger", named)}
+        Machine(plain := SimpleNamespace(), states=["A"], initial="A")
+        if hasattr(plain, "may_trigger"):  # not before transitions 0.9.2
+            bound["may_trigger"] = self._def("may_trigger", named)
         asks, to_paths, is_paths = "(self)", {}, {}
         if self.nested:
             asks = "(self, allow_substates: bool = ...)"
@@ -142,7 +142,9 @@ class _Stubs:
                 prefix = "is" if self.nested or attribute == "state" else f"is_{attribute}"
                 bound.setdefault(f"{prefix}_{full}", f"def {prefix}_{full}{asks} -> bool: ...")
         bound |= self._tree("to_", to_paths) | self._tree("is_", is_paths) | self._callbacks()
-        if self.machine.model_override:  # then it binds only what the class declares
+        if getattr(
+            self.machine, "model_override", False
+        ):  # then it binds only what the class declares
             declared = [type(model) for model in self.machine.models[:1]]
             bound = {
                 name: line

@@ -51,11 +51,6 @@ class Dotted(HierarchicalMachine):
     state_cls = DottedState
 
 
-class Declared:
-    def go(self) -> bool:
-        return False
-
-
 TREE: Any = [
     "off",
     {"name": "on", "initial": "low", "children": ["low", {"name": "3", "children": ["x"]}]},
@@ -97,6 +92,3 @@ live = AsyncMachine(
 )
 live_nested = HierarchicalAsyncMachine(Order(), states=TREE, initial="off", transitions=GO)
 empty = FastMachine(None, states=[], initial=None, auto_transitions=False)
-overriding = Machine(
-    Declared(), states=["a"], initial="a", model_override=True, transitions=[["go", "a", "a"]]
-)

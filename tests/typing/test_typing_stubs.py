@@ -38,7 +38,7 @@ def members(machine: Machine) -> set[str]:
     return {line.target.id if isinstance(line, ast.AnnAssign) else line.name for line in lines}
 
 
-@pytest.mark.parametrize("name", sorted({*MACHINES} - {"empty", "overriding"}))
+@pytest.mark.parametrize("name", sorted({*MACHINES} - {"empty"}))
 def test_the_members_are_those_that_the_library_binds(name: str) -> None:
     class Bare: ...
 
@@ -50,9 +50,14 @@ def test_the_members_are_those_that_the_library_binds(name: str) -> None:
     assert members(machine) - {"stamp"} == bound - ({"to"} if name == "live_nested" else set())
 
 
+@pytest.mark.skipif(not hasattr(machines.door, "model_override"), reason="since transitions 0.9.2")
 def test_a_machine_that_overrides_binds_what_the_class_declares() -> None:
-    assert members(machines.overriding) == {"state", "go"}
-    assert members(machines.empty) == {"state", "trigger", "may_trigger"}
+    class Declared:
+        def to_a(self) -> bool:
+            return False
+
+    one = Machine(Declared(), states=["a"], initial="a", model_override=True)
+    assert members(one) == {"state", "to_a"}
 
 
 @pytest.mark.parametrize("name", MACHINES)
