@@ -1,4 +1,4 @@
-"""``quadriga-fsm``: the command of the engine, for the lifecycles of any module that can be imported.
+"""``quadriga-fsm``: the command of the engine, for the lifecycles and machines of any module that can be imported.
 
 ``COMMANDS`` has its subcommands: each function adds one, with a function ``run`` that takes the arguments and
 returns the exit code. ``quadriga draw`` draws with the functions of this module too. See D302.
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import quadriga
 
     parser = argparse.ArgumentParser(
-        "quadriga-fsm", description="Draw and check the lifecycles of a program."
+        "quadriga-fsm", description="Draw, check and type the lifecycles of a program."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {quadriga.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -127,8 +127,37 @@ def _check(given: argparse.Namespace) -> int:
     return 0 if report.complete and report.violation is None else 1
 
 
+# -- stubs -----------------------------------------------------------------------------------------
+
+
+def _add_stubs(commands: Parsers[Any]) -> None:
+    parser = commands.add_parser(
+        "stubs",
+        help="write the types of a machine's models",
+        description="Write a module with the types of the models of a machine of the library transitions, so that"
+        " type checkers know its states, its triggers and their arguments.",
+        epilog="example: quadriga-fsm stubs shop.orders:machine -o shop/order_types.py",
+    )
+    parser.add_argument(
+        "machine", metavar="MODULE:MACHINE", help="the current directory is searched too"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="output file (default: standard output)"
+    )
+    parser.set_defaults(run=_stubs)
+
+
+def _stubs(given: argparse.Namespace) -> int:
+    from transitions import Machine
+
+    from quadriga.diagrams.stubs import stubs
+
+    write(stubs(import_table(given.machine, Machine), given.machine), given.output, "stubs")
+    return 0
+
+
 #: The subcommands.
-COMMANDS: Final[tuple[Callable[[Parsers[Any]], None], ...]] = (_add_draw, _add_check)
+COMMANDS: Final[tuple[Callable[[Parsers[Any]], None], ...]] = (_add_draw, _add_check, _add_stubs)
 
 
 # -- also for `quadriga draw` ------------------------------------------------------------------------

@@ -42,19 +42,18 @@ def import_table(name: str, *kinds: type) -> Any:
         )
     module = _import(module_name)
     if not path:
-        raise DiagramError(f"{name!r} names no table: give {_choice(module)}")
+        raise DiagramError(f"{name!r} names no table: give {_choice(module, kinds)}")
     found: Any = module
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise DiagramError(
-                f"{module_name} has no {path}{_near(path, _tables(module)) or f': give {_choice(module)}'}"
-            ) from None
+            near = _near(path, _tables(module, kinds)) or f": give {_choice(module, kinds)}"
+            raise DiagramError(f"{module_name} has no {path}{near}") from None
     if not isinstance(found, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise DiagramError(
-            f"{name} is a {type(found).__name__}, not a {wanted}: give {_choice(module)}"
+            f"{name} is a {type(found).__name__}, not a {wanted}: give {_choice(module, kinds)}"
         )
     return found
 
@@ -94,15 +93,14 @@ def _modules(name: str) -> list[str]:
     return [f"{prefix}{found.name}" for found in pkgutil.iter_modules(places)]
 
 
-def _tables(module: ModuleType) -> list[str]:
-    from quadriga.fsm import Lifecycle
-
-    return [name for name, value in vars(module).items() if isinstance(value, Lifecycle)]
+def _tables(module: ModuleType, kinds: tuple[type, ...]) -> list[str]:
+    return [name for name, value in vars(module).items() if isinstance(value, kinds)]
 
 
-def _choice(module: ModuleType) -> str:
-    tables = [f"{module.__name__}:{table}" for table in _tables(module)]
-    return " or ".join(tables) or f"another module, because {module.__name__} has no Lifecycle"
+def _choice(module: ModuleType, kinds: tuple[type, ...]) -> str:
+    tables = [f"{module.__name__}:{table}" for table in _tables(module, kinds)]
+    wanted = " or ".join(kind.__name__ for kind in kinds)
+    return " or ".join(tables) or f"another module, because {module.__name__} has no {wanted}"
 
 
 def _near(name: str, known: Iterable[str]) -> str:
