@@ -16,13 +16,13 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.formats.scxml import NAMESPACE
 from quadriga.diagrams.reading import Functions, Names, grouped, made_from
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.history import History
 from quadriga.fsm.nesting import SEPARATOR
-from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 _SCXML = "{http://www.w3.org/2005/07/scxml}"
 _OURS = f"{{{NAMESPACE}}}"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable
 from functools import partial
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm import Lifecycle, Row, Within
-from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 

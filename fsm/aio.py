@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
+from quadriga.base.times import SECOND
 from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Entity, State, Trigger
 from quadriga.fsm.timers import Due, OwnLimit, Timers
-
-_SECOND: Final = 1_000_000_000
 
 
 class AsyncTimers:
@@ -70,7 +69,7 @@ class AsyncTimers:
         """The present instant (ns) of the clock."""
         if self._clock is not None:
             return self._clock()
-        return round(asyncio.get_running_loop().time() * _SECOND)
+        return round(asyncio.get_running_loop().time() * SECOND)
 
     async def fire(
         self,
@@ -173,7 +172,7 @@ class AsyncTimers:
         self._sleeps_until = until = self._timers.next_deadline()
         alarm = None
         if until is not None:
-            seconds = max(0, until - self.now()) / _SECOND
+            seconds = max(0, until - self.now()) / SECOND
             alarm = asyncio.get_running_loop().call_later(seconds, earlier.set)
         try:
             await earlier.wait()

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
+from quadriga.base.times import SECOND
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.sim import lifecycles
 from quadriga.sim.clock import Clock
@@ -350,7 +351,7 @@ class ResourceManager:
             if run.bound == len(run.real):
                 run.started = self.clock.now
                 self.running += 1
-                self.clock.after(run.job.runtime_s * 1_000_000_000, self._end, run)
+                self.clock.after(run.job.runtime_s * SECOND, self._end, run)
             return
         run.held[pod.group] += 1
         if run.state == lifecycles.RESERVING:

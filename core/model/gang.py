@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.resources.vectors import Vector, covers
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

@@ -27,11 +27,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from quadriga.base.times import SECOND
 from quadriga.diagrams.nesting import histories, inner_tables, into_itself
 from quadriga.diagrams.wording import function_name, identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.history import History
-from quadriga.fsm.table import SECOND
 
 NAMESPACE = "urn:quadriga:lifecycle"
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.lifecycles.effects import (
     Fire,
@@ -40,20 +41,7 @@ from quadriga.fsm.lifecycles.effects import (
     StoppedRunning,
     Update,
 )
-from quadriga.fsm.table import (
-    HOUR,
-    MINUTE,
-    SECOND,
-    STAYS,
-    Effect,
-    Fired,
-    Info,
-    Tone,
-    ignored,
-    row,
-    unbounded,
-    within,
-)
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone, ignored, row, unbounded, within
 
 # fmt: off
 State = Literal[

@@ -168,13 +168,6 @@ class MountedCertificate:
         return Shown(self._chain.read_bytes(), self._key.read_bytes(), bundle or None)
 
 
-def tls_context() -> ssl.SSLContext:
-    """Return a TLS context for a server, without a certificate yet."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
-
-
 def _show(context: ssl.SSLContext, shown: Shown) -> None:
     """Serve new connections with this certificate from now on. Raises `CertificateError`."""
     # The library reads files only. The folder is accessible to its owner only.

@@ -18,13 +18,13 @@ from urllib.parse import quote, urlsplit
 
 import aiohttp
 
+from quadriga.base.tls import bare_server_context
 from quadriga.k8s.admission.keeper import (
     CertificateError,
     Keeper,
     MountedCertificate,
     OwnCertificate,
     Source,
-    tls_context,
 )
 from quadriga.k8s.admission.known import Known
 from quadriga.k8s.admission.registration import (
@@ -84,7 +84,7 @@ async def run(
         validate = validate or elsewhere(session, lambda: known.settings.scheduler_service_address)
         tasks = await _watch(client, plan, timing, known)
         stack.push_async_callback(_cancel, tasks)
-        context = tls_context()
+        context = bare_server_context()
         keeper = Keeper(_source(client, plan, known), context, _registrar(client, plan, known))
         while not await _started(keeper):
             await timing.sleep(_PAUSE)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
+from quadriga.base.times import SECOND
 from quadriga.k8s.cluster.pod_filters import (
     affinity_refuses,
     anti_affinity_refuses,
@@ -30,7 +31,7 @@ from quadriga.k8s.objects_volumes import VolumeObject
 from quadriga.si.known_refusals import KnownRefusals
 
 #: how long (ns) a positive answer counts without being confirmed (K99)
-_TENTATIVE = 1_000_000_000
+_TENTATIVE = SECOND
 
 _NODE_NAME = "NodeName: the pod names another node"
 _RETRY = "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"

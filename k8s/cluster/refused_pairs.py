@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-_FIRST = 30_000_000_000
-_LONGEST = 300_000_000_000
+from quadriga.base.pacing import doubled
+from quadriga.base.times import SECOND
+
+#: for how long (ns) the first bind that failed refuses the node, and the most that several do
+_FIRST = 30 * SECOND
+_LONGEST = 300 * SECOND
 
 
 class RefusedPairs:
@@ -17,7 +21,7 @@ class RefusedPairs:
         """Refuse the node to the pod; return for how long (ns)."""
         nodes = self.pairs.setdefault(uid, {})
         _, before = nodes.get(node, (0, 0))
-        length = min(before * 2, _LONGEST) or _FIRST
+        length = doubled(before, _LONGEST) if before else _FIRST
         nodes[node] = now + length, length
         return length
 

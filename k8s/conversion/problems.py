@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from quadriga.base.texts import shortened
+
 #: why a pod with a claim is not asked for until claims are listed; nothing is wrong (K88)
 CLAIMS_UNREAD: Final = "the claims of the cluster are not known yet"
 
@@ -23,4 +25,4 @@ class Problem:
 
 def shown(text: str) -> str:
     """Return the text in quotes, shortened if it is long."""
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+    return repr(shortened(text, _SHOWN, "..."))

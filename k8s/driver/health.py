@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from quadriga.base.times import SECOND
+
 #: the loop must turn within this time (ns)
-_TURN: Final = 10_000_000_000
+_TURN: Final = 10 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,12 @@ def health_of(
         alive = False
         reasons.append(f"it has stopped: {stopped}")
     elif not alive:
-        reasons.append(f"its loop has not turned for {(now - turned_at) // 1_000_000_000} s")
+        reasons.append(f"its loop has not turned for {(now - turned_at) // SECOND} s")
     if stuck:
         reasons.append(stuck)
     late = delay > longest
     if late:
-        reasons.append(f"a change or an answer has waited for {delay / 1e9:.1f} s")
+        reasons.append(f"a change or an answer has waited for {delay / SECOND:.1f} s")
     if not leads:
         reasons.append(f"{rival or 'another process'} leads")
     if unsynced:

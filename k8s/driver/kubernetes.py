@@ -18,11 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from quadriga.base.times import SECOND, whole_time
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
@@ -74,7 +74,6 @@ from quadriga.k8s.transport.reflector import Reflector, Watching
 from quadriga.k8s.writers.condition_writer import ConditionWriter, Explain, GroupConditionWriter
 from quadriga.k8s.writers.event_writer import EventWriter
 from quadriga.k8s.writers.lease import Guarded, Lease, LeaseTimes
-from quadriga.k8s.writers.timestamps import whole_time
 from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Lifecycle, ignored, row, unbounded, within
-from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import (
     CloseNode,
     CreateNode,

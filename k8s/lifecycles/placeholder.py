@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Entity, Lifecycle, ignored, row, within
-from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Tone
+from quadriga.fsm.table import STAYS, Effect, Fired, Tone
 from quadriga.k8s.lifecycles.effects import CreateAgain, CreatePod, NoPlaceholders
 
 State = Literal["Waiting", "Creating", "Created", "Seen", "Refused", "Abandoned"]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.fsm import Lifecycle, row, unbounded, within
-from quadriga.fsm.table import SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 
 State = Literal["Listing", "Watching", "Backoff", "Stopped"]

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.fsm import Entity, Lifecycle, ignored, row, unbounded, within
-from quadriga.fsm.table import SECOND, Effect, Fired, Info, Tone
+from quadriga.fsm.table import Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import Recover, Serve, StopProcess
 
 RecoveryState = Literal["Registering", "Submitting", "Creating", "Reporting", "Recovered"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
 from quadriga.k8s.conversion import identity, keys, messages, task_groups
 from quadriga.k8s.conversion.applications import ApplicationMetadata

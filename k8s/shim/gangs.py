@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from quadriga.fsm.table import MINUTE, SECOND
+from quadriga.base.pacing import backoff
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.k8s.conversion import placeholders
 from quadriga.k8s.lifecycles import PLACEHOLDER
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -228,8 +229,8 @@ def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) ->
         group.owed = 0
     if app.probe in app.pending_placeholders:
         return
-    pause = min(_FIRST_PAUSE << min(app.refused, 10), _LONGEST_PAUSE)
     app.refused += 1
+    pause = backoff(_FIRST_PAUSE, _LONGEST_PAUSE, app.refused)
     app.probe = _create(kernel, app, app.groups[effect.group], pause)
 
 

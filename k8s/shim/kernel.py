@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any, Final, TypeVar
 
+from quadriga.base.pacing import backoff
+from quadriga.base.times import SECOND
 from quadriga.fsm import Effect, Lifecycle, Timers
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
@@ -82,7 +83,7 @@ class RejectedApplications:
         entry = self._entries.get(metadata.id)
         if entry is None or entry.metadata != _lasting(metadata):
             return 0
-        pause = min(_FIRST << min(entry.times - 1, 10), _LONGEST)
+        pause = backoff(_FIRST, _LONGEST, entry.times)
         return max(0, entry.at + pause - now)
 
     def reason(self, id: str) -> str:

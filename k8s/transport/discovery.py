@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from quadriga.fsm.table import MINUTE
+from quadriga.base.times import MINUTE
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.objects import Metadata

@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import TokenBucket
+from quadriga.base.times import SECOND
 
 #: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.
@@ -47,10 +48,7 @@ class Limits:
         clock: Callable[[], int],
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
-        self._per_token = SECOND // qps
-        #: time (ns) at which the bucket is full; a token moves it on by ``_per_token``
-        self._full_at = 0
-        self._depth = self._per_token * burst
+        self._bucket = TokenBucket(qps, burst)
         self._free = inflight
         self._clock = clock
         self._later = later
@@ -129,13 +127,12 @@ class Limits:
 
     def _taken(self) -> bool:
         self._free -= 1
-        self._full_at = max(self._full_at, self._clock()) + self._per_token
+        self._bucket.take(self._clock())
         return True
 
     def _wait(self, now: int) -> int:
         """Return the ns until the next request may be sent."""
-        token_at = self._full_at + self._per_token - self._depth
-        return max(token_at, self._paused_until) - now
+        return max(self._bucket.ready_at(), self._paused_until) - now
 
     def _go_on(self) -> None:
         """Start the requests whose turn it is."""

@@ -25,10 +25,10 @@ from lightkube.core.exceptions import ConfigError
 from msgspec import MsgspecError
 from yaml import YAMLError
 
-from quadriga.fsm.table import MINUTE
+from quadriga.base.times import MINUTE, SECOND
 
 #: ns before its expiration at which an exec plugin's token is renewed
-_EARLY: Final = 30_000_000_000
+_EARLY: Final = 30 * SECOND
 _EXEC_VERSIONS: Final = tuple(
     f"client.authentication.k8s.io/{v}" for v in ("v1", "v1beta1", "v1alpha1")
 )
@@ -177,7 +177,7 @@ def _token_of(name: str, output: bytes) -> tuple[str, int | None]:
             raise TypeError("the token is not a text")
         until = None
         if expires:
-            until = int(datetime.fromisoformat(expires).timestamp()) * 1_000_000_000
+            until = int(datetime.fromisoformat(expires).timestamp()) * SECOND
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise LoginError(f"the exec plugin {name} gave no token: {error!r}") from None
     return f"Bearer {token}", until

@@ -14,7 +14,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import backoff
+from quadriga.base.times import SECOND
 from quadriga.k8s.lifecycles import reflector as lifecycle
 from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
@@ -172,9 +173,9 @@ class Reflector(Generic[T]):
         numbers, now = self._watching, self._timing.now()
         if now - self._error_at > int(numbers.calm * SECOND):
             self._errors = 0
-        pause: float = min(numbers.pause * 2 ** min(self._errors, 16), numbers.longest_pause)
-        pause = pause / 2 + pause / 2 * self._timing.random()
         self._errors += 1
+        pause = backoff(numbers.pause, numbers.longest_pause, self._errors)
+        pause = pause / 2 + pause / 2 * self._timing.random()
         # The pause itself does not count as time without errors.
         self._error_at = now + int(pause * SECOND)
         return pause

@@ -21,15 +21,16 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import TokenBucket, backoff
+from quadriga.base.texts import shortened_bytes
+from quadriga.base.times import SECOND, whole_time
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 from quadriga.k8s.transport.discovery import pod_groups_path
-from quadriga.k8s.transport.pacing import Clock, RateLimiter, Wakeup, backoff_ns
+from quadriga.k8s.transport.pacing import PAUSES, Clock, Wakeup
 from quadriga.k8s.transport.refusals import Refusal, refusal_of
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.timestamps import shortened, whole_time
 
 _log = logging.getLogger("quadriga.kubernetes.conditions")
 
@@ -95,7 +96,7 @@ class ConditionWriter:
         self._explain = explain
         self._record = record
         self._wakeup = Wakeup(clock)
-        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
+        self._limiter = TokenBucket(_PER_SECOND, burst=_PER_SECOND)
         self._pods: dict[str, _Waiting] = {}
         #: due, order, UID; an entry counts only if its pod has the same place
         self._changes: list[tuple[int, int, str]] = []
@@ -119,7 +120,7 @@ class ConditionWriter:
         """Write the condition if it differs from the cluster's."""
         pod, now = action.pod, self._clock()
         entry = self._pods.get(pod.uid)
-        message = shortened(action.message, _MESSAGE)
+        message = shortened_bytes(action.message, _MESSAGE)
         if entry is None:
             entry = self._pods[pod.uid] = _Waiting(pod, action)
             found = self._current(pod.uid)
@@ -261,7 +262,7 @@ class ConditionWriter:
         ended = self._clock()
         earned_from = max(self._explain_from, began - _SAVED * _SHARE)
         self._explain_from = earned_from + _SHARE * (ended - began)
-        return shortened(text, _MESSAGE) if text else None
+        return shortened_bytes(text, _MESSAGE) if text else None
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -282,7 +283,7 @@ class ConditionWriter:
         now = self._clock()
         if status in (0, 429) or status >= 500:
             self._failures += 1
-            self._paused_until = now + backoff_ns(self._failures)
+            self._paused_until = now + backoff(*PAUSES, self._failures)
             if self._pods.get(pod.uid) is entry:
                 entry.renewed = True
                 self._review(entry, now)

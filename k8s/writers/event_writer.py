@@ -19,12 +19,13 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import TokenBucket, backoff
+from quadriga.base.texts import shortened_bytes
+from quadriga.base.times import SECOND, micro_time
 from quadriga.k8s.shim.actions import Record
-from quadriga.k8s.transport.pacing import Clock, RateLimiter, Wakeup, backoff_ns
+from quadriga.k8s.transport.pacing import PAUSES, Clock, Wakeup
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.timestamps import micro_time, shortened
 
 _log = logging.getLogger("quadriga.kubernetes.events")
 
@@ -104,13 +105,13 @@ class EventWriter:
     ) -> None:
         self._requester = requester
         self._controller = controller
-        self._instance = shortened(instance, _WORD)
+        self._instance = shortened_bytes(instance, _WORD)
         self._clock = clock
         self._wall = wall
         self._wakeup = Wakeup(clock)
         self._busy = busy
-        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
-        self._busy_limiter = RateLimiter(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
+        self._limiter = TokenBucket(_PER_SECOND, burst=_PER_SECOND)
+        self._busy_limiter = TokenBucket(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
         #: events of the last ten minutes, the most recent one last
         self._known: OrderedDict[_Key, _Event] = OrderedDict()
         self._warnings: _Heap = []
@@ -256,7 +257,7 @@ class EventWriter:
         elif status in (0, 429) or status >= 500:
             event.unanswered = True
             self._failures += 1
-            self._paused_until = self._clock() + backoff_ns(self._failures)
+            self._paused_until = self._clock() + backoff(*PAUSES, self._failures)
             self._again(event)
         else:
             refusal = refusal_of(status, reply)
@@ -310,10 +311,10 @@ class EventWriter:
             "eventTime": micro_time(event.first),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
-            "reason": shortened(record.reason, _WORD),
-            "action": shortened(record.action or record.reason, _WORD),
+            "reason": shortened_bytes(record.reason, _WORD),
+            "action": shortened_bytes(record.action or record.reason, _WORD),
             "type": record.type,
-            "note": shortened(record.note, _NOTE),
+            "note": shortened_bytes(record.note, _NOTE),
             "regarding": regarding,
         }
         if event.count > 1:

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND, micro_time
 from quadriga.k8s.transport.pacing import Clock
 from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
-from quadriga.k8s.writers.timestamps import micro_time
 
 _log = logging.getLogger("quadriga.kubernetes.lease")
 

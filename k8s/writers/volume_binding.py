@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded

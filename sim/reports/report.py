@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.sim.fragmentation import Holding
 from quadriga.sim.holders import Holder
 from quadriga.sim.options import SimulationOptions

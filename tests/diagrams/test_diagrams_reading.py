@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.cli.catalogue import all_lifecycles
 from quadriga.diagrams import DiagramError, functions_of, read_json, read_scxml, render
 from quadriga.fsm import (
@@ -24,7 +25,7 @@ from quadriga.fsm import (
     within,
 )
 from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.table import MINUTE, SECOND, Info
+from quadriga.fsm.table import Info
 
 READERS: dict[str, Callable[..., Lifecycle]] = {"json": read_json, "scxml": read_scxml}
 both = pytest.mark.parametrize("format", READERS)

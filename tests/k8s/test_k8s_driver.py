@@ -18,8 +18,8 @@ import pytest
 from aiohttp import web
 
 from quadriga import si
+from quadriga.base.times import SECOND
 from quadriga.core.driver.service import SchedulerService
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.config_maps import ConfigMaps

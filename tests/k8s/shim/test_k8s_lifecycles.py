@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 import pytest
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import InvalidTransition, Lifecycle, Row, Timers, path_to, tour
 from quadriga.fsm.pytest_plugin import track
-from quadriga.fsm.table import MINUTE, SECOND
 from quadriga.k8s.lifecycles import (
     APPLICATION,
     LIFECYCLES,
