@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from quadriga.base.pacing import doubled
-from quadriga.base.times import SECOND
-
-#: for how long (ns) the first bind that failed refuses the node, and the most that several do
-_FIRST = 30 * SECOND
-_LONGEST = 300 * SECOND
+from quadriga.k8s.tuning import TUNING
 
 
 class RefusedPairs:
@@ -21,7 +17,8 @@ class RefusedPairs:
         """Refuse the node to the pod; return for how long (ns)."""
         nodes = self.pairs.setdefault(uid, {})
         _, before = nodes.get(node, (0, 0))
-        length = doubled(before, _LONGEST) if before else _FIRST
+        first, longest = TUNING.pair_pauses_ns
+        length = doubled(before, longest) if before else first
         nodes[node] = now + length, length
         return length
 

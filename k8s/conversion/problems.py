@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from quadriga.base.texts import shortened
+from quadriga.k8s.tuning import TUNING
 
 #: why a pod with a claim is not asked for until claims are listed; nothing is wrong (K88)
 CLAIMS_UNREAD: Final = "the claims of the cluster are not known yet"
-
-#: at most this many characters of a user's text are shown
-_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,4 +23,4 @@ class Problem:
 
 def shown(text: str) -> str:
     """Return the text in quotes, shortened if it is long."""
-    return repr(shortened(text, _SHOWN, "..."))
+    return repr(shortened(text, TUNING.shown_characters, "..."))

@@ -17,13 +17,12 @@ from quadriga.k8s.transport.reflector import Timing
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
 from quadriga.k8s.transport.retries import is_again
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.settings")
 
 _decode = msgspec.json.Decoder(ConfigMap).decode
 _NAMES: Final = (conversion.DEFAULTS_NAME, conversion.CONFIGS_NAME)
-#: seconds between two attempts to read them at the start
-_PAUSE: Final = 2.0
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 
@@ -54,7 +53,7 @@ class ConfigMaps:
         """Read both, retrying until the server answers. Raises `PermissionError`."""
         for name in _NAMES:
             while (found := await self._get(client, name)) is None:
-                await timing.sleep(_PAUSE)
+                await timing.sleep(TUNING.settings_retry_s)
             if found.metadata.name:
                 self._maps[name] = found
         self._announced = self._merged()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from quadriga.base.times import SECOND
-
-#: the loop must turn within this time (ns)
-_TURN: Final = 10 * SECOND
+from quadriga.k8s.tuning import TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +31,13 @@ def health_of(
     rival: str = "",
     stuck: str = "",
     delay: int = 0,
-    longest: int = _TURN,
+    longest: int = TUNING.loop_stuck_ns,
 ) -> Health:
     """Return the health for these facts. Times are in ns; ``stopped`` is the reason why the shim has ended, ""
     if it has not; ``rival`` holds the lease as this process has read it. ``stuck`` names what the loop has been
     doing for more than ``longest``, and ``delay`` is how long its oldest input waits."""
     reasons = []
-    alive = now - turned_at <= _TURN
+    alive = now - turned_at <= TUNING.loop_stuck_ns
     if stopped:
         alive = False
         reasons.append(f"it has stopped: {stopped}")

@@ -14,11 +14,13 @@ __all__ = [
     "AbandonAssumption",
     "AddApplication",
     "AnnouncePlaceholder",
+    "Answer",
     "AskAgain",
     "AskForPods",
     "BindPod",
     "CancelBind",
     "CloseNode",
+    "CloseSocket",
     "ConfirmRelease",
     "CreateAgain",
     "CreateMissing",
@@ -28,6 +30,7 @@ __all__ = [
     "DeletePod",
     "DropNode",
     "DropWaitingPlaceholders",
+    "Fail",
     "FailPods",
     "GiveBack",
     "HasEnded",
@@ -53,6 +56,7 @@ __all__ = [
     "StopProcess",
     "TryPlaceholderAgain",
     "UpdateNode",
+    "WakeReader",
     "Warn",
     "Watch",
 ]
@@ -343,3 +347,30 @@ class Watch(Effect):
 @dataclass(frozen=True, slots=True)
 class Pause(Effect):
     """Wait: 0.8 s at first, longer after each further error (K22). Then fire ``retry``."""
+
+
+# -- of a connection -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Effect):
+    """Hand the response to the caller; of a watch its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(Effect):
+    """Tell the caller, or the reader of a watch, that no complete response will come."""
+
+    why: str
+    #: the server has most likely not seen the request
+    untouched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WakeReader(Effect):
+    """Wake the reader of a watch: it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSocket(Effect):
+    """Close the socket; nothing is read any more."""

@@ -28,12 +28,7 @@ from quadriga.k8s.shim import actions, pod_groups
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
 from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
-
-#: the reason in a pod's status has at most this many bytes (K34)
-_MAX_REASON = 1024
-#: ns after which a gang that waits for something other than time is checked again at the latest
-_LOOK_AGAIN = 3600 * SECOND
-
+from quadriga.k8s.tuning import TUNING
 
 # -- pods --------------------------------------------------------------------------------------
 
@@ -247,7 +242,7 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
     app.delay = 0
     if app.pod_group is not None:
         if lacks := pod_groups.lacks(kernel, app):
-            app.delay, app.held_because = _LOOK_AGAIN, lacks
+            app.delay, app.held_because = TUNING.gang_check_ns, lacks
         elif not app.has_started:
             hold(kernel, app)
         return
@@ -255,14 +250,14 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
         return
     refusal = app.metadata.gang.refusal
     if refusal and not app.resumed:
-        app.delay = _LOOK_AGAIN
+        app.delay = TUNING.gang_check_ns
         app.held_because = f"The gang is not scheduled: {refusal}."
         return
     lacks = shortage(kernel, app)
     if not lacks:
         return
     seconds = app.metadata.policy.timeout_seconds
-    app.delay = _LOOK_AGAIN
+    app.delay = TUNING.gang_check_ns
     if seconds > 0:
         began, created = kernel.now, app.metadata.created
         if not kernel.serving and created is not None:  # waited since an earlier process
@@ -473,7 +468,7 @@ def _has_ended(kernel: Kernel, app: Application, effect: HasEnded) -> None:
 def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     """Write the whole reason to the pods' status, and fail the pods for two kinds of failure (K34). Pods of a
     held application that would be replaced at once stay (K60)."""
-    reason = effect.reason.encode()[:_MAX_REASON].decode(errors="ignore")
+    reason = effect.reason.encode()[: TUNING.status_reason_bytes].decode(errors="ignore")
     phase_reason = next(
         (
             kind

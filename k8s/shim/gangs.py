@@ -35,17 +35,7 @@ from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import Application, Group, PendingPlaceholder, Task
 from quadriga.k8s.shim.pod_groups import is_whole
 from quadriga.k8s.shim.tasks import record_about, report_to_members
-
-#: at most this many placeholders per gang, and over all gangs, are being created at a time: other pods wait for
-#: no more writes than these, and no more manifests are in memory twice
-_SLICE: Final = 64
-_MOST_CREATED: Final = 512
-#: pause (ns) before a refused placeholder is retried: the first one, and the longest (K202)
-_FIRST_PAUSE: Final = 5 * SECOND
-_LONGEST_PAUSE: Final = 60 * SECOND
-#: at most this many placeholders are deleted, and gangs checked again, in one turn of the loop
-_DISCARDS: Final = 64
-_LOOKED_AT: Final = 16
+from quadriga.k8s.tuning import TUNING
 
 _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
     "created": placeholder_fsm.CREATED_,
@@ -87,13 +77,14 @@ def _fill(kernel: Kernel) -> None:
     """Create missing placeholders, a slice of each gang in turn. The next slice follows as pending placeholders
     end (Q16)."""
     waiting = kernel.gathering
-    while waiting and len(kernel.pending_placeholders) < _MOST_CREATED:
+    while waiting and len(kernel.pending_placeholders) < TUNING.all_creates:
         app = next(iter(waiting))
         del waiting[app]
         if app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
             continue
         room = min(
-            _SLICE - len(app.pending_placeholders), _MOST_CREATED - len(kernel.pending_placeholders)
+            TUNING.gang_creates - len(app.pending_placeholders),
+            TUNING.all_creates - len(kernel.pending_placeholders),
         )
         for group in app.groups.values():
             number = min(room, group.owed, app.missing(group))
@@ -230,7 +221,7 @@ def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) ->
     if app.probe in app.pending_placeholders:
         return
     app.refused += 1
-    pause = backoff(_FIRST_PAUSE, _LONGEST_PAUSE, app.refused)
+    pause = backoff(*TUNING.placeholder_pauses_ns, app.refused)
     app.probe = _create(kernel, app, app.groups[effect.group], pause)
 
 
@@ -261,9 +252,9 @@ def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceho
 def _discard(kernel: Kernel, tasks: list[Task], unplaced: bool) -> None:
     """Delete placeholders: the first slice now, the rest in later turns, so that other pods do not wait for
     them. With ``unplaced`` delete only those without a node at that time."""
-    for task in tasks[:_DISCARDS]:
+    for task in tasks[: TUNING.placeholders_deleted]:
         kernel.fire_task(task, task_fsm.DISCARD)
-    kernel.discards.extend((task, unplaced) for task in tasks[_DISCARDS:])
+    kernel.discards.extend((task, unplaced) for task in tasks[TUNING.placeholders_deleted :])
 
 
 def next_turn(kernel: Kernel) -> int | None:
@@ -278,14 +269,14 @@ def take_turn(kernel: Kernel) -> None:
     if not kernel.serving:
         return
     discards = kernel.discards
-    for _ in range(min(_DISCARDS, len(discards))):
+    for _ in range(min(TUNING.placeholders_deleted, len(discards))):
         task, unplaced = discards.popleft()
         if kernel.tasks.get(task.key) is task and (not unplaced or task.state in task_fsm.UNPLACED):
             kernel.fire_task(task, task_fsm.DISCARD)
     if kernel.look_due is not None and kernel.look_due <= kernel.now:
         kernel.look_due, kernel.look_after = None, kernel.now + SECOND
         kernel.looked_at.update(kernel.too_large)
-    for app in list(islice(kernel.looked_at, _LOOKED_AT)):
+    for app in list(islice(kernel.looked_at, TUNING.gangs_checked)):
         del kernel.looked_at[app]
         if app.pod_group is not None:
             _look_at_group(kernel, app)

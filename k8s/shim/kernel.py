@@ -40,13 +40,8 @@ from quadriga.k8s.shim.model import (
     Task,
 )
 from quadriga.k8s.shim.room import Room
+from quadriga.k8s.tuning import TUNING
 from quadriga.si.constants import TAG_CREATION_TIME
-
-#: ns after the first rejection; doubled with each further one
-_FIRST: Final = SECOND
-_LONGEST: Final = 300 * SECOND
-#: ns without a rejection after which the next one counts as the first
-_FORGOTTEN: Final = 1200 * SECOND
 
 
 @dataclass(slots=True)
@@ -67,7 +62,7 @@ class RejectedApplications:
     def note(self, metadata: ApplicationMetadata, reason: str, now: int) -> None:
         """Note that the core has rejected the application."""
         for id, entry in list(self._entries.items()):
-            if now - entry.at < _FORGOTTEN:
+            if now - entry.at < TUNING.rejection_forgotten_ns:
                 break
             del self._entries[id]
         before = self._entries.pop(metadata.id, None)
@@ -83,7 +78,7 @@ class RejectedApplications:
         entry = self._entries.get(metadata.id)
         if entry is None or entry.metadata != _lasting(metadata):
             return 0
-        pause = backoff(_FIRST, _LONGEST, entry.times)
+        pause = backoff(*TUNING.rejection_pauses_ns, entry.times)
         return max(0, entry.at + pause - now)
 
     def reason(self, id: str) -> str:
@@ -125,16 +120,7 @@ def executes(
     return register
 
 
-#: longest time of a bind without that of its volumes (K37)
-_BIND_LIMIT: Final = 130 * SECOND
-#: added to a pod's grace period or a placeholder timeout
-_GRACE: Final = 60 * SECOND
 _DEFAULT_GRACE_S: Final = 30
-#: limit of a pod's grace period, which can be arbitrarily long: the pod is checked again after a week
-_MAX_GRACE_S: Final = 7 * 86_400
-_MAX_AGAIN: Final = 600 * SECOND
-#: a core over gRPC uses an answer of predicates for 2 s (K137)
-_VALID: Final = 3 * SECOND
 
 
 class Kernel:
@@ -302,7 +288,7 @@ class Kernel:
     def try_again_in(self, ns: int) -> None:
         """Wake the core when a refusal ends after ``ns`` and no earlier answer is valid any more."""
         if ns:
-            self._wake_at(self.now + ns + _VALID)
+            self._wake_at(self.now + ns + TUNING.answer_valid_ns)
 
     def try_again(self) -> None:
         """Wake the core if it is time."""
@@ -317,7 +303,7 @@ class Kernel:
         if self.serving:
             self.outbox.wake()
             # A core over gRPC may still use an earlier answer.
-            self._wake_at(self.now + _VALID)
+            self._wake_at(self.now + TUNING.answer_valid_ns)
 
     def _wake_at(self, when: int) -> None:
         when += -when % SECOND
@@ -360,15 +346,18 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
     if lifecycle is TASK:
         if state in task_fsm.LEAVING:
             grace = entity.pod.spec.termination_grace_period_seconds
-            return min(_DEFAULT_GRACE_S if grace is None else grace, _MAX_GRACE_S) * SECOND + _GRACE
+            return (
+                min(_DEFAULT_GRACE_S if grace is None else grace, TUNING.longest_grace_s) * SECOND
+                + TUNING.grace_ns
+            )
         if state in task_fsm.TRIES_AGAIN:
-            return int(min(30 * SECOND << max(0, min(entity.failures - 1, 10)), _MAX_AGAIN))
+            return backoff(*TUNING.recheck_pauses_ns, int(entity.failures))
         return None
     if lifecycle is APPLICATION:
         if state in application_fsm.HOLDS:
             return int(entity.delay)
         if state in application_fsm.WAITS_FOR_PLACEHOLDERS and entity.timeout_s > 0:
-            return int(entity.timeout_s * SECOND + _GRACE)
+            return int(entity.timeout_s * SECOND + TUNING.grace_ns)
         return None
     if lifecycle is PLACEHOLDER and state in placeholder_fsm.WAITS:
         return int(entity.delay)

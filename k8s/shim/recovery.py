@@ -24,9 +24,7 @@ from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
 from quadriga.k8s.shim.tasks import reconcile, report_or_count
-
-#: at most this many names are shown in a message about what is missing
-_SHOWN: Final = 5
+from quadriga.k8s.tuning import TUNING
 
 
 @executes(Recover)
@@ -232,8 +230,8 @@ def missing(kernel: Kernel) -> str:
         what, names = "applications", sorted(kernel.unanswered)
     elif state == shim_fsm.STEPS["Creating"]:
         what, names = "nodes", sorted(kernel.unanswered_nodes)
-    shown = ", ".join(names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(names[: TUNING.names_shown])
+    more = f" and {len(names) - TUNING.names_shown} more" if len(names) > TUNING.names_shown else ""
     return f"the core has not answered for 60 s; {what} without an answer: {shown}{more}"
 
 

@@ -15,18 +15,11 @@ from quadriga.k8s.transport.connections import Broken, Connection, Connections, 
 from quadriga.k8s.transport.limits import Lane, Limits
 from quadriga.k8s.transport.login import Login, LoginError
 from quadriga.k8s.transport.requester import JSON, NoAnswer
-
-#: seconds after which a request counts as unanswered
-REQUEST_TIMEOUT: Final = 10.0
-#: the same for a page of a list, which may take longer
-LIST_TIMEOUT: Final = 60.0
+from quadriga.k8s.tuning import TUNING
 
 UNAUTHORIZED: Final = 401
 TOO_MANY: Final = 429
 AGENT: Final = "quadriga"
-#: seconds to wait after a 429 without ``Retry-After``, and the longest wait that is obeyed
-_RETRY_AFTER: Final = 1.0
-_LONGEST_RETRY_AFTER: Final = 60.0
 
 _FAILED: Final = (Broken, TimeoutError, OSError)
 
@@ -62,7 +55,7 @@ class Client:
         login: Login,
         limits: Limits,
         *,
-        timeout: float = REQUEST_TIMEOUT,
+        timeout: float = TUNING.request_timeout_s,
         observe: Callable[[str, str, int], None] | None = None,
     ) -> None:
         self._server = login.server
@@ -219,10 +212,10 @@ def _retry_after(text: str | None) -> float:
     try:
         seconds = float(text or "")
     except ValueError:
-        return _RETRY_AFTER
+        return TUNING.retry_after_s
     if not math.isfinite(seconds):
-        return _RETRY_AFTER
-    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER)
+        return TUNING.retry_after_s
+    return min(max(seconds, 0.0), TUNING.longest_retry_after_s)
 
 
 def _text(error: BaseException) -> str:

@@ -9,21 +9,18 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from quadriga.base.times import MINUTE
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.objects import Metadata
 from quadriga.k8s.transport.requester import NoAnswer, Requester
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes")
 
 T = TypeVar("T")
 
-#: seconds between attempts to discover what the server has
-_PAUSE: Final = 2.0
 #: version 1.34 is the first that says which extended resource a DeviceClass serves
 _DEVICES: Final = "/apis/resource.k8s.io/v1"
-_AGAIN: Final = MINUTE
 _OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
 
 
@@ -58,7 +55,7 @@ async def patiently(
             return await ask()
         except NoAnswer as error:
             _log.warning("%s", error)
-            await sleep(_PAUSE)
+            await sleep(TUNING.discovery_retry_s)
 
 
 def pod_groups_path(version: str) -> str:
@@ -125,7 +122,7 @@ class DeviceClasses:
         if resource.startswith(DEVICE_CLASS):
             return resource.removeprefix(DEVICE_CLASS)
         if self._clock() >= self._until:
-            self._until = self._clock() + _AGAIN
+            self._until = self._clock() + TUNING.device_classes_ns
             self._names = await self._read()
         return self._names.get(resource, "")
 

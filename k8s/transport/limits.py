@@ -15,21 +15,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Literal
 
 from quadriga.base.pacing import TokenBucket
 from quadriga.base.times import SECOND
+from quadriga.k8s.tuning import TUNING
 
 #: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.
 Lane = Literal["urgent", "pods", "other", "placeholders"]
-
-#: every this many turns one is for the other requests while writes to pods wait
-_SHARE: Final = 8
-#: a write to a pod is slow if it takes this many times as long as the quickest recent one
-_SLOW: Final = 3
-#: the time of the quickest one grows by this part with each write, so that an old one is forgotten
-_FORGETS: Final = 64
 
 
 class Limits:
@@ -117,9 +111,9 @@ class Limits:
 
     def _learn(self, took: int) -> None:
         """Allow fewer writes to placeholders if a write to a pod was slow (ns), and else one more."""
-        grown = self._quickest + self._quickest // _FORGETS + 1
+        grown = self._quickest + self._quickest // TUNING.quickest_forgets + 1
         self._quickest = min(took, grown) if self._quickest else took
-        slow = took > _SLOW * self._quickest
+        slow = took > TUNING.slow_write * self._quickest
         self._allowed = max(1, self._allowed // 2) if slow else min(self._half, self._allowed + 1)
 
     def _take(self) -> bool:
@@ -160,9 +154,9 @@ class Limits:
         if self._urgent:
             return self._urgent
         behind = self._behind if self._behind and self._under_way < self._allowed else None
-        if behind is not None and self._since_behind >= _SHARE - 1:
+        if behind is not None and self._since_behind >= TUNING.lane_share - 1:
             return behind
-        if self._pods and not (self._other and self._in_a_row >= _SHARE - 1):
+        if self._pods and not (self._other and self._in_a_row >= TUNING.lane_share - 1):
             return self._pods
         return self._other or behind
 

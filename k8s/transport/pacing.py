@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from quadriga.base.times import SECOND
 
 #: the time in ns. Only differences matter, and it never goes back.
 Clock = Callable[[], int]
-
-#: pauses (ns) of a writer after failures in a row: the first one, doubled up to the last one
-PAUSES: Final = (SECOND, 30 * SECOND)
 
 
 class Wakeup:

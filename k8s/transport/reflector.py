@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from urllib.parse import urlencode
@@ -19,10 +21,11 @@ from quadriga.base.times import SECOND
 from quadriga.k8s.lifecycles import reflector as lifecycle
 from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
-from quadriga.k8s.transport.client import LIST_TIMEOUT, Client
+from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.listing import BOOKMARK, Decoders, Event, Object, WatchError
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.reflector")
 
@@ -32,8 +35,6 @@ GONE: Final = 410
 OK: Final = 200
 _EXPIRED: Final = ("Expired", "Gone")
 _DELETED: Final = "DELETED"
-#: at most this many objects of a list are decoded before other work has its turn
-_SLICE: Final = 20
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Announce = Callable[[Change, Any], None]
@@ -51,6 +52,14 @@ class Timing(Protocol):
     def random(self) -> float:
         """Return a random number from 0 to below 1."""
         ...
+
+
+class RealTiming:
+    """The time and the random numbers of this machine."""
+
+    now = staticmethod(time.monotonic_ns)
+    random = staticmethod(random.random)
+    sleep = staticmethod(asyncio.sleep)
 
 
 class Watching:
@@ -190,7 +199,10 @@ class Reflector(Generic[T]):
             if rest:
                 query["continue"] = rest
             status, body = await self._client.request(
-                "GET", f"{self.key}?{urlencode(query)}", timeout=LIST_TIMEOUT, lane="urgent"
+                "GET",
+                f"{self.key}?{urlencode(query)}",
+                timeout=TUNING.list_timeout_s,
+                lane="urgent",
             )
             if status == GONE:
                 return lifecycle.EXPIRED if paged else self._failed("the list has expired twice")
@@ -200,7 +212,7 @@ class Reflector(Generic[T]):
             before = len(found)
             for each in page.items:
                 found[each.metadata.uid] = each
-                if len(found) % _SLICE == 0:
+                if len(found) % TUNING.decoded_slice == 0:
                     await asyncio.sleep(0)
             if paged and len(found) > before:
                 fitting = numbers.page_bytes * (len(found) - before) // max(1, len(body))

@@ -16,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from quadriga.base.times import SECOND
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
@@ -35,6 +34,7 @@ from quadriga.k8s.transport.retries import (
     is_again,
     patch_waits,
 )
+from quadriga.k8s.tuning import TUNING
 from quadriga.k8s.writers.payloads import (
     annotations_payload,
     binding_payload,
@@ -54,10 +54,6 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 OK: Final = 200
 
-#: a bind's attempts may take this much longer (ns) than the waits between them
-_HANGS: Final = 5 * SECOND
-#: waits between attempts of the patch before a preemption: the deletion must not be delayed for long (K113)
-_DISRUPTION_WAITS: Final = (1.0, 2.0)
 
 _read_pod = msgspec.json.Decoder(Pod).decode
 
@@ -235,7 +231,7 @@ class PodWrites:
             if found is not None:
                 return found
             wait = next(waits_left, None)
-            if wait is None or self._clock() - began > self._bind_timeout + _HANGS:
+            if wait is None or self._clock() - began > self._bind_timeout + TUNING.bind_hangs_ns:
                 return BindEnded(pod.uid, "failed", reason=reason)
             if await self._interrupted(line, wait):
                 return BindEnded(pod.uid, "failed", reason=f"{line.why}; {reason}")
@@ -329,7 +325,9 @@ class PodWrites:
         pod = delete.pod
         if delete.preempted:
             body = disruption_payload(pod.uid, self._scheduler, self._stamp())
-            await self._patch(pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(_DISRUPTION_WAITS))
+            await self._patch(
+                pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(TUNING.disruption_waits_s)
+            )
         path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
         for wait in delete_waits():
             status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)

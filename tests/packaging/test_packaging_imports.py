@@ -37,6 +37,7 @@ CORE = """
 
 #: the same of k8s
 K8S = """
+    tuning
     objects
     objects_volumes
     conversion lifecycles

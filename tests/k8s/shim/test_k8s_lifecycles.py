@@ -51,6 +51,7 @@ INFO: Mapping[str, Any] = {
     "blocked_reason": "",
     "refusal": "",
     "serving": True,
+    "why": "reset",
 }
 
 
@@ -58,6 +59,7 @@ INFO: Mapping[str, Any] = {
 NOT_SO = """
     is_gang hard timeout_over has_started groups_full has_placeholders has_followers core_waits places_whole
     would_come_again is_placeholder is_foreign app_has_ended may_try_again has_version has_synced is_cordoned
+    streams used lasts_to_the_end
 """.split()
 FACTS: dict[str, Any] = dict.fromkeys(NOT_SO, False) | dict.fromkeys(["group", "node", "uuid"], "")
 FACTS |= {"key": "thing", "delay": 0, "release_type": 0, "has_pods": True, "core_has_pods": True}
@@ -95,6 +97,8 @@ AGREES: dict[str, dict[str, Any]] = {
     "may_open": {"info": {"serving": True}},
     "is_cordoned": {"is_cordoned": True},
     "has_synced": {"has_synced": True},
+    "streams": {"streams": True},
+    "is_whole": {"lasts_to_the_end": True, "info": {"why": ""}},
 }
 REFUSES: dict[str, dict[str, Any]] = {
     "none_left": {"has_placeholders": True},
@@ -136,7 +140,7 @@ def test_everything_else_is_refused(lifecycle: Lifecycle, state: str, trigger: s
 
 
 @pytest.mark.parametrize(
-    "name", ["application", "task", "node", "placeholder", "reflector", "shim"]
+    "name", ["application", "task", "node", "placeholder", "reflector", "connection", "shim"]
 )
 def test_the_types_name_every_state_and_trigger_of_the_table(name: str) -> None:
     module = import_module(f"quadriga.k8s.lifecycles.{name}")
