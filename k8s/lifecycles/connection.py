@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol
 
 from quadriga.fsm import Lifecycle, ignored, row, unbounded
 from quadriga.fsm.table import Effect, Fired, Info, Tone
-from quadriga.k8s.lifecycles.effects import Answer, CloseSocket, Fail, WakeReader
+from quadriga.k8s.lifecycles.effects import Answer, CloseSocket, Fail, WakeReader, constant
 
 State = Literal["Idle", "Sent", "Head", "Body", "Complete", "Streaming", "Ended", "Closed"]
 Trigger = Literal[
@@ -71,43 +71,20 @@ def is_whole(connection: ConnectionFacts, info: Info) -> bool:
     return not info["why"] and connection.lasts_to_the_end
 
 
-_ANSWER = (Answer(),)
-_LAST_ANSWER = (CloseSocket(), Answer())
-_CLOSE = (CloseSocket(),)
-_WAKE = (WakeReader(),)
-_NOT_HTTP = "the reply is no HTTP"
-_OVERDUE = "no answer in time"
-_CLOSED_BY_SERVER = "the connection was closed"
+answer = constant("answer", Answer())
+last_answer = constant("last_answer", CloseSocket(), Answer())
+close = constant("close", CloseSocket())
+wake = constant("wake", WakeReader())
 
 
-def answer(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _ANSWER
-
-
-def last_answer(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _LAST_ANSWER
-
-
-def close(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _CLOSE
-
-
-def wake(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _WAKE
-
-
-def fail_spoiled(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
-    return CloseSocket(), Fail(_NOT_HTTP)
-
-
-def fail_overdue(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
-    return CloseSocket(), Fail(_OVERDUE)
+fail_spoiled = constant("fail_spoiled", CloseSocket(), Fail("the reply is no HTTP"))
+fail_overdue = constant("fail_overdue", CloseSocket(), Fail("no answer in time"))
 
 
 def fail_ended(connection: ConnectionFacts, fired: Fired) -> tuple[Effect, ...]:
     """A reused connection without a byte of the response is untouched."""
     untouched = connection.used and fired.source == SENT
-    return CloseSocket(), Fail(fired.info["why"] or _CLOSED_BY_SERVER, untouched)
+    return CloseSocket(), Fail(fired.info["why"] or "the connection was closed", untouched)
 
 
 # fmt: off

@@ -6,60 +6,21 @@ core is not decided here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from quadriga.fsm.table import Effect
+from quadriga.fsm.table import Effect, Fired
 
-__all__ = [
-    "AbandonAssumption",
-    "AddApplication",
-    "AnnouncePlaceholder",
-    "Answer",
-    "AskAgain",
-    "AskForPods",
-    "BindPod",
-    "CancelBind",
-    "CloseNode",
-    "CloseSocket",
-    "ConfirmRelease",
-    "CreateAgain",
-    "CreateMissing",
-    "CreateNode",
-    "CreatePod",
-    "DeletePlaceholders",
-    "DeletePod",
-    "DropNode",
-    "DropWaitingPlaceholders",
-    "Fail",
-    "FailPods",
-    "GiveBack",
-    "HasEnded",
-    "List",
-    "MarkResumed",
-    "NoPlaceholders",
-    "OpenNode",
-    "Pause",
-    "Recover",
-    "RefuseNode",
-    "ReleaseAsk",
-    "ReleaseForeign",
-    "ReleasePod",
-    "RemoveApplication",
-    "Reconcile",
-    "ReportForeign",
-    "ReportPod",
-    "ReportPodsOfNode",
-    "Say",
-    "SayNode",
-    "SendAsk",
-    "Serve",
-    "StopProcess",
-    "TryPlaceholderAgain",
-    "UpdateNode",
-    "WakeReader",
-    "Warn",
-    "Watch",
-]
+
+def constant(name: str, *effects: Effect) -> Callable[[Any, Fired], tuple[Effect, ...]]:
+    """Return an emitter of this name that always emits the same effects."""
+
+    def emitter(entity: Any, fired: Fired) -> tuple[Effect, ...]:
+        return effects
+
+    emitter.__name__ = emitter.__qualname__ = name
+    return emitter
 
 
 # -- of every lifecycle ------------------------------------------------------------------------

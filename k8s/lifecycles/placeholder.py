@@ -14,7 +14,7 @@ from typing import Final, Literal
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Entity, Lifecycle, ignored, row, within
 from quadriga.fsm.table import STAYS, Effect, Fired, Tone
-from quadriga.k8s.lifecycles.effects import CreateAgain, CreatePod, NoPlaceholders
+from quadriga.k8s.lifecycles.effects import CreateAgain, CreatePod, NoPlaceholders, constant
 
 State = Literal["Waiting", "Creating", "Created", "Seen", "Refused", "Abandoned"]
 Trigger = Literal["create", "created", "name_taken", "refused", "seen", "missed", "abandon"]
@@ -43,11 +43,8 @@ ALLOWED: Final[frozenset[State]] = frozenset({CREATED, SEEN})
 #: States of a pending placeholder that has ended.
 OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
-_CREATE = (CreatePod(),)
 
-
-def create(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
-    return _CREATE
+create = constant("create", CreatePod())
 
 
 def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
