@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import Final
 
 from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
@@ -25,7 +26,7 @@ from quadriga.k8s.lifecycles.effects import (
 )
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
 from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
 from quadriga.k8s.tuning import TUNING
@@ -404,7 +405,6 @@ def withdraw(kernel: Kernel, app: Application) -> None:
 # -- effects -----------------------------------------------------------------------------------
 
 
-@executes(AddApplication)
 def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     app.held_because = ""
     kernel.too_large.pop(app, None)
@@ -421,12 +421,10 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     kernel.unanswered.setdefault(app.key, deque()).append(app)
 
 
-@executes(RemoveApplication)
 def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None:
     kernel.outbox.remove_application(app.key)
 
 
-@executes(AskForPods)
 def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
     if not kernel.serving:
         return
@@ -443,7 +441,6 @@ def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
             reconcile(kernel, task)
 
 
-@executes(ReleasePod)
 def _release_pod(kernel: Kernel, app: Application, effect: ReleasePod) -> None:
     task = kernel.tasks[effect.key]
     kernel.fire_task(task, task_fsm.RELEASE, type=effect.type)
@@ -451,7 +448,6 @@ def _release_pod(kernel: Kernel, app: Application, effect: ReleasePod) -> None:
         task.release_type = effect.type
 
 
-@executes(MarkResumed)
 def _mark_resumed(kernel: Kernel, app: Application, effect: MarkResumed) -> None:
     app.resumed = True
     if app.originator is not None:
@@ -459,12 +455,10 @@ def _mark_resumed(kernel: Kernel, app: Application, effect: MarkResumed) -> None
         kernel.actions.append(actions.Annotate(ref, {keys.GANG_RESUMED: "true"}))
 
 
-@executes(HasEnded)
 def _has_ended(kernel: Kernel, app: Application, effect: HasEnded) -> None:
     kernel.fire_application(app, application_fsm.FAILED_, reason="")
 
 
-@executes(FailPods)
 def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     """Write the whole reason to the pods' status, and fail the pods for two kinds of failure (K34). Pods of a
     held application that would be replaced at once stay (K60)."""
@@ -493,3 +487,17 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
             continue
         if phase_reason:
             kernel.actions.append(actions.FailPod(ref_of(task.pod), phase_reason, message))
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    AddApplication:    _add,
+    RemoveApplication: _remove,
+    AskForPods:        _ask_for_pods,
+    ReleasePod:        _release_pod,
+    MarkResumed:       _mark_resumed,
+    HasEnded:          _has_ended,
+    FailPods:          _fail_pods,
+}
+# fmt: on

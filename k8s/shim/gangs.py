@@ -31,7 +31,7 @@ from quadriga.k8s.shim.applications import (
     withdraw,
 )
 from quadriga.k8s.shim.inputs import CreateEnded
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Group, PendingPlaceholder, Task
 from quadriga.k8s.shim.pod_groups import is_whole
 from quadriga.k8s.shim.tasks import record_about, report_to_members
@@ -44,7 +44,6 @@ _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
 }
 
 
-@executes(CreateMissing)
 def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> None:
     """Create the placeholders that the gang lacks, in the order of its definition (K72)."""
     if not kernel.serving:
@@ -94,7 +93,6 @@ def _fill(kernel: Kernel) -> None:
             room -= max(0, number)
 
 
-@executes(CreateAgain)
 def create_again(
     kernel: Kernel, entity: Application | PendingPlaceholder, effect: CreateAgain
 ) -> None:
@@ -132,7 +130,6 @@ def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> str:
     return key
 
 
-@executes(CreatePod)
 def _create_pod(kernel: Kernel, pending: PendingPlaceholder, effect: CreatePod) -> None:
     app = pending.app
     originator = app.originator
@@ -196,7 +193,6 @@ def time_is_up(
     _fill(kernel)
 
 
-@executes(NoPlaceholders)
 def _no_placeholders(kernel: Kernel, pending: PendingPlaceholder, effect: NoPlaceholders) -> None:
     app = pending.app
     _drop(kernel, pending)
@@ -210,7 +206,6 @@ def _no_placeholders(kernel: Kernel, pending: PendingPlaceholder, effect: NoPlac
     kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, **info)
 
 
-@executes(TryPlaceholderAgain)
 def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) -> None:
     """Retry with one placeholder. Those that were sent together with the refused one may be refused too and
     count as one."""
@@ -231,7 +226,6 @@ def _abandon_pending(kernel: Kernel, app: Application) -> None:
         _drop(kernel, pending)
 
 
-@executes(DropWaitingPlaceholders)
 def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlaceholders) -> None:
     _abandon_pending(kernel, app)
     _discard(
@@ -241,7 +235,6 @@ def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlacehold
     )
 
 
-@executes(DeletePlaceholders)
 def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
     _abandon_pending(kernel, app)
     _discard(kernel, list(app.placeholders.values()), False)
@@ -323,3 +316,17 @@ def is_excess(app: Application, task: Task) -> bool:
     if app.state in application_fsm.NEEDS_NO_PLACEHOLDER and not task.node:
         return True
     return app.state in application_fsm.ASKS_PLACEHOLDERS and app.missing(group) < 0
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    CreateMissing:           create_missing,
+    CreateAgain:             create_again,
+    CreatePod:               _create_pod,
+    NoPlaceholders:          _no_placeholders,
+    TryPlaceholderAgain:     _try_again,
+    DropWaitingPlaceholders: _drop_waiting,
+    DeletePlaceholders:      _delete_placeholders,
+}
+# fmt: on

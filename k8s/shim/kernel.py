@@ -1,7 +1,8 @@
 """The state of the shim, and how it changes: fire a trigger, then execute its effects.
 
 Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_placeholder`` or
-``fire_shim``. Each effect is executed at once by the function that ``executes`` its type. The kernel has no
+``fire_shim``. Each effect is executed at once by the function that has its type in one of
+the tables ``EFFECTS``. The kernel has no
 clock: ``now`` is the time that the caller gave.
 
 ``RejectedApplications`` remembers for how long an application that the core rejected is not submitted again
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from quadriga.base.pacing import backoff
 from quadriga.base.times import SECOND
@@ -101,24 +102,8 @@ def _lasting(metadata: ApplicationMetadata) -> ApplicationMetadata:
     return replace(metadata, tags=tags, created=None, problems=(), namespace_problems=())
 
 
-E = TypeVar("E")
-F = TypeVar("F", bound=Effect)
-
 #: for each type of effect, the function that executes it; called with the kernel, the entity and the effect
-HANDLERS: Final[dict[type[Effect], Callable[[Kernel, Any, Any], None]]] = {}
-
-
-def executes(
-    kind: type[F],
-) -> Callable[[Callable[[Kernel, E, F], None]], Callable[[Kernel, E, F], None]]:
-    """Register the decorated function as the one that executes effects of this type."""
-
-    def register(handler: Callable[[Kernel, E, F], None]) -> Callable[[Kernel, E, F], None]:
-        HANDLERS[kind] = handler
-        return handler
-
-    return register
-
+Handlers = Mapping[type[Effect], Callable[["Kernel", Any, Any], None]]
 
 _DEFAULT_GRACE_S: Final = 30
 
@@ -132,6 +117,7 @@ class Kernel:
         self,
         settings: Settings,
         cache: ClusterCache,
+        handlers: Handlers,
         *,
         suffix: Callable[[], str],
         blocked_reason: Callable[[Pod], str],
@@ -140,6 +126,7 @@ class Kernel:
     ) -> None:
         self.settings = settings
         self.cache = cache
+        self._handlers = handlers
         #: makes the random end of a placeholder's name (K69)
         self.suffix = suffix
         #: returns why a pod must not be asked for yet, or "" (K88)
@@ -281,7 +268,7 @@ class Kernel:
     def execute(self, entity: Any, effects: tuple[Effect, ...]) -> None:
         """Execute the effects of a transition."""
         for effect in effects:
-            HANDLERS[effect.__class__](self, entity, effect)
+            self._handlers[effect.__class__](self, entity, effect)
 
     # -- what predicates refuse --------------------------------------------------------------------
 

@@ -20,19 +20,17 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups, refused
 from quadriga.k8s.shim.applications import create_application, settle, submit_if_ready
 from quadriga.k8s.shim.gangs import create_missing
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
 from quadriga.k8s.shim.tasks import reconcile, report_or_count
 from quadriga.k8s.tuning import TUNING
 
 
-@executes(Recover)
 def _begin(kernel: Kernel, shim: Kernel, effect: Recover) -> None:
     _STEPS[effect.step](kernel)
 
 
-@executes(StopProcess)
 def _stop(kernel: Kernel, shim: Kernel, effect: StopProcess) -> None:
     kernel.actions.append(actions.Stop(effect.code, effect.reason))
 
@@ -197,7 +195,6 @@ def _report(kernel: Kernel) -> None:
 # -- serve -------------------------------------------------------------------------------------
 
 
-@executes(Serve)
 def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
     kernel.serving = True
     for _, entry in sorted(kernel.nodes.items()):
@@ -248,3 +245,13 @@ _STEPS: Final[dict[str, Callable[[Kernel], None]]] = {
     shim_fsm.CREATING: _create_nodes,
     shim_fsm.REPORTING: _report,
 }
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    Recover:     _begin,
+    StopProcess: _stop,
+    Serve:       _serve,
+}
+# fmt: on

@@ -25,6 +25,8 @@ from quadriga.k8s.lifecycles import (
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import effects as fx
 from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.shim import shim
+from quadriga.k8s.transport import connections
 
 for lifecycle in LIFECYCLES.values():
     track(lifecycle)
@@ -407,3 +409,14 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     (due,) = timers.due(30 * SECOND)
     assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconcile(),)
     assert task.state == "New"
+
+
+def test_every_effect_is_executed_by_the_shim_or_by_the_transport() -> None:
+    kinds = {
+        each
+        for each in vars(fx).values()
+        if isinstance(each, type) and each.__module__ == fx.__name__
+    }
+    transport = {fx.List, fx.Watch, fx.Pause, *connections._EXECUTE}
+    assert kinds == {*shim._HANDLERS, *transport}
+    assert not shim._HANDLERS.keys() & transport
