@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
@@ -23,8 +24,6 @@ _log = logging.getLogger("quadriga.kubernetes.settings")
 
 _decode = msgspec.json.Decoder(ConfigMap).decode
 _NAMES: Final = (conversion.DEFAULTS_NAME, conversion.CONFIGS_NAME)
-_OK: Final = 200
-_NOT_FOUND: Final = 404
 
 
 def config_maps_path(namespace: str) -> str:
@@ -66,9 +65,9 @@ class ConfigMaps:
         except NoAnswer as error:
             _log.warning("ConfigMap %s: %s", name, error)
             return None
-        if status == _NOT_FOUND:
+        if status == HTTPStatus.NOT_FOUND:
             return ConfigMap()
-        if status == _OK:
+        if status == HTTPStatus.OK:
             return _decode(body)
         refusal = refusal_of(status, body)
         if is_again(status):

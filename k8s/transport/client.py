@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 
 from quadriga.k8s.transport.connections import Broken, Connection, Connections, Reply
@@ -17,8 +18,6 @@ from quadriga.k8s.transport.login import Login, LoginError
 from quadriga.k8s.transport.requester import JSON, NoAnswer
 from quadriga.k8s.tuning import TUNING
 
-UNAUTHORIZED: Final = 401
-TOO_MANY: Final = 429
 AGENT: Final = "quadriga"
 
 _FAILED: Final = (Broken, TimeoutError, OSError)
@@ -92,7 +91,7 @@ class Client:
         After a status of 401 it is sent once more if there are other credentials.
         """
         reply = await self._once(method, path, body, content_type, timeout, lane)
-        if reply.status == UNAUTHORIZED and self._credentials.refused():
+        if reply.status == HTTPStatus.UNAUTHORIZED and self._credentials.refused():
             reply = await self._once(method, path, body, content_type, timeout, lane)
         return reply.status, reply.body
 
@@ -123,7 +122,7 @@ class Client:
         except _FAILED as error:
             raise NoAnswer(_text(error)) from error
         finally:
-            if status == TOO_MANY:
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
                 self._limits.pause(_retry_after(reply.header(b"retry-after")))
             self._limits.leave(lane, began)
             if self._observe is not None:
@@ -174,9 +173,9 @@ class Client:
                 self._limits.leave("urgent")
                 if self._observe is not None:
                     self._observe("WATCH", path, status)
-            if status == TOO_MANY:
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
                 self._limits.pause(_retry_after(reply.header(b"retry-after")))
-            elif status == UNAUTHORIZED:
+            elif status == HTTPStatus.UNAUTHORIZED:
                 self._credentials.refused()
             yield Stream(connection, reply)
         finally:

@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from urllib.parse import urlencode
 
@@ -31,8 +32,6 @@ _log = logging.getLogger("quadriga.kubernetes.reflector")
 
 T = TypeVar("T", bound=Object)
 
-GONE: Final = 410
-OK: Final = 200
 _EXPIRED: Final = ("Expired", "Gone")
 _DELETED: Final = "DELETED"
 
@@ -204,9 +203,9 @@ class Reflector(Generic[T]):
                 timeout=TUNING.list_timeout_s,
                 lane="urgent",
             )
-            if status == GONE:
+            if status == HTTPStatus.GONE:
                 return lifecycle.EXPIRED if paged else self._failed("the list has expired twice")
-            if status != OK:
+            if status != HTTPStatus.OK:
                 return self._failed(f"the list was refused with {refusal_of(status, body)}")
             page = self._decoders.page(body)
             before = len(found)
@@ -259,9 +258,9 @@ class Reflector(Generic[T]):
         )
         began = self._timing.now()
         async with self._client.stream(f"{self.key}?{query}", seconds + numbers.patience) as stream:
-            if stream.status != OK:
+            if stream.status != HTTPStatus.OK:
                 refusal = refusal_of(stream.status, await stream.body())
-                if stream.status == GONE:
+                if stream.status == HTTPStatus.GONE:
                     return self._expired()
                 return self._failed(f"the watch was refused with {refusal}")
             self._note_contact()
@@ -316,7 +315,7 @@ class Reflector(Generic[T]):
             self._announce("MODIFIED", new)
 
     def _refused(self, error: WatchError) -> lifecycle.Trigger:
-        if error.code == GONE or error.reason in _EXPIRED:
+        if error.code == HTTPStatus.GONE or error.reason in _EXPIRED:
             return self._expired()
         return self._failed(
             f"the watch was ended with {error.code}: {error.message or error.reason}"

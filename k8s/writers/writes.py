@@ -12,7 +12,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from http import HTTPStatus
 
 import msgspec
 
@@ -49,10 +49,6 @@ _log = logging.getLogger("quadriga.kubernetes.writes")
 
 PodWrite = Bind | Delete | Create | Annotate | FailPod
 Ended = BindEnded | CreateEnded
-
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
-OK: Final = 200
 
 
 _read_pod = msgspec.json.Decoder(Pod).decode
@@ -225,7 +221,7 @@ class PodWrites:
                 return BindEnded(pod.uid, "bound", node)
             reason = _reason(status, reply)
             # A 404 alone is not believed: the watch would report nothing for an unchanged pod.
-            if status not in (CONFLICT, NOT_FOUND) and not is_again(status):
+            if status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND) and not is_again(status):
                 return BindEnded(pod.uid, "failed", reason=reason)
             found = await self._look(pod, node)
             if found is not None:
@@ -239,9 +235,9 @@ class PodWrites:
     async def _look(self, pod: PodRef, node: str) -> BindEnded | None:
         """Return the outcome according to the pod itself; ``None`` if it has no node or cannot be read (K106)."""
         status, body = await self._try("GET", pod_path(pod))
-        if status == NOT_FOUND:
+        if status == HTTPStatus.NOT_FOUND:
             return BindEnded(pod.uid, "gone")
-        if status != OK:
+        if status != HTTPStatus.OK:
             return None
         try:
             found = _read_pod(body)
@@ -306,11 +302,14 @@ class PodWrites:
             if 200 <= status < 300:
                 return ended("created")
             reason = _reason(status, reply)
-            taken = status == CONFLICT and refusal_of(status, reply).reason == "AlreadyExists"
+            taken = (
+                status == HTTPStatus.CONFLICT
+                and refusal_of(status, reply).reason == "AlreadyExists"
+            )
             if taken:
                 # Names are random: after an unanswered attempt a pod with that name is ours.
                 return ended("created") if doubt else ended("name_taken", reason)
-            if status != CONFLICT and not is_again(status):
+            if status != HTTPStatus.CONFLICT and not is_again(status):
                 return ended("refused", reason)
             # Another 409 comes from a quota that changed meanwhile.
             doubt = doubt or status == 0 or status >= 500
@@ -332,7 +331,7 @@ class PodWrites:
         for wait in delete_waits():
             status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)
             # 409: a pod with that name and another UID
-            if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT):
+            if 200 <= status < 300 or status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 self.counts["Delete.done"] += 1
                 return
             self.counts["Delete.again"] += 1
@@ -348,11 +347,11 @@ class PodWrites:
         path = pod_path(pod) + part
         while True:
             status, reply = await self._try("PATCH", path, body, content_type)
-            if 200 <= status < 300 or status == NOT_FOUND:
+            if 200 <= status < 300 or status == HTTPStatus.NOT_FOUND:
                 return
-            conflict = status == CONFLICT and "UID" in refusal_of(status, reply).message
+            conflict = status == HTTPStatus.CONFLICT and "UID" in refusal_of(status, reply).message
             wait = None if conflict else next(waits, None)
-            if wait is None or (status != CONFLICT and not is_again(status)):
+            if wait is None or (status != HTTPStatus.CONFLICT and not is_again(status)):
                 if not conflict:
                     _log.warning(
                         "a patch of %s/%s failed: %s",
