@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from quadriga.base.times import SECOND
+from quadriga.k8s.conversion.settings_table import DEFAULTS
 from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.inputs import AuditBegins, AuditEnds, CoreShows, Input, WatchShows
@@ -43,7 +45,7 @@ class Auditor:
         serves: Callable[[], bool],
         put: Callable[[Input], None],
         sleep: Callable[[float], Awaitable[None]],
-        every: float,
+        every: float = DEFAULTS["audit_interval"] / SECOND,
     ) -> None:
         self._core_state = core_state
         self._cache = cache
