@@ -5,7 +5,7 @@ source distribution; it leaves the engine (quadriga.base, quadriga.fsm, quadriga
 (packaging/fsm) and depends on that one.
 
 mypyc wants modules to lie where they are imported from, which the folders at the top of the repository do
-not, so it is shown a copy that does. docs/development.md says more.
+not, so it is shown a copy that does. docs/development.md says more. See D129 and D160.
 """
 
 from __future__ import annotations

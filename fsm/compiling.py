@@ -2,7 +2,7 @@
 
 Where the machine of the library would call guards and emitters and nothing else, the cell has the rows
 with their steps. Where more is to be called, or may be without a report (a list that belongs to the
-caller), the cell is empty, and the machine does all steps itself (``Live.perform``).
+caller), the cell is empty, and the machine does all steps itself (``Live.perform``). See D190.
 """
 
 # Not compiled: its classes derive from a library's, or others derive from them.

@@ -8,6 +8,7 @@ see plain rows, and a lifecycle without inner ones costs nothing more than befor
 
 The words: a *composite* is a state that is a lifecycle; a *leaf* is a state that is not. Entities are
 always in a leaf. The names are joined as the library's ``HierarchicalMachine`` joins them.
+See D170 and D172.
 """
 
 # Not compiled: its classes derive from a library's, or others derive from them.

@@ -10,6 +10,7 @@ is loaded. Composites have timers of their own, from when they are entered until
 The scheduler of ``quadriga.core`` has a heap of its own (``core.runtime.timers``). Its entities count their
 entries themselves, and it has timers that outlast states. A mapping by key, which this module needs for
 entities that have nothing but a state and a key, would cost the scheduler time at every transition.
+See D201.
 """
 
 # Not compiled: its classes derive from a library's, or others derive from them.

@@ -1,7 +1,7 @@
 """From the lines of a table, as they are written, to its rows: one for each source state.
 
 The lines are kept too (``Lifecycle.written``), because a ``"*"`` in them stands for other states when a
-table with more states is derived.
+table with more states is derived. See D210.
 """
 
 # Not compiled: it does not run for every ask.

@@ -1,7 +1,7 @@
 """Whether a job could run at all: all its pods at once on the empty nodes, within its quotas.
 
 Only jobs for which this is impossible are unschedulable; any other job that does not start is kept from
-it by what else is in the cluster.
+it by what else is in the cluster. See D133.
 """
 
 # Not compiled: it does not run for every message.

@@ -11,7 +11,7 @@ for the scheduler, for any number of readers:
   for every request, so only expensive answers are ever slightly old.
 * An answer is encoded once for all its readers, and compressed once (``compression``).
 
-A look with an effect, such as opening a stream of events, is never shared (``once``).
+A look with an effect, such as opening a stream of events, is never shared (``once``). See D76.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ fired; after the step only these are checked, by the same rules. What each of th
 queues above, to its users and to the partition is kept in sums of the audit's own, which must equal the
 scheduler's totals. If they do not, everything is checked: either this names the violation, or something
 changed without a trigger, and the audit builds its sums again. Everything is also checked at intervals
-and at the end, so that no violation stays hidden.
+and at the end, so that no violation stays hidden. See D122.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A queue has properties of any name, whose values are texts. Known properties are
 parsed; if a value is invalid, the default applies and the reason is returned.
-Unknown properties stay in the queue's raw properties, and are named in a warning.
+Unknown properties stay in the queue's raw properties, and are named in a warning. See D142.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ more than `MAX_NODES` nodes, nests deeper than `MAX_DEPTH` or is longer than
 libyaml parses the text. A text that it refuses, or any text where PyYAML was
 built without it, is parsed by the slower parser in PyYAML itself, which
 describes errors better and reads a little that libyaml does not, such as the
-two halves of a character in JSON.
+two halves of a character in JSON. See D130.
 """
 
 from __future__ import annotations

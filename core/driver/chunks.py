@@ -4,7 +4,7 @@ Each chunk is a request with some of the items, in the order in which the whole 
 (M2, M5): the outcome is that of several smaller requests. Two things are as for one request: it can be
 refused as a whole only before its first item is applied, and all rejected asks and allocations are
 reported in one response (M3). Nodes and applications are answered after each chunk: no allocation is
-placed on a node whose acceptance the resource manager has not been told.
+placed on a node whose acceptance the resource manager has not been told. See D105.
 """
 
 from __future__ import annotations

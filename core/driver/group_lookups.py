@@ -7,7 +7,7 @@ and does not wait. The later requests of the same resource manager wait behind i
 of others do not.
 
 A look-up that takes longer than the deadline counts as one of an unknown user, who belongs to no group.
-While all threads are in such look-ups, every unknown user does.
+While all threads are in such look-ups, every unknown user does. See D281.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measurements of a driver.
 
 The core has no clock, and no decision depends on a measurement. The meter brings a monotonic clock;
-without a meter nothing is timed.
+without a meter nothing is timed. See D94.
 """
 
 from __future__ import annotations

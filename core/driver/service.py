@@ -12,6 +12,7 @@ for it or for an earlier one of its resource manager: then it waits in the queue
 
 An exception in a callback is logged and does not stop the service. An illegal trigger of our own is a
 bug: that one message is refused, the entity's story is logged and counted, and the service goes on.
+See D103.
 """
 
 from __future__ import annotations

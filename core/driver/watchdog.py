@@ -2,7 +2,7 @@
 
 The loop says what it begins, and when it waits for work. What took longer than ``slow`` is named in one line
 of the log and counted. A loop that does not come back at all says nothing any more, so `stuck` may be asked by
-any other thread, as a probe does: it names what the loop is at now.
+any other thread, as a probe does: it names what the loop is at now. See D266.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ other RMs. Work that belongs to no RM, such as a read of the scheduler, comes be
 An item may wait for users' groups (``group_lookups``). The backlog that it heads then has no turn until
 they are known.
 
-One thread owns the scheduler, or none does: then each caller does its work itself.
+One thread owns the scheduler, or none does: then each caller does its work itself. See D104.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Members of 3, 2, 2 and 2 cores fit nodes of 4 and 5 cores, but not if the 3 goes to the node of 4. The
 search tries other nodes for each member, backwards from the last one. It is bounded: a gang for which it
-finds nothing within the bounds waits, as one does for which there is no room.
+finds nothing within the bounds waits, as one does for which there is no room. See D140.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ and only then is the real allocation announced (G33).
 A member that is larger than every placeholder of its group replaces one of them as well. What it needs
 beyond the placeholder's resources is reserved when the replacement is planned (X37). A member is not
 placed on a draining node unless it requires the node. If no other node has room when the placeholder
-is gone, the ask stays parked and keeps its quota until a node has room (X39).
+is gone, the ask stays parked and keeps its quota until a node has room (X39). See D22.
 """
 
 from __future__ import annotations

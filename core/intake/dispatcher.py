@@ -3,7 +3,7 @@
 The table can be read, drawn and tested row by row. It is the only place in ``intake`` that names the
 triggers to fire: a handler gets those of its row, and answers with the fields of its row. The parts of
 one message are handled in the table's order, which the protocol prescribes: asks, then ask releases, then
-allocation releases (M2); applications added, then removed (M5).
+allocation releases (M2); applications added, then removed (M5). See D180.
 """
 
 from __future__ import annotations

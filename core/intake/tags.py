@@ -39,5 +39,5 @@ def expected_runtime(tags: Mapping[str, str]) -> int:
 
 
 def has_no_placeholders(tags: Mapping[str, str]) -> bool:
-    """Return True if the gang of an application with these tags has no placeholders (D300)."""
+    """Return True if the gang of an application with these tags has no placeholders."""
     return tags.get(PLACEHOLDERS, "").lower() == "none"

@@ -1,4 +1,4 @@
-"""The record of an application that has ended, and the bounded store of these records."""
+"""The record of an application that has ended, and the bounded store of these records. See D85."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ PREDICATES: Final = "predicates"
 #: the tag of an application that can use fewer members than its gang has (Q5)
 ELASTIC: Final = "gang.elastic"
 #: the tag of an application with a placeholderAsk whose gang has no placeholders if it is ``none``: its
-#: members are its real asks (D300)
+#: members are its real asks
 PLACEHOLDERS: Final = "gang.placeholders"
 NO_PLACEHOLDERS: Final = "no placeholders"
 #: the tag of an application that bounds its wait for a first placeholder, as ``gang.wait.limit`` of its
@@ -165,7 +165,7 @@ class Gang:
         self.announced = False
         #: the style is Hard, not Soft
         self.hard = False
-        #: it never has placeholders: its real asks are its members until they are placed (D300)
+        #: it never has placeholders: its real asks are its members until they are placed
         self.without_placeholders = False
         #: time (ns) after which placeholders expire; 0: never
         self.timeout = 0
@@ -281,7 +281,7 @@ class Gang:
         """Whether the asks of this group are placed together with all others of the gang, or not at all.
 
         After a Soft timeout these are the application's ordinary asks, except its originator, until the
-        first of them runs (Q5). A gang without placeholders has no originator (D300).
+        first of them runs (Q5). A gang without placeholders has no originator.
         """
         if self.state not in gang_fsm.WAITS or self.admission != "atomic":
             return False

@@ -1,4 +1,4 @@
-"""The budget of a partition for capacity that is kept idle for gangs (Q10)."""
+"""The budget of a partition for capacity that is kept idle for gangs (Q10). See D321."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The code that changes an entity calls the function of that change: ``rm.observer.reserved(node, ask)``.
 A new ``Observer`` ignores all calls; ``events.observers`` sets the functions that make event records.
 Transitions of applications and nodes need no call, because the kernel reports them
-(``Kernel.on_entering``).
+(``Kernel.on_entering``). See D131.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ reused id begins after the highest n that any of its keys had.
 The memory is bounded. An application is forgotten one to two hours after its end, once all its releases
 are answered. If more than ``most`` entries would be remembered, the oldest are merged into one number,
 the floor. Applications that are not remembered begin at the floor, so the merged numbers are not reused
-either.
+either. See D13.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The node ordering policies: one function each, in one table (5.7).
 
 A policy gives an open, unreserved node a score. The node with the lowest score is chosen first, and
-among equal scores the one with the lowest id.
+among equal scores the one with the lowest id. See D139.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ or none at all (G3, 5.9).
 The rules are those for single asks, but the gang counts as a whole: its queue must be within its
 guarantee with all members, and all members must have a node when the victims are gone. Members use free
 room first; the others get the nodes with the fewest victims, one after the other. A member that requires
-its node gets room there as in ``required_node``.
+its node gets room there as in ``required_node``. See D145.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ not matter for this: what one queue below them loses, another one gets. So a vic
 never has the right to preempt what took its place.
 
 Usage excludes allocations that are being preempted already. On the ask's path it includes what other
-asks have preempted for and not got yet.
+asks have preempted for and not got yet. See D243.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Records are made on the hot path: a record refers to the entity, and its key and partition are looked up
 only when the record is read. In a service the journal keeps the newest records; a recording or a
-simulation may keep all.
+simulation may keep all. See D126.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Remote predicates: a resource manager that answers predicates later (`quadriga.si.remote_predicates`).
 
 An ask whose predicates are `ANSWER_PENDING` is set aside, like an ask that predicates refuse, but it stays
-aside until the answer is there: trying it earlier would change nothing.
+aside until the answer is there: trying it earlier would change nothing. See D111.
 """
 
 # Not compiled: it does not run for every ask.

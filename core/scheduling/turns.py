@@ -1,7 +1,7 @@
 """One call of ``Scheduler.schedule``: resource managers take turns, each with its own partitions.
 
 A resource manager does not wait for the others: without a budget each has all its rounds at once. With a
-budget of decisions they take turns, and the next call continues where the last one ended.
+budget of decisions they take turns, and the next call continues where the last one ended. See D56.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ running there from its first allocation until it has nothing left to do. Its all
 the ledgers even without a check: a recovered allocation may exceed a limit (2.11), and a lowered limit
 stops no allocation.
 
-Only the functions here and in ``model.accounting`` change accounts.
+Only the functions here and in ``model.accounting`` change accounts. See D39.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ to time, since a reservation or a preemption may have become possible. Other pre
 their asks are tried again in each call of ``schedule``.
 
 With a budget a call looks at some of the asks, those of the highest priority first, and the next call goes
-on: many refused asks of one application delay nobody else's.
+on: many refused asks of one application delay nobody else's. See D310.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Reservations are bounded (Q7): a share of the nodes at most, and one node for ea
 first asks in the order of decisions get them; within an application these are the asks of the highest
 priority, oldest first. A node whose reservation was given up is not reserved again for as long as it
 was held. Three kinds of reservations are not bounded: of an ask for the node that it requires, of a
-node where allocations were evicted for the ask, and of a gang that gathers (Q3).
+node where allocations were evicted for the ask, and of a gang that gathers (Q3). See D134.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@
 ``objects`` declares the fields of every object. The oracle's dumps are ``[views.queues(p)]``,
 ``views.applications(p, "active")`` with ``"completed"`` and ``"rejected"``, ``views.state_dump()``'s
 ``nodes``, ``views.partitions()``, ``views.clusters()`` and ``views.partition_counters(p)``.
+See D75.
 """
 
 # Not compiled: it does not run for every ask.

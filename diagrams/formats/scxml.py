@@ -17,6 +17,7 @@ attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore
 - A time limit that fires a trigger is a delayed ``send``, which is cancelled when the state is left.
   Growing intervals are only noted.
 - A state that is a lifecycle itself is a state with states inside, and its history a ``history``.
+See D205.
 """
 
 from __future__ import annotations

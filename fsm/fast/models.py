@@ -7,7 +7,7 @@ class instead, which has these methods once. The subclass has the name of the mo
 binds them to a stand-in (``methods_of``).
 
 A model behaves like the library's models: its own attributes hide the methods, ``del`` removes one, a copy or a
-pickle has them, and a removed model no longer gets new triggers.
+pickle has them, and a removed model no longer gets new triggers. See D150.
 """
 
 from __future__ import annotations

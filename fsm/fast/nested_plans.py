@@ -1,5 +1,5 @@
 """What a fast hierarchical machine knows of its states: determined once by the library's own code, and kept as
-long as the marker is the same (``tracking``)."""
+long as the marker is the same (``tracking``). See D152."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ A list that the caller has passed in stays the caller's own, as in the library: 
 time without notice. No plan is made that depends on such a list (``is_silent``).
 
 A part can also have subscribers (``Subscriber``), which are asked before a change and told after it.
+See D151.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ They decide what `rules` decides, except that they do not add the annotation abo
 PriorityClass, and without the annotation the scheduler looks at the class itself.
 
 Changes are JSON patches, one for each policy: a patch is applied whole or not at all, and does not touch a list
-with repeated names.
+with repeated names. See D220.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A webhook that does not answer is skipped after two seconds. With the setting ``
 claim a user they may not claim are then refused, as by the policies; only those are (K169).
 
 Requests that never need the webhook are not sent to it, as far as the version of the server allows: namespaces
-have a label with their name since 1.21, and CEL conditions exist since 1.28.
+have a label with their name since 1.21, and CEL conditions exist since 1.28. See D272.
 """
 
 from __future__ import annotations

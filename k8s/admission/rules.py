@@ -1,7 +1,7 @@
 """The decisions of admission about pods and workloads, as pure functions (K159 to K164).
 
 `decide` takes a request and its surroundings, and returns a patch or the reason of a denial. The CEL policy
-(`policy`) decides the same.
+(`policy`) decides the same. See D307.
 """
 
 from __future__ import annotations

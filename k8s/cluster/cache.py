@@ -1,7 +1,7 @@
 """The cluster cache: nodes, pods, assumed placements, and counters over them.
 
 The shim's thread writes; the core's thread asks (`predicates`) and confirms (`assume`). One lock is held for
-each call, and each call is short (K3).
+each call, and each call is short (K3). See D315.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Pods that no term can tell apart share a profile: their namespace, the labels that some term looks at, and
 whether they are terminating. When a pod comes to a node or leaves it, that is noted once for its profile. A
 selection counts the noted changes only when it is needed (`Selections.settle`), and finds then which new
-profiles belong to it. The pods with terms about other pods therefore pay for them (Q16).
+profiles belong to it. The pods with terms about other pods therefore pay for them (Q16). See D309.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ small enough (values of labels and names have 63 or 253 characters, most numbers
 
 `Bounds.pod` and its siblings are called for each object as it is decoded. An object within its bounds is
 returned unchanged. From any other one the parts beyond the bounds are dropped, and its ``refusal`` names them:
-the shim decides what that means. The setting ``service.bounds`` replaces numbers.
+the shim decides what that means. The setting ``service.bounds`` replaces numbers. See D265.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The identity of a pod: its scheduler, application, queue and user, and what kind of pod it is (K52 to K57)."""
+"""The identity of a pod: its scheduler, application, queue and user, and what kind of pod it is (K52 to K57).
+See D270."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The placeholder pod, which reserves resources for a member of a gang (K69 to K71)."""
+"""The placeholder pod, which reserves resources for a member of a gang (K69 to K71). See D261."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 They are read from the pod that creates the application. With any error the application has no gang, and an
 event says why. A definition that exceeds a bound of the settings is not an error but a refusal: the gang may
-really be that large, so its pods are not scheduled one by one (Q16).
+really be that large, so its pods are not scheduled one by one (Q16). See D260.
 """
 
 from __future__ import annotations

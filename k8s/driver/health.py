@@ -1,4 +1,4 @@
-"""The health of the shim, for probes (K16)."""
+"""The health of the shim, for probes (K16). See D274."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
 
 It is driven by its pods and by the messages of the core. Releases delete pods and never change the state of the
 application (K27). A failure is legal in every state that may still change (K28). Late messages that no longer
-mean anything are listed as ignored.
+mean anything are listed as ignored. See D273.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The lifecycle of a connection to the API server: HTTP/1.1, one request at a time (K191).
+"""The lifecycle of a connection to the API server: HTTP/1.1, one request at a time (K191, D317).
 
 A connection is Idle until a request is Sent. The first bytes of the response make it Head, the end of the head
 Body. A response is complete by its length, by its last chunk, or, without either, by the end of the connection.

@@ -3,6 +3,7 @@
 The gang of a PodGroup is an application of its own. It is Held until as many of its pods exist as have to be
 placed together and none of them has a node. Then that many are chosen, and the core is asked to place them in
 one decision, without placeholders. The others follow one by one. A member that has a node has started the gang.
+See D293.
 """
 
 from __future__ import annotations

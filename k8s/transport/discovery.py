@@ -1,5 +1,5 @@
 """Discovery: which resources the API server has, PodGroups in which version (K204), and what DeviceClasses
-serve (K207)."""
+serve (K207). See D308."""
 
 from __future__ import annotations
 

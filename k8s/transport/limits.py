@@ -8,6 +8,7 @@ sent until that time has passed.
 Writes to placeholders come after all of them, with every eighth turn while others wait (Q16). They are at most
 half of the concurrent requests, and fewer while they slow the others down: their number is halved when a write
 to a pod takes three times as long as the quickest recent one, and increased by one when it does not.
+See D296.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Pages of a list, and events of a watch, decoded to the fields that are used (K19, K25).
 
 An object that cannot be decoded is dropped with a warning; the others of its page are kept.
+See D316.
 """
 
 from __future__ import annotations

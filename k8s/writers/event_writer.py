@@ -4,6 +4,7 @@ Events never delay anything else. A full queue drops them, and a separate budget
 requests that binds need. An event costs the API server more than a bind, so while binds wait, events of type
 Normal get a tenth of the budget. The same event within ten minutes is not written again but counted in its
 series. The name of an event is derived from its content, so that a restarted process finds it.
+See D244.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ gRPC's core closes a new connection beyond the bound of all. It has no bound for
 idle connections like busy ones, so one client could take every place with connections that it never
 uses. The server therefore looks at the sockets of its port once a second and closes the surplus:
 connections without calls first, the oldest of them first, so that a resource manager that connects
-while another client holds its places gets one.
+while another client holds its places gets one. See D280.
 """
 
 from __future__ import annotations

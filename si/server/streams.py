@@ -1,7 +1,7 @@
 """One stream of a resource manager (RM): its reader, its writer, and its end.
 
 Streams carry bytes rather than parsed messages. An unparsable message thus becomes an error of the
-sender with a status of its own, and joined messages are never parsed again.
+sender with a status of its own, and joined messages are never parsed again. See D109.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Header comments (``; MaxNodes: 128``), then 18 numbers a line, -1 for what is no
     3 wait    6 CPU time used      9 walltime                 12 user ... 14 program    17, 18 chain
 
 The format does not list the nodes: unless they are given, the header's MaxProcs processors are
-spread over MaxNodes nodes, with memory enough that only processors run out.
+spread over MaxNodes nodes, with memory enough that only processors run out. See D138.
 """
 
 from __future__ import annotations

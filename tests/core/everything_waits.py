@@ -213,7 +213,7 @@ def back_from_waiting(partition: Partition) -> set[Application]:
 
 
 def held_by_daemons(partition: Partition) -> dict[tuple[object, ...], int]:
-    """What asks hold that require their node. Root's max, the sum of all nodes, does not bound them (D239)."""
+    """What asks hold that require their node. Root's max, the sum of all nodes, does not bound them."""
     held: dict[tuple[object, ...], int] = {}
     for node in partition.nodes.values():
         for each in node.allocations:

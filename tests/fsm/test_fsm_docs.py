@@ -1,4 +1,4 @@
-"""docs/fsm.md and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
+"""docs/fsm.md, its pages and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ PAGES = {
     "async": "door",
     "testing": "test_shop",
 }
+#: the pages of docs/fsm, each of which goes on with the program of those before it
+PARTS = ("tables", "nested", "effects", "time-limits", "machines", "coverage")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -36,8 +38,12 @@ def blocks(page: str, language: str) -> list[str]:
 def pages(repository: Path) -> dict[str, str]:
     if not (repository / "docs" / "tutorial").is_dir():
         pytest.skip("docs/ is part of a checkout only")
-    paths = [*(repository / "docs" / "tutorial").glob("*.md"), repository / "docs" / "fsm.md"]
-    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    docs = repository / "docs"
+    found = {path.stem: path.read_text(encoding="utf-8") for path in docs.glob("tutorial/*.md")}
+    assert sorted(PARTS) == sorted(path.stem for path in docs.glob("fsm/*.md"))
+    parts = [docs / "fsm.md", *(docs / "fsm" / f"{name}.md" for name in PARTS)]
+    found["fsm"] = "\n".join(path.read_text(encoding="utf-8") for path in parts)
+    return found
 
 
 @pytest.fixture(scope="module")

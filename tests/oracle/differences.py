@@ -1,4 +1,5 @@
-"""The deliberate differences between the Go core and ours: each once, by the rule that makes it."""
+"""The deliberate differences between the Go core and ours: each once, by the rule that makes it.
+See D124."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where a rule of v1.8.0 makes ours differ from v1.5.2: what the first difference looks like."""
+"""Where a rule of v1.8.0 makes ours differ from v1.5.2: what the first difference looks like.
+See D125."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 ``prometheus_client`` is not used: it cannot write a counter whose name does not end in ``_total``,
 such as YuniKorn's ``..._queue_container``, and it creates an object for each sample. The tests
-check the text with its parsers.
+check the text with its parsers. See D91.
 """
 
 from __future__ import annotations

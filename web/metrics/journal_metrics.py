@@ -3,7 +3,7 @@ outcomes of placeholders.
 
 The journal is a ring buffer, so every record is processed once, in batches, in the owner thread of
 the scheduler, before it is overwritten. Times are the scheduler's own: the same history gives the
-same numbers. A decision writes two or three records, so the cost of each record matters.
+same numbers. A decision writes two or three records, so the cost of each record matters. See D93.
 """
 
 from __future__ import annotations

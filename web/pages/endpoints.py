@@ -2,7 +2,7 @@
 
 A ``look`` runs in the owner's thread and reads the scheduler. A ``finish`` makes the answer of that
 in another thread. The reader caches looks by name, so the name contains every parameter that the look
-uses.
+uses. See D80.
 """
 
 from __future__ import annotations

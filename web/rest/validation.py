@@ -2,7 +2,7 @@
 
 A short text is parsed in a thread of this process, within a fraction of a second. A long text would
 take processor time from the scheduler for many seconds. It is therefore parsed in a process of its
-own, which is killed after a timeout.
+own, which is killed after a timeout. See D29.
 """
 
 from __future__ import annotations

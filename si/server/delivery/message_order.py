@@ -2,7 +2,7 @@
 it.
 
 gRPC keeps the order within one stream only. The server therefore tells in Callbacks on which stream
-it has put each message, and the RM reads its streams in that order.
+it has put each message, and the RM reads its streams in that order. See D113.
 """
 
 from __future__ import annotations

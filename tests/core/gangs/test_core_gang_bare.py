@@ -1,4 +1,4 @@
-"""Gangs without placeholders: the real asks are the members, and are placed whole or not at all (D300)."""
+"""Gangs without placeholders: the real asks are the members, and are placed whole or not at all."""
 
 from __future__ import annotations
 

@@ -239,13 +239,13 @@ class Sends(Heard):
     def __init__(self, send: Callable[[], None]) -> None:
         super().__init__()
         self.send = send
-        self.sent = False
+        self.sent = threading.Event()
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         super().update_application(response)
         if "app-ann" in [accepted.applicationID for accepted in response.accepted]:
             self.send()
-            self.sent = True
+            self.sent.set()
 
 
 def groups_in_core(service: SchedulerService, app_id: str) -> Any:
@@ -298,7 +298,7 @@ def test_q16_i24_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers
         for rm_id in ("rm", "other"):
             service.update_node(of(rm_id, nodes(f"node-{rm_id}")))
         service.update_application(applications("ann"))
-        assert heard.sent
+        assert heard.sent.wait(PATIENCE)
         service.update_application(applications("cem", rm_id="other"))
         service.update_allocation(of("other", asks("app-cem", "two")))
         other.wait_for(lambda messages: any(placed(each) == ["two"] for each in messages))

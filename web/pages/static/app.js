@@ -1,4 +1,4 @@
-// The frame around every page: it chooses the page, reads its data every two seconds, and shows errors.
+// The frame around every page: it chooses the page, reads its data every two seconds, and shows errors. See D81.
 
 import { h, show } from "./dom.js";
 import { setClock, stopClock } from "./units.js";
