@@ -1,8 +1,8 @@
 """The package is plain Python; with QUADRIGA_COMPILE=1 mypyc compiles the part of it that decides.
 
 All that is declared is in setup.cfg, but for the packages, which are found. A release is built from a
-source distribution; it leaves the engine (quadriga.base, quadriga.fsm, quadriga.fsm.fast) to a distribution of its own
-(packaging/fsm) and depends on that one.
+source distribution; it leaves the engine (quadriga.base, quadriga.fsm and its packages, quadriga.diagrams) to a
+distribution of its own (packaging/fsm) and depends on that one.
 
 mypyc wants modules to lie where they are imported from, which the folders at the top of the repository do
 not, so it is shown a copy that does. docs/development.md says more. See D129 and D160.
@@ -88,10 +88,15 @@ def without_engine(declared: Mapping[str, Any]) -> dict[str, Any]:
     """The packages but for those that the distribution of the engine contains, and that distribution."""
     options, version = declared["options"], declared["metadata"]["version"]
     engine = read_configuration("packaging/fsm/setup.cfg")["options"]
+    commands = engine["entry_points"]["console_scripts"]
     return {
         "packages": [each for each in packages(declared) if each not in engine["packages"]],
         "install_requires": [f"quadriga-fsm=={version}", *options["install_requires"]],
-        "entry_points": {"console_scripts": options["entry_points"]["console_scripts"]},
+        "entry_points": {
+            "console_scripts": [
+                each for each in options["entry_points"]["console_scripts"] if each not in commands
+            ]
+        },
     }
 
 

@@ -28,6 +28,7 @@ from bench._support.timing import Clock
 from quadriga import si
 from quadriga.base.times import SECOND
 from quadriga.core import Scheduler
+from quadriga.core.views import Views
 from quadriga.sim.scripted.script import resource
 
 #: the times of turns of one step at a size (ns)
@@ -115,22 +116,44 @@ def flat_leaves(leaves: int) -> Iterator[int]:
 # -- nodes -----------------------------------------------------------------------------------------
 
 
-def node_joins_nodes(nodes: int) -> Iterator[int]:
-    """A node joins, and a pod is placed."""
-    scheduler = registered(TWO_QUEUES.format(sort="fair"))
-    add_nodes(scheduler, nodes)
-    add_apps(scheduler, ["root.a"])
-    for turn in range(TURNS):
-        _asked(scheduler, "app-0", f"first-{turn}")
-        scheduler.schedule(0)
-        request = si.AllocationRequest(rmID=RM)
-        _ask(request, "app-0", f"pod-{turn}", **POD)
-        with Clock() as clock:
-            _join(scheduler, [f"m{turn}"])
-            scheduler.apply(request, 0)
-            outputs = scheduler.schedule(0)
-        assert allocations_in(outputs) == 1
-        yield clock.spent
+def _pod_after(change: Callable[[Scheduler, int], None], sort: str = "fair") -> Turns:
+    """One node changes, and a pod is placed."""
+
+    def turns(nodes: int) -> Iterator[int]:
+        scheduler = registered(TWO_QUEUES.format(sort=sort))
+        add_nodes(scheduler, nodes)
+        add_apps(scheduler, ["root.a"])
+        for turn in range(TURNS):
+            _asked(scheduler, "app-0", f"first-{turn}")
+            scheduler.schedule(0)
+            request = si.AllocationRequest(rmID=RM)
+            _ask(request, "app-0", f"pod-{turn}", **POD)
+            with Clock() as clock:
+                change(scheduler, nodes // 2 + turn)
+                scheduler.apply(request, 0)
+                outputs = scheduler.schedule(0)
+            assert allocations_in(outputs) == 1
+            yield clock.spent
+
+    return turns
+
+
+def _joins(scheduler: Scheduler, at: int) -> None:
+    _join(scheduler, [f"n{at:06}-new"])
+
+
+def _leaves(scheduler: Scheduler, at: int) -> None:
+    _update(scheduler, si.NodeInfo(nodeID=f"n{at:06}", action=si.NodeInfo.DECOMISSION))
+
+
+def _resizes(scheduler: Scheduler, at: int) -> None:
+    size = resource({"vcore": 90_000, "memory": 10**9})
+    name, action = f"n{at:06}", si.NodeInfo.UPDATE
+    _update(scheduler, si.NodeInfo(nodeID=name, action=action, schedulableResource=size))
+
+
+def _update(scheduler: Scheduler, info: si.NodeInfo) -> None:
+    scheduler.apply(si.NodeRequest(rmID=RM, nodes=[info]), scheduler.now)
 
 
 # -- preemption ------------------------------------------------------------------------------------
@@ -265,19 +288,35 @@ def health_check(apps: int) -> Iterator[int]:
     """What one health check takes of the thread that decides."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
     add_apps(scheduler, ["root.a"] * apps)
+    views = Views(scheduler)
     for _ in range(3):
         with Clock() as clock:
-            assert not scheduler.check()
+            assert views.check_health()["Healthy"]
+        yield clock.spent
+
+
+def page_of_nodes(nodes: int) -> Iterator[int]:
+    """What a page of a hundred nodes takes of the thread that decides."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, nodes)
+    views = Views(scheduler)
+    for _ in range(TURNS):
+        with Clock() as clock:
+            assert views.snapshot_nodes("default", slice(nodes // 2, nodes // 2 + 100))
         yield clock.spent
 
 
 DIMENSIONS = (
     Dimension("a decision among tied queues", "queues", tied_queues, 100, 1_000, 0.2),
     Dimension("a node joins", "queues", node_joins_queues, 1_000, 10_000, 0.05),
-    Dimension("a node joins and a pod is placed", "nodes", node_joins_nodes, 1_000, 10_000, 0.2),
+    Dimension("a node joins and a pod is placed", "nodes", _pod_after(_joins), 1_000, 10_000, 0.2),
+    Dimension("a node joins and a pod is packed", "nodes", _pod_after(_joins, "bestfit"), 1_000, 10_000, 0.2),
+    Dimension("a node leaves and a pod is placed", "nodes", _pod_after(_leaves), 1_000, 10_000, 0.2),
+    Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
     Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
     Dimension("a release", "waiting gangs", waiting_gangs, 10, 100, 0.2),
     Dimension("a health check", "applications", health_check, 100, 1_000),
+    Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2),
     Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2),

@@ -34,9 +34,13 @@ def find_lifecycle(name: str) -> Lifecycle:
     Raises `CommandError` that lists the valid names.
     """
     if ":" in name:
-        from quadriga.cli.importing import import_lifecycle
+        from quadriga.diagrams.errors import DiagramError
+        from quadriga.diagrams.importing import import_lifecycle
 
-        return import_lifecycle(name)
+        try:
+            return import_lifecycle(name)
+        except DiagramError as error:
+            raise CommandError(str(error)) from error
     known = all_lifecycles()
     if name in known:
         return known[name]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quadriga.cli.errors import USAGE, CommandError, about
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 _FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
 _FLOW_FORMATS = ("mermaid", "plantuml", "svg", "text")
-_SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}
 
 
 def configure(commands: Commands) -> None:
@@ -135,22 +133,12 @@ def _refuse_options(arguments: Namespace) -> None:
 
 
 def _draw_one(arguments: Namespace) -> int:
-    format = arguments.format or _by_name(arguments.output)
+    from quadriga.diagrams.command import format_of, write
+
+    format = arguments.format or format_of(arguments.output, "dot", _FORMATS)
     if format == "text":
         raise CommandError("draw: the format text is only for flows; use md for a lifecycle", USAGE)
-    drawn = _drawn(arguments, format)
-    content = drawn.encode() if isinstance(drawn, str) else drawn
-    if arguments.output is not None:
-        Path(arguments.output).write_bytes(content)
-    elif isinstance(drawn, str):
-        sys.stdout.write(drawn)
-    elif sys.stdout.isatty():
-        raise CommandError(
-            f"draw: {format} cannot be printed on a terminal; give a file with --output"
-        )
-    else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
+    write(_drawn(arguments, format), arguments.output, format)
     return 0
 
 
@@ -161,12 +149,10 @@ def _draw_messages(arguments: Namespace) -> int:
         raise CommandError(f"draw: {wrong[0]} and dispatcher do not go together", USAGE)
     if arguments.format not in (None, "md"):
         raise CommandError("draw: the table of messages is drawn as md", USAGE)
-    from quadriga.diagrams.messages import messages_page
+    from quadriga.cli.messages import messages_page
+    from quadriga.diagrams.command import write
 
-    if arguments.output is not None:
-        Path(arguments.output).write_text(messages_page(), encoding="utf-8")
-    else:
-        sys.stdout.write(messages_page())
+    write(messages_page(), arguments.output, "md")
     return 0
 
 
@@ -174,6 +160,7 @@ def _drawn(arguments: Namespace, format: str) -> str | bytes:
     from quadriga.cli.catalogue import find_lifecycle
     from quadriga.cli.story import read_story
     from quadriga.diagrams import render, render_path
+    from quadriga.diagrams.command import read_coverage
 
     style = {"left_to_right": arguments.left_to_right, "dark": arguments.dark}
     if arguments.path is not None:
@@ -184,18 +171,8 @@ def _drawn(arguments: Namespace, format: str) -> str | bytes:
         steps = [(line.time, line.trigger, line.source, line.target) for line in story]
         return render_path(lifecycle, steps, now, format, **style)
     lifecycle = find_lifecycle(arguments.lifecycle)
-    coverage = None if arguments.coverage is None else _coverage(arguments.coverage)
+    coverage = None if arguments.coverage is None else read_coverage(arguments.coverage)
     return render(lifecycle, format, coverage=coverage, **style)
-
-
-def _coverage(file: str) -> Any:
-    try:
-        with about(f"draw: {file}"):
-            return json.loads(Path(file).read_text(encoding="utf-8"))
-    except ValueError:
-        raise CommandError(
-            f"draw: {file} is not a coverage file (the JSON of pytest --fsm-coverage-report)"
-        ) from None
 
 
 def _of_path(text: str) -> tuple[str, str]:
@@ -227,7 +204,7 @@ def _last_life(lifecycle: Lifecycle, story: list[Line]) -> list[Line]:
         return story
     times = "once" if len(starts) == 1 else f"{len(starts)} times"
     print(
-        f"draw: {story[0].key} begins anew {times} in this journal; this is its last path",
+        f"draw: {story[0].key} begins again {times} in this journal; this is its last path",
         file=sys.stderr,
     )
     return story[starts[-1] :]
@@ -235,20 +212,16 @@ def _last_life(lifecycle: Lifecycle, story: list[Line]) -> list[Line]:
 
 def _draw_flow(arguments: Namespace) -> int:
     from quadriga.diagrams import sequence
+    from quadriga.diagrams.command import format_of, write
 
-    format = arguments.format or _by_name(arguments.output, "mermaid", (*_FLOW_FORMATS, "txt"))
-    format = {"txt": "text"}.get(format, format)
+    format = arguments.format or format_of(arguments.output, "mermaid", _FLOW_FORMATS)
     if format not in _FLOW_FORMATS:
         raise CommandError(f"draw: a flow is drawn as {', '.join(_FLOW_FORMATS)}", USAGE)
     if arguments.messages is None:
         exchanges = _of_flow(arguments.flow)
     else:
         exchanges = _of_recording(arguments.messages)
-    drawn = sequence(exchanges, format, dark=arguments.dark)
-    if arguments.output is not None:
-        Path(arguments.output).write_text(drawn, encoding="utf-8")
-    else:
-        sys.stdout.write(drawn)
+    write(sequence(exchanges, format, dark=arguments.dark), arguments.output, format)
     return 0
 
 
@@ -287,12 +260,3 @@ def _draw_all(arguments: Namespace) -> int:
     written = write_gallery(arguments.all, formats, gallery_lifecycles())
     print(f"{len(written)} files in {arguments.all}")
     return 0
-
-
-def _by_name(
-    output: str | None, otherwise: str = "dot", formats: tuple[str, ...] = _FORMATS
-) -> str:
-    suffix = Path(output).suffix.removeprefix(".") if output else ""
-    if suffix in formats:
-        return suffix
-    return _SUFFIXES.get(suffix, otherwise)

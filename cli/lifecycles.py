@@ -126,14 +126,15 @@ def _table(lifecycle: Lifecycle) -> str:
 
 
 def _row(rows: list[Row]) -> tuple[str, str, str, str, str, str]:
-    from quadriga.diagrams.wording import effects, function_name
+    from quadriga.diagrams.wording import effects
+    from quadriga.fsm.table import name_of
 
     first = rows[0]
     return (
         first.trigger,
         ", ".join(row.source for row in rows),
         "stays" if first.target is None else first.target,
-        function_name(first.guard) if first.guard else "",
+        name_of(first.guard) if first.guard else "",
         effects(first),
         first.why,
     )

@@ -64,6 +64,12 @@ def configure(commands: Commands) -> None:
         "--measure", action="store_true", help="include time and memory of this run in the JSON"
     )
     output.add_argument(
+        "--jobs",
+        metavar="FILE",
+        help="write a line of CSV for each job: when it was submitted, started and ended, where it ran, and what"
+        " it waited for most",
+    )
+    output.add_argument(
         "--journal",
         metavar="FILE",
         help="write every state change to this file, for 'quadriga story'",
@@ -169,8 +175,9 @@ def _add_scheduler(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--policy",
-        choices=("fifo", "fair", "stateaware"),
-        help="order of applications in a queue; fair rejects gangs (default: fifo)",
+        choices=("fifo", "fair", "stateaware", "expected"),
+        help="order of applications in a queue; fair rejects gangs; expected is by waiting time, expected run"
+        " time and size (default: fifo)",
     )
     group.add_argument(
         "--node-sort",
@@ -238,11 +245,12 @@ def run(arguments: Namespace) -> int:
     if arguments.print_config:
         print(_configuration(workload, options), end="")
         return 0
-    for path in (arguments.journal, arguments.messages, arguments.json):
+    for path in (arguments.journal, arguments.messages, arguments.json, arguments.jobs):
         _must_be_writable(path)
     look_less_often()
     from quadriga.cli.progress import Progress
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
+    from quadriga.sim.reports.rendering import rejection
 
     with ExitStack() as parts:
         progress = parts.enter_context(Progress(quiet=arguments.quiet))
@@ -251,6 +259,8 @@ def run(arguments: Namespace) -> int:
             parts.enter_context(client)
         try:
             simulation = _simulation(workload, options, progress, client)
+            if arguments.jobs is not None:
+                simulation.watch_causes()
             with _recorded(arguments.messages, simulation):
                 try:
                     report = simulation.run()
@@ -268,6 +278,9 @@ def run(arguments: Namespace) -> int:
         print(f"quadriga: {text}", file=sys.stderr)
     if report.unaccounted:
         raise CommandError(f"simulate: {report.unaccounted} jobs are not accounted for", FOUND)
+    if rejected := rejection(report.data):
+        print(f"quadriga: {rejected}", file=sys.stderr)
+        return FOUND
     return 0
 
 
@@ -433,6 +446,14 @@ def _write_journal(path: str | None, simulation: Simulation) -> None:
 def _write_report(arguments: Namespace, report: Report) -> None:
     from quadriga.sim.reports.rendering import render
 
+    if arguments.jobs is not None:
+        from quadriga.sim.reports.jobs import write_jobs
+
+        with (
+            about(f"simulate: {arguments.jobs}"),
+            Path(arguments.jobs).open("w", encoding="utf-8") as file,
+        ):
+            write_jobs(file, report.fates)
     if arguments.json is not None:
         text = report.json(measure=arguments.measure)
         if arguments.json == "-":

@@ -7,7 +7,7 @@ around it (``core.driver.service``, the simulator) own the clock and the connect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final, SupportsIndex
 
@@ -22,6 +22,7 @@ from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
+from quadriga.core.model.run_times import Row, RunTimes
 from quadriga.core.model.usage import ApplicationSummary
 from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Kernel, Measure, Options
@@ -146,6 +147,17 @@ class Scheduler:
     def describe_next_timer(self) -> str:
         """What fires at ``next_deadline``, for reports."""
         return self._kernel.timers.describe_next()
+
+    # -- run times -------------------------------------------------------------------------------
+
+    def run_times(self) -> dict[str, list[Row]]:
+        """The run times that predict others (Q11), by key of the partition, for `restore_run_times`."""
+        return {key: each.data() for key, each in self._kernel.run_times.items()}
+
+    def restore_run_times(self, data: Mapping[str, Iterable[Row]]) -> None:
+        """Remember the run times that another scheduler had. They are input, like a message. Raises ``ValueError``."""
+        for key, rows in data.items():
+            self._kernel.run_times.setdefault(key, RunTimes()).restore(rows)
 
     # -- connections -----------------------------------------------------------------------------
 

@@ -3,14 +3,13 @@
 ``render`` draws a lifecycle, plain or with the coverage of a test run. ``render_path`` draws the path
 of one entity through its lifecycle, ``sequence`` a message flow, and ``write_gallery`` every
 lifecycle. The text formats are written here and are deterministic; graphviz draws the images.
-``read_json`` and ``read_scxml`` make a lifecycle of a document again.
+``read_json`` makes a lifecycle of a document again.
 """
 
 from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.gallery import GALLERY_FORMATS, write_gallery
 from quadriga.diagrams.paint import Step
 from quadriga.diagrams.reading import functions_of, read_json
-from quadriga.diagrams.reading_scxml import read_scxml
 from quadriga.diagrams.sequence import SEQUENCE_FORMATS, Message, sequence
 from quadriga.diagrams.state import FORMATS, IMAGES, render, render_path
 
@@ -24,7 +23,6 @@ __all__ = [
     "Step",
     "functions_of",
     "read_json",
-    "read_scxml",
     "render",
     "render_path",
     "sequence",

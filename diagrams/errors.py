@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class DiagramError(Exception):
-    """A diagram cannot be drawn; the message gives the reason in one line."""
+    """What was asked for cannot be drawn or read; the message gives the reason in one line."""

@@ -11,15 +11,15 @@ from pathlib import Path
 from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.state import FORMATS, render
 from quadriga.diagrams.wording import readable
-from quadriga.fsm import LIFECYCLES, Lifecycle
+from quadriga.fsm import Lifecycle
 
 GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg")
 
 
 def write_gallery(
     directory: str | Path,
-    formats: Sequence[str] = GALLERY_FORMATS,
-    lifecycles: Iterable[Lifecycle] = tuple(LIFECYCLES.values()),
+    formats: Sequence[str],
+    lifecycles: Iterable[Lifecycle],
 ) -> list[Path]:
     """Write ``<lifecycle>.<suffix>`` for each format, and ``README.md``; return the paths.
 

@@ -46,21 +46,6 @@ def into_itself(lifecycle: Lifecycle, row: Row) -> bool:
     return inward(lifecycle, row) and row.target != row.source
 
 
-def inner_tables(lifecycle: Lifecycle) -> Iterator[tuple[str, tuple[Lifecycle, int]]]:
-    """Each composite with its lifecycle and the number of its first line in the whole."""
-    lines = 0
-
-    def walk(table: Lifecycle, prefix: str) -> Iterator[tuple[str, tuple[Lifecycle, int]]]:
-        nonlocal lines
-        if prefix:
-            yield prefix.removesuffix(SEPARATOR), (table, lines)
-        lines += 1 + max(row.line for row in table.own_rows)
-        for state, inner in table.inside.items():
-            yield from walk(inner, f"{prefix}{state}{SEPARATOR}")
-
-    return walk(lifecycle, "")
-
-
 def histories(lifecycle: Lifecycle, composite: str) -> tuple[History, ...]:
     """How rows return to a composite: shallow, deep, both or not at all."""
     found = {row.target for row in lifecycle.nested_rows if isinstance(row.target, History)}

@@ -1,4 +1,4 @@
-"""Lifecycles from documents: our JSON, and SCXML (``reading_scxml``).
+"""Lifecycles from documents: the JSON that ``render`` has written.
 
 A document has only the names of guards and emitters. The caller gives the functions by these names,
 for example ``vars()`` of the module that has them.
@@ -6,15 +6,16 @@ for example ``vars()`` of the module that has them.
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from quadriga.diagrams.errors import DiagramError
-from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.errors import did_you_mean
 from quadriga.fsm.history import History
+from quadriga.fsm.table import all_of, any_of, atoms, name_of, not_
 
 #: The guards and emitters by their names.
 Functions = Mapping[str, Any]
@@ -31,12 +32,12 @@ def functions_of(lifecycle: Lifecycle) -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     functions: list[Callable[..., Any]] = []
     for row in lifecycle.nested_rows:
-        functions += [*row.own_emit, *([row.guard] if row.guard else [])]
+        functions += [*row.own_emit, *(atoms(row.guard) if row.guard else ())]
     whole = lifecycle.nesting or lifecycle
     for actions in (whole.on_enter, whole.on_exit):
         functions += [function for emitters in actions.values() for function in emitters]
     for function in functions:
-        name = function_name(function)
+        name = name_of(function)
         if found.setdefault(name, function) is not function:
             raise DiagramError(f"{lifecycle.name}: two functions are called {name}")
     return found
@@ -50,7 +51,22 @@ class Names:
         self._missing: dict[str, str] = {}
 
     def guard(self, name: str | None) -> Any:
-        return None if name is None else self._find("guard", name)
+        if name is None:
+            return None
+        try:
+            written = ast.parse(name, mode="eval").body
+        except SyntaxError:
+            return self._find("guard", name)
+        return self._composed(written, name)
+
+    def _composed(self, part: ast.expr, name: str) -> Any:
+        """``not (is_late or is_lost)``, as guards that are made of others are written."""
+        if isinstance(part, ast.BoolOp) and name not in self._functions:
+            compose = all_of if isinstance(part.op, ast.And) else any_of
+            return compose(*(self._composed(each, ast.unparse(each)) for each in part.values))
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+            return not_(self._composed(part.operand, ast.unparse(part.operand)))
+        return self._find("guard", name)
 
     def emitters(self, names: Iterable[str]) -> tuple[Any, ...]:
         return tuple(self._find("emitter", name) for name in names)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from functools import partial
 
 from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm import Lifecycle, Row, Within
+from quadriga.fsm.table import name_of
 
 _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 
@@ -27,21 +27,10 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
 
 
-def function_name(function: object) -> str:
-    """The name of a guard or an emitter in the code.
-
-    A partial has the name of its function, and any other object that of its class. The ``repr`` of
-    an object contains an address, and a diagram must be the same every time.
-    """
-    while isinstance(function, partial):
-        function = function.func
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
 def trigger(row: Row) -> str:
     """``run [in stateaware queue]``"""
     return (
-        f"{readable(row.trigger)} [{readable(function_name(row.guard))}]"
+        f"{readable(row.trigger)} [{readable(name_of(row.guard))}]"
         if row.guard
         else (readable(row.trigger))
     )
@@ -61,7 +50,7 @@ def actions(lifecycle: Lifecycle, state: str) -> list[str]:
 
 
 def _names(emitters: Iterable[object]) -> str:
-    return ", ".join(readable(function_name(emitter)) for emitter in emitters)
+    return ", ".join(readable(name_of(emitter)) for emitter in emitters)
 
 
 def label(*rows: Row) -> str:

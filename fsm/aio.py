@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from quadriga.base.times import SECOND
 from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Entity, State, Trigger
 from quadriga.fsm.timers import Due, OwnLimit, Timers
+
+#: how long (s) a clock that is not the event loop's is trusted to go on
+_LOOKS_EVERY: Final = 0.02
 
 
 class AsyncTimers:
@@ -33,7 +36,8 @@ class AsyncTimers:
 
     ``load(due)`` returns the entity to fire at, for a program that stores entities and loads them when it
     needs them, or ``None`` if there is none any more. Without it this is the object that entered the state.
-    ``clock`` returns the time in ns; without it the clock is that of the event loop.
+    ``clock`` returns the time in ns; without it the clock is that of the event loop. A clock may be set, so
+    ``run`` looks at it every 20 ms while something is to become due, and at once after ``wake``.
 
     The triggers of time limits are fired while ``run`` runs::
 
@@ -117,6 +121,11 @@ class AsyncTimers:
         """The instant at which the time of the entity is up (``Timers.deadline``)."""
         return self._timers.deadline(lifecycle, entity, state)
 
+    def wake(self) -> None:
+        """Let ``run`` look at the clock, because it has been set."""
+        if self._earlier is not None:
+            self._earlier.set()
+
     async def run(self) -> NoReturn:
         """Fire what is due, one after the other, until the task is cancelled.
 
@@ -173,6 +182,8 @@ class AsyncTimers:
         alarm = None
         if until is not None:
             seconds = max(0, until - self.now()) / SECOND
+            if self._clock is not None:
+                seconds = min(seconds, _LOOKS_EVERY)
             alarm = asyncio.get_running_loop().call_later(seconds, earlier.set)
         try:
             await earlier.wait()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, SupportsIndex
+from typing import Any
 
 from quadriga.fsm.errors import text_of
 from quadriga.fsm.firing import Step
@@ -38,51 +38,24 @@ class ReadEffects(tuple[Effect, ...]):
         for read in reads:
             read()
 
-    def __iter__(self) -> Iterator[Effect]:
-        self._notice()
-        return super().__iter__()
-
-    def __getitem__(self, at: SupportsIndex | slice) -> Any:
-        self._notice()
-        return super().__getitem__(at)
-
-    def __contains__(self, effect: object) -> bool:
-        self._notice()
-        return super().__contains__(effect)
-
-    def __eq__(self, other: object) -> bool:
-        self._notice()
-        return super().__eq__(other)
-
-    def __ne__(self, other: object) -> bool:
-        self._notice()
-        return super().__ne__(other)
-
-    def __hash__(self) -> int:
-        return super().__hash__()
-
-    def __add__(self, other: Any) -> Any:
-        self._notice()
-        return super().__add__(other)
-
     def __radd__(self, other: Any) -> Any:
         return other + tuple(self)
-
-    def __mul__(self, times: SupportsIndex) -> Any:
-        self._notice()
-        return super().__mul__(times)
-
-    def count(self, effect: Any) -> int:
-        self._notice()
-        return super().count(effect)
-
-    def index(self, *effect: Any) -> int:
-        self._notice()
-        return super().index(*effect)
 
     def __reduce__(self) -> Any:
         # A copy is an ordinary tuple.
         return tuple, (list(self),)
+
+
+def _noticing(name: str) -> Callable[..., Any]:
+    def method(effects: ReadEffects, *arguments: Any) -> Any:
+        effects._notice()
+        return getattr(tuple, name)(effects, *arguments)
+
+    return method
+
+
+for _name in "__iter__ __getitem__ __contains__ __eq__ __ne__ __add__ __mul__ count index".split():
+    setattr(ReadEffects, _name, _noticing(_name))
 
 
 def unread(effects: tuple[Effect, ...]) -> Iterator[Effect]:
@@ -251,37 +224,18 @@ class Coverage:
         ``{name: {"rows": [{line, trigger, source, target, guard, count}], "guards": [{line, source, guard,
         true, false}], "effects": [{line, source, effect, returned, read}]}}``. A row that stays has no target.
         """
+
+        def shown(each: object, fields: str) -> dict[str, Any]:
+            return {field: getattr(each, field) for field in fields.split()}
+
         return {
             name: {
-                "rows": [
-                    {
-                        "line": each.line,
-                        "trigger": each.trigger,
-                        "source": each.source,
-                        "target": each.target,
-                        "guard": each.guard,
-                        "count": each.count,
-                    }
-                    for each in records
-                ],
+                "rows": [shown(each, "line trigger source target guard count") for each in records],
                 "guards": [
-                    {
-                        "line": each.line,
-                        "source": each.source,
-                        "guard": each.guard,
-                        "true": each.true,
-                        "false": each.false,
-                    }
-                    for each in self.guards(name)
+                    shown(each, "line source guard true false") for each in self.guards(name)
                 ],
                 "effects": [
-                    {
-                        "line": each.line,
-                        "source": each.source,
-                        "effect": each.effect,
-                        "returned": each.returned,
-                        "read": each.read,
-                    }
+                    shown(each, "line source effect returned read")
                     for each in self.effects_read(name)
                 ],
             }

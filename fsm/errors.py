@@ -89,6 +89,22 @@ def explain(error: Exception, lifecycle: str, entity: Any, row: object) -> None:
             error.add_note(note)
 
 
+def impure(lifecycle: str, entity: Any, trigger: object, source: Name, now: Any) -> RuntimeError:
+    """The error if the state has changed while guards and emitters were called: another change would undo
+    that one, and nobody would notice."""
+    key = getattr(entity, "key", type(entity).__name__)
+    return RuntimeError(
+        f"{lifecycle} {key!r}: a guard or an emitter of {text_of(trigger)!r} changed the state from "
+        f"{text_of(source)} to {text_of(now)}; they only read the entity: fire when this trigger is done"
+    )
+
+
+def unknown_state(state: object, known: Iterable[object]) -> str:
+    """``unknown state 'Opne' (states: Open, Shut; did you mean 'Open'?)``"""
+    known = tuple(known)
+    return f"unknown state {state!r} (states: {', '.join(map(text_of, known))}{did_you_mean(state, known)})"
+
+
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """``; did you mean 'run'?`` for a name that resembles a known one, else nothing.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from quadriga.fsm.errors import unknown_state
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Row, State, Trigger
 
@@ -99,5 +100,5 @@ def _known(lifecycle: Lifecycle[State, Trigger], state: State | None) -> State:
     if state is None:
         return lifecycle.initial
     if state not in lifecycle.states:
-        raise ValueError(f"{lifecycle.name} has no state {state!r}")
+        raise ValueError(f"{lifecycle.name}: {unknown_state(state, lifecycle.states)}")
     return state

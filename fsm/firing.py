@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from quadriga.fsm.errors import explain
-from quadriga.fsm.table import Edge, Effect, Fired, Guard, Info, Row
+from quadriga.fsm.table import Edge, Effect, Fired, Guard, Info, Row, name_of
 
 
 @dataclass(slots=True)
@@ -63,11 +63,29 @@ def emit(entity: Any, row: Row, info: Info) -> tuple[Effect, ...]:
     """The effects of a row."""
     fired = Fired(row.trigger, row.source, row.target or row.source, info)
     if len(row.emit) == 1:
-        return tuple(row.emit[0](entity, fired))
+        return tuple(effects_of(row.emit[0], row.emit[0](entity, fired)))
     effects: list[Effect] = []
     for emitter in row.emit:
-        effects += emitter(entity, fired)
+        effects += effects_of(emitter, emitter(entity, fired))
     return tuple(effects)
+
+
+def effects_of(emitter: object, made: Any) -> Iterable[Effect]:
+    """What an emitter has returned. Raises ``TypeError`` for anything that is no collection of effects, also
+    if it could be iterated: a text, or the fields of one effect."""
+    if made.__class__ is tuple:
+        return made
+    if (
+        isinstance(made, (str, bytes, Mapping, Effect))
+        or hasattr(made, "_fields")
+        or not isinstance(made, Iterable)
+    ):
+        what = "one effect" if isinstance(made, Effect) else repr(made)
+        raise TypeError(
+            f"{name_of(emitter)} returned {what}; an emitter yields effects or returns a tuple of them, "
+            "() for none"
+        )
+    return made
 
 
 def chosen(cell: Cell, entity: Any, info: Info) -> Step | None:

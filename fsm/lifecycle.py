@@ -22,15 +22,22 @@ from typing import Any, Final, TypeVar
 
 from transitions import Machine
 
-from quadriga.fsm.building import build_machine
+from quadriga.fsm.building import Machines, build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
-from quadriga.fsm.errors import InvalidTransition, Name, did_you_mean, explain, text_of
+from quadriga.fsm.errors import (
+    InvalidTransition,
+    Name,
+    did_you_mean,
+    explain,
+    impure,
+    text_of,
+    unknown_state,
+)
 from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
 from quadriga.fsm.loading import all_renamed, check_renamed, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
 from quadriga.fsm.nesting import flatten, names_inside
-from quadriga.fsm.observing import Machines
 from quadriga.fsm.reading import ReadableTable
 from quadriga.fsm.table import (
     Calls,
@@ -270,6 +277,8 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
                 if cell:
                     explain(error, self.name, entity, step.row)
                 raise
+            if entity.state != step.edge.source:
+                raise impure(self.name, entity, trigger, step.edge.source, entity.state)
         if step.entered:
             entity.state = step.target
         return step
@@ -284,8 +293,13 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         """As ``fire``; returns what the trigger did: row, states, effects, whether a state was entered."""
         return outcome_of(self.take(entity, trigger, info), entity, info)
 
-    def _take_unplanned(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
-        """``take`` where the machine has changed, is observed, or has more to do than a cell contains."""
+    def take_unobserved(
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        info: Info = _NOTHING,
+    ) -> Step:
+        """``take`` without telling the observers."""
         if self._stale and not self.stock:
             self._read()
         source = entity.state
@@ -293,6 +307,8 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         step: Step | None
         if cell:
             step = chosen(cell, entity, info)
+            if entity.state != source:
+                raise impure(self.name, entity, trigger, source, entity.state)
             if step is None:
                 step = nothing(self.name, source, trigger)
             elif step.entered:
@@ -301,9 +317,20 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
             step = self._live.perform(entity, trigger, info, is_read=not self._stale)
             if step is None:
                 raise self._refusal(entity, trigger)
+        return step
+
+    def _take_unplanned(self, entity: Any, trigger: Trigger, info: Info) -> Step:
+        """``take`` where the machine has changed, is observed, or has more to do than a cell contains."""
+        step = self.take_unobserved(entity, trigger, info)
         if self._observers and step.row is not None:
+            failure = None
             for observer in tuple(self._observers.values()):
-                observer(step, entity, info)
+                try:
+                    observer(step, entity, info)
+                except Exception as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
         return step
 
     def choose(
@@ -323,7 +350,7 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         """Call ``taken`` with every row that is taken from now on; returns a function that ends this.
 
         This covers ``fire``, the shared machine, and the machines of ``make_machine``. It is called when
-        the state has changed.
+        the state has changed. If it raises, the other observers are told, and then the caller of ``fire``.
         """
         return self.observe_steps(lambda step, entity, info: taken(step.row) if step.row else None)
 
@@ -357,13 +384,11 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
 
     def _refusal(self, entity: Entity[State], trigger: Trigger) -> InvalidTransition:
         state, possible, unknown = entity.state, self.triggers(entity.state), ""
-        for what, name, known in (
-            ("state", state, self.states),
-            ("trigger", trigger, self.triggers()),
-        ):
-            if name not in known:
-                unknown = f"unknown {what} {text_of(name)!r}{did_you_mean(name, known)}"
-                break
+        triggers = self.triggers()
+        if state not in self.states:
+            unknown = unknown_state(state, self.states)
+        elif trigger not in triggers:
+            unknown = f"unknown trigger {text_of(trigger)!r}{did_you_mean(trigger, triggers)}"
         return InvalidTransition(self.name, entity.key, state, trigger, possible, unknown)
 
     # -- stored entities ---------------------------------------------------------------------
@@ -382,6 +407,17 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         return renamed or bool(state != former)
 
     # -- copies and pickles --------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are made of the same parts; one whose machine may be changed equals only itself."""
+        if self is other:
+            return True
+        if not isinstance(other, Lifecycle):
+            return NotImplemented
+        return self.protected and other.protected and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.entry))
 
     def __deepcopy__(self, memo: object) -> Lifecycle[State, Trigger, Facts]:
         other = self.copy()

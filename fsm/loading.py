@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, groupby
 from typing import Any, Final
 
 from transitions import Machine
 from transitions.core import listify
 
-from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
+from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of, unknown_state
 from quadriga.fsm.nesting import SEPARATOR, Nesting
 
 
@@ -33,8 +33,7 @@ class UnknownState(ValueError):
         self.states = tuple(states)
         self.now = now
         if now is None:
-            known = ", ".join(map(text_of, self.states))
-            why = f"unknown state {state!r} (states: {known}{did_you_mean(state, self.states)})"
+            why = unknown_state(state, self.states)
         else:
             why = f"state {state!r}, which is {now!r} now; migrate() changes it"
         super().__init__(f"{lifecycle} {key!r} is in {why}")
@@ -116,11 +115,33 @@ def _meant(state: Any, states: Collection[Any], renamed: Mapping[Any, Any]) -> A
 # -- machines of the library ----------------------------------------------------------------------
 
 
+class _ByName(partial[Any]):
+    """A trigger as a method of a model: guards and emitters would not see an argument without a name."""
+
+    machine: str
+    named: str
+    places: int
+
+    def __call__(self, /, *args: Any, **info: Any) -> Any:
+        if len(args) > self.places:
+            trigger = args[0] if self.places else self.named
+            raise TypeError(f"{self.machine}{trigger} takes its information by name")
+        return super().__call__(*args, **info)
+
+
 class _Keeping:
     """A machine that lets a model which has a state of its own keep it."""
 
     #: old names of states, with the present ones
     renamed: Mapping[Any, Any] = {}
+
+    def _checked_assignment(self, model: Any, name: str, func: Any) -> None:
+        machine: Any = self
+        if name in machine.events or name == "trigger":
+            func = _ByName(func.func, *func.args, **func.keywords)
+            func.machine, func.named = machine.name, name
+            func.places = int(name == "trigger")  # of the name itself
+        super()._checked_assignment(model, name, func)  # type: ignore[misc]
 
     def add_model(self, model: Any, initial: Any = None, **options: Any) -> None:
         """Register models. One that has a state keeps it, unless ``initial`` is given.

@@ -6,19 +6,19 @@ See D203."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, cast
 from weakref import ref
 
 from transitions import EventData
 
-from quadriga.fsm.errors import DefinitionError, library_name
+from quadriga.fsm.errors import DefinitionError, impure, library_name
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.machine import FastMachine
 from quadriga.fsm.fast.steps import EVENT, keeps
-from quadriga.fsm.fast.tracking import States, subscribe
-from quadriga.fsm.firing import Step, emit
+from quadriga.fsm.fast.tracking import States, parts_of, subscribe
+from quadriga.fsm.firing import Step, effects_of, emit
 from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Info, Row, name_of
 
 #: Receives the effects after a transition of an embedder's machine. Its result goes to the library: an
@@ -150,22 +150,6 @@ class _Follower:
         return _Follower, ()
 
 
-def parts_of(machine: Any) -> Iterable[Any]:
-    """Everything that decides what a trigger of the machine does."""
-    yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
-    yield from (machine.finalize_event, machine.on_exception, getattr(machine, "on_final", []))
-    yield from (machine.states, machine.events)
-    for state in machine.states.values():
-        yield from (state, state.on_enter, state.on_exit)
-    for event in machine.events.values():
-        yield from (event, event.transitions)
-        for transitions in event.transitions.values():
-            yield transitions
-            for each in transitions:
-                yield from (each, each.conditions, each.prepare, each.before, each.after)
-                yield from each.conditions
-
-
 # -- guards and emitters as the library calls them ---------------------------------------------
 
 
@@ -183,7 +167,9 @@ class Asking(_Named):
 
     def __call__(self, data: EventData) -> Any:
         # the library compares the result with True, but a guard may return any truthy value
+        state = _state_before(data)
         answer = self.guard(data.model, data.kwargs)
+        _require_state(data, state)
         return _awaited(self, answer, data) if inspect.isawaitable(answer) else bool(answer)
 
     async def finish(self, answer: Any, data: EventData) -> bool:
@@ -213,7 +199,9 @@ class Emitting(_Named):
         row = self.row_for(data)
         if self.waits:
             return _awaited(self, row, data)
+        state = _state_before(data)
         data.effects = emit(data.model, row, data.kwargs)  # type: ignore[attr-defined]
+        _require_state(data, state)
         return None
 
     async def finish(self, row: Row, data: EventData) -> None:
@@ -227,8 +215,24 @@ class Emitting(_Named):
                 async for effect in cast(Any, made):
                     effects.append(effect)
             else:
-                effects += made
+                effects += effects_of(emitter, made)
         data.effects = tuple(effects)  # type: ignore[attr-defined]
+
+
+def _state_before(data: EventData) -> Any:
+    """The state of the model. Raises ``TypeError`` if the caller passes information without a name."""
+    machine, event = cast(Any, data.machine), cast(Any, data.event)
+    if data.args:
+        raise TypeError(f"{machine.name}{event.name} takes its information by name")
+    return getattr(data.model, machine.model_attribute)
+
+
+def _require_state(data: EventData, state: Any) -> None:
+    machine, event = cast(Any, data.machine), cast(Any, data.event)
+    now = getattr(data.model, machine.model_attribute)
+    if now != state:
+        name = machine.name.removesuffix(": ")
+        raise impure(name, data.model, event.name, state, now)
 
 
 class Handing(_Named):

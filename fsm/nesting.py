@@ -228,7 +228,7 @@ class Nesting:
             flat: dict[str, tuple[Row, ...]] = {}
             for leaf in self.leaves_of(row.source):
                 earlier = taken.setdefault((row.trigger, leaf), [])
-                if leaf == row.source or not any(g is None or g is row.guard for g in earlier):
+                if leaf == row.source or not any(g is None or g == row.guard for g in earlier):
                     flat[leaf] = tuple(self._flat(row, leaf))
                     earlier.append(row.guard)
             for each in flat.values():
@@ -340,13 +340,14 @@ class Nesting:
     def _limit(self, leaf: str) -> Limit:
         if leaf in self._limits:
             return self._limits[leaf]
-        # final in the inner lifecycle, which says nothing about it: a row of those around leads on
-        for row in self.rows:
+        # final in the inner lifecycle, which says nothing about it: a row of those around leads on. A row
+        # from the composite does not count, because that leaves it in the midst of its work as well.
+        for row in self.nested_rows:
             if row.source == leaf and row.target not in (None, leaf):
                 return Unbounded(row.trigger)
-        around = self.ends[leaf]
         raise self._wrong(
-            f"state {leaf} ends the lifecycle inside {around}, and no row leads on from it or {around}"
+            f"state {leaf} ends the lifecycle inside {self.ends[leaf]}, and no row leads on from it; "
+            "write one, or its limit in lasts"
         )
 
     def _check_limit(self, composite: Composite) -> None:

@@ -54,52 +54,18 @@ def track(lifecycle: Lifecycle) -> Lifecycle:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fsm", "coverage of state machines")
-    group.addoption(
-        "--fsm-coverage",
-        action="store_true",
-        help="record which rows of the lifecycles the run takes",
-    )
-    group.addoption(
-        "--fsm-coverage-min",
-        type=_percent,
-        metavar="PERCENT",
-        help="fail where less than this share of all rows was taken",
-    )
-    group.addoption(
-        "--fsm-coverage-guards-min",
-        type=_percent,
-        metavar="PERCENT",
-        help="fail where less than this share of all guards was seen true and seen false",
-    )
-    group.addoption(
-        "--fsm-coverage-effects",
-        action="store_true",
-        help="notice whether the effects that rows return are read",
-    )
-    group.addoption(
-        "--fsm-coverage-effects-min",
-        type=_percent,
-        metavar="PERCENT",
-        help="fail where less than this share of the kinds of effects was read",
-    )
-    group.addoption(
-        "--fsm-coverage-report",
-        metavar="FILE.json",
-        help="write the number of times each row was taken",
-    )
-    group.addoption(
-        "--fsm-coverage-of",
-        action="append",
-        metavar="NAME",
-        help="count only this lifecycle (may be repeated)",
-    )
-    parser.addini("fsm_coverage", "as --fsm-coverage", type="bool", default=False)
-    parser.addini("fsm_coverage_min", "as --fsm-coverage-min", default="")
-    parser.addini("fsm_coverage_guards_min", "as --fsm-coverage-guards-min", default="")
-    parser.addini("fsm_coverage_effects", "as --fsm-coverage-effects", type="bool", default=False)
-    parser.addini("fsm_coverage_effects_min", "as --fsm-coverage-effects-min", default="")
-    parser.addini("fsm_coverage_report", "as --fsm-coverage-report", default="")
-    parser.addini("fsm_coverage_of", "as --fsm-coverage-of", type="args", default=[])
+    for suffix, metavar, text in (
+        ("", None, "record which rows of the lifecycles the run takes"),
+        ("-min", "PERCENT", "fail below this share of all rows taken"),
+        ("-guards-min", "PERCENT", "fail below this share of guards seen true and false"),
+        ("-effects", None, "notice whether the effects that rows return are read"),
+        ("-effects-min", "PERCENT", "fail below this share of the kinds of effects read"),
+        ("-report", "FILE.json", "write the number of times each row was taken"),
+        ("-of", "NAME", "count only this lifecycle (may be repeated)"),
+    ):
+        option, (how, setting) = f"--fsm-coverage{suffix}", _KINDS[metavar]
+        group.addoption(option, help=text, **how, **({"metavar": metavar} if metavar else {}))
+        parser.addini(option[2:].replace("-", "_"), f"as {option}", **setting)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -118,6 +84,15 @@ def _percent(text: str) -> float:
     if not 0 <= percent <= 100:
         raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
     return percent
+
+
+#: of an option and of the setting in a file, by what the option takes
+_KINDS: dict[str | None, tuple[dict[str, Any], dict[str, Any]]] = {
+    None: ({"action": "store_true"}, {"type": "bool", "default": False}),
+    "PERCENT": ({"type": _percent}, {"default": ""}),
+    "FILE.json": ({}, {"default": ""}),
+    "NAME": ({"action": "append"}, {"type": "args", "default": []}),
+}
 
 
 class _Recorder:

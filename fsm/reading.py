@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from quadriga.fsm.compiling import Live
-from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
+from quadriga.fsm.errors import DefinitionError, text_of, unknown_state
 from quadriga.fsm.loading import check_state
 from quadriga.fsm.nesting import Composite, Nesting
-from quadriga.fsm.table import Edge, Entity, Facts, Row, State, Trigger
+from quadriga.fsm.table import EVERY, Edge, Entity, Every, Facts, Row, State, Trigger
 
 Value = TypeVar("Value")
 
@@ -61,9 +61,9 @@ class ReadableTable(Generic[State, Trigger, Facts]):
             self._read()
         return self._final
 
-    def triggers(self, state: State | None = None) -> tuple[Trigger, ...]:
+    def triggers(self, state: State | Every = EVERY) -> tuple[Trigger, ...]:
         """Every trigger, or those that are legal in a state, in the order of the table."""
-        named = (r.trigger for r in self.rows if state is None or r.source == state)
+        named = (r.trigger for r in self.rows if state is EVERY or r.source == state)
         return tuple(dict.fromkeys(named))
 
     def allows(self, state: State, trigger: Trigger) -> bool:
@@ -152,5 +152,5 @@ class ReadableTable(Generic[State, Trigger, Facts]):
             return entity.state in composite.leaves
         if state not in self.states:
             known = (*self.states, *self.composites)
-            raise ValueError(f"{self.name} has no state {state!r}{did_you_mean(state, known)}")
+            raise ValueError(f"{self.name}: {unknown_state(state, known)}")
         return entity.state == state

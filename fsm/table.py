@@ -9,11 +9,22 @@ information from the caller, and change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from inspect import iscoroutinefunction
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Never, Protocol
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    Never,
+    Protocol,
+)
 
 from quadriga.fsm.errors import DefinitionError, Name, text_of
 
@@ -217,6 +228,58 @@ def _states_of(group: object, named: str) -> Iterable[Any]:
     return (state for each in group for state in _states_of(each, named))
 
 
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A guard that is made of others (``all_of``, ``any_of``, ``not_``). Two of the same parts are equal."""
+
+    word: str  # "not", or what stands between the parts
+    parts: tuple[Guard, ...]
+
+    @property
+    def __name__(self) -> str:
+        names = [
+            f"({name_of(part)})" if getattr(part, "word", "not") != "not" else name_of(part)
+            for part in self.parts
+        ]
+        return f"not {names[0]}" if self.word == "not" else f" {self.word} ".join(names)
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if not callable(part) or iscoroutinefunction(part):
+                raise DefinitionError(
+                    f"{name_of(part)} is async or cannot be called: it is no part of another guard"
+                )
+
+    def __call__(self, entity: Any, info: Info) -> bool:
+        answers = (part(entity, info) for part in self.parts)
+        if self.word == "not":
+            return not next(answers)
+        return all(answers) if self.word == "and" else any(answers)
+
+
+def all_of(*guards: Callable[[Needs, Info], object]) -> Callable[[Needs, Info], object]:
+    """A guard that agrees if all of these do. They are asked in this order until one does not."""
+    return Composed("and", guards)
+
+
+def any_of(*guards: Callable[[Needs, Info], object]) -> Callable[[Needs, Info], object]:
+    """A guard that agrees if one of these does. They are asked in this order until one does."""
+    return Composed("or", guards)
+
+
+def not_(guard: Callable[[Needs, Info], object]) -> Callable[[Needs, Info], object]:
+    """A guard that agrees if this one does not. Diagrams show it as ``not`` and its name."""
+    return Composed("not", (guard,))
+
+
+def atoms(guard: Any) -> Iterator[Any]:
+    """The functions that a guard is made of, from left to right; of another guard itself."""
+    for part in guard.parts if isinstance(guard, Composed) else ():
+        yield from atoms(part)
+    if not isinstance(guard, Composed):
+        yield guard
+
+
 def ignored(
     trigger: Trigger, source: State | Every | Group[State], why: str
 ) -> tuple[Row[State, Trigger], ...]:
@@ -268,5 +331,15 @@ def _in_ns(limit: int | timedelta) -> int:
 
 
 def name_of(function: object) -> str:
-    """The name under which a guard or an emitter appears in texts and diagrams."""
-    return str(getattr(function, "__name__", function))
+    """The name under which a guard or an emitter appears in texts and diagrams.
+
+    A partial has the name of its function, and any other object that of its class: the ``repr`` of an object
+    contains an address, and a diagram must be the same every time.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    return (
+        function
+        if isinstance(function, str)
+        else getattr(function, "__name__", type(function).__name__)
+    )

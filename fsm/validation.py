@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from inspect import signature
+from typing import Any, Final, Protocol
 
 from quadriga.fsm.errors import DefinitionError, Name, did_you_mean, library_name, text_of
 from quadriga.fsm.nesting import Nesting
-from quadriga.fsm.table import Limit, Row, Unbounded, Within
+from quadriga.fsm.table import Limit, Row, Unbounded, Within, atoms, name_of
 from quadriga.fsm.written import Actions, takes_always
+
+#: What is missing if no declared state resembles an unknown one.
+_DECLARED: Final = "; lasts names every state that is not final, with its time limit"
 
 
 def validate(
@@ -31,9 +35,8 @@ def validate(
     if both := sorted(text_of(state) for state in set(lasts) & set(final)):
         raise wrong(f"final state {both[0]} cannot have a time limit")
     if initial not in states:
-        raise wrong(
-            f"initial state {text_of(initial)!r} is not declared{did_you_mean(initial, states)}"
-        )
+        close = did_you_mean(initial, states) or _DECLARED
+        raise wrong(f"initial state {text_of(initial)!r} is not declared{close}")
     for row in rows:
         if problem := _problem_of_row(row, states, final):
             raise wrong(f"{row}: {problem}")
@@ -71,19 +74,33 @@ def _problem_of_names(states: Iterable[object], rows: Iterable[Row]) -> str | No
 def _problem_of_row(row: Row, states: Iterable[Name], final: Sequence[Name]) -> str | None:
     for state in (row.source, row.target):
         if state is not None and state not in states:
-            return f"unknown state {text_of(state)!r}{did_you_mean(state, states)}"
+            return f"unknown state {text_of(state)!r}{did_you_mean(state, states) or _DECLARED}"
     if row.source in final:
         return f"final state {text_of(row.source)} has an exit"
     trigger = text_of(row.trigger)
     if not trigger.isidentifier() or trigger == "state":
         return f"trigger {trigger!r} is not a usable name"
-    if row.guard is not None and not callable(row.guard):
-        return f"guard {row.guard!r} is not callable (names would fail only when fired)"
-    for emitter in row.emit:
-        if not callable(emitter):
-            return f"emitter {emitter!r} is not callable (names would fail only when fired)"
+    called = [("guard", each, "info") for each in atoms(row.guard) if each is not None]
+    for what, function, second in (*called, *(("emitter", each, "fired") for each in row.emit)):
+        if problem := problem_of_call(function, second):
+            return f"{what} {problem}"
     if row.target is None and not row.emit and not row.why:
         return "it changes nothing; say why"
+    return None
+
+
+def problem_of_call(function: Any, second: str) -> str | None:
+    """What is wrong with a guard or an emitter: it is called with the entity and a second argument."""
+    if not callable(function):
+        return f"{function!r} is not callable (names would fail only when fired)"
+    try:
+        takes = signature(function)
+    except (TypeError, ValueError):  # made in C, which does not always say
+        return None
+    try:
+        takes.bind(None, None)
+    except TypeError:
+        return f"{name_of(function)}{takes} is called with two arguments: the entity, and {second}"
     return None
 
 

@@ -78,7 +78,7 @@ def expand(name: str, lines: Lines, lasting: Sequence[Name]) -> tuple[Row[Any, A
 def takes_always(earlier: Row, row: Row) -> bool:
     """Whether the earlier row always takes the trigger, so that the other one is never tried."""
     return (earlier.trigger, earlier.source) == (row.trigger, row.source) and (
-        earlier.guard is None or earlier.guard is row.guard
+        earlier.guard is None or earlier.guard == row.guard
     )
 
 

@@ -196,6 +196,7 @@ class PodSpec(_Struct):
     resource_claims: tuple[NamedReference, ...] = ()
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadReference | None = None
 

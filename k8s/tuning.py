@@ -85,6 +85,9 @@ class Tuning:
 
     # -- writes to pods, the lease --
 
+    writes_behind: int = 64
+    """At most this many writes to placeholders are under way or wait for their turn with the client. The others wait
+    where one costs little and a create can still be cancelled."""
     bind_hangs_ns: int = 5 * SECOND
     """The attempts of a bind may take this much longer (ns) than the waits between them."""
     disruption_waits_s: tuple[float, ...] = (1.0, 2.0)

@@ -97,7 +97,7 @@ class Unfinished:
         )
         self._used = self._usage()
         self._room: dict[_Size, _Room] = {}
-        self.fates = [self._fate(run) for run in self._runs]
+        self.fates = [self._fate(run)._replace(waited_for=run.waited_for) for run in self._runs]
 
     # -- what there is ---------------------------------------------------------------------------
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from quadriga.base.times import SECOND
 from quadriga.core import Options
-from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
+from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES, SORT_POLICIES
 
-POLICIES = ("fifo", "fair", "stateaware")
 ADMISSIONS = ("atomic", "whole", "incremental")
 STYLES = ("Soft", "Hard")
 MESSAGE_ORDERS = ("design", "k8shim")
@@ -60,7 +59,7 @@ class SimulationOptions:
 
     def __post_init__(self) -> None:
         for name, value, known in (
-            ("policy", self.policy, POLICIES),
+            ("policy", self.policy, SORT_POLICIES),
             ("node_sort", self.node_sort, NODE_SORT_POLICIES),
             ("gang_admission", self.gang_admission, ADMISSIONS),
             ("gang_style", self.gang_style, STYLES),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from quadriga.base.times import SECOND
 from quadriga.sim.workload.model import Job
 
 COMPLETED: Final = "completed"
@@ -44,8 +45,9 @@ class HeldBy(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """The end of a job. `started` is in ns, -1 if it never ran; `queue` is the queue it was placed
-    in, empty if that is its own. A job that never started has `held_by`."""
+    """The end of a job. `started` and `ended` are in ns, -1 if it never ran, or has not ended; `queue` is the queue
+    it was placed in, empty if that is its own; `nodes` are those of its last pods. A job that never started has
+    `held_by`. `waited_for` is what it waited for most, as far as causes were watched."""
 
     job: Job
     outcome: str
@@ -53,3 +55,11 @@ class Fate(NamedTuple):
     reasons: tuple[str, ...] = ()
     queue: str = ""
     held_by: HeldBy | None = None
+    ended: int = -1
+    nodes: tuple[str, ...] = ()
+    waited_for: str = ""
+
+    @property
+    def wait(self) -> int:
+        """From its submission until its last pod ran (ns)."""
+        return self.started - self.job.submit_s * SECOND

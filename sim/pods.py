@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from quadriga.base.times import SECOND
 from quadriga.si import TerminationType
 from quadriga.sim import lifecycles
 from quadriga.sim.fragmentation import Holding
@@ -54,6 +55,7 @@ class Run:
         "job",
         "key",
         "attempt",
+        "nodes",
         "placeholders",
         "pods",
         "queue",
@@ -61,6 +63,7 @@ class Run:
         "reason",
         "started",
         "state",
+        "waited_for",
     )
 
     def __init__(self, job: Job, key: str, attempt: int = 1) -> None:
@@ -73,6 +76,8 @@ class Run:
         self.asked = False  # whether its real asks were sent
         self.reason = ""  # reason of its failure
         self.queue = ""  # the queue it was placed in, if not its own
+        self.nodes: tuple[str, ...] = ()  # of its pods, when it started
+        self.waited_for = ""  # what it waited for when that was last watched
         self.bound = 0
         self.held = [0] * len(job.members)
         groups = [g for g, member in enumerate(job.members) for _ in range(member.count)]
@@ -101,6 +106,11 @@ class Run:
     def over(self) -> bool:
         """Whether the job has no pods left."""
         return all(pod.state == lifecycles.COMPLETED for pod in self.real)
+
+    @property
+    def ended(self) -> int:
+        """When the job ends that has started."""
+        return self.started + self.job.runtime_s * SECOND
 
     def start_over(self, remembers: bool) -> list[Pod]:
         """Send all pending asks again. Without memory this includes pods that were about to be

@@ -169,6 +169,9 @@ class RemoteSimulation(Simulation):
             raise SimulationError(f"at {self._at()}: {error}") from error
         return report
 
+    def _partition(self) -> None:
+        """It is in another process."""
+
     def _placed(self, key: str) -> str:
         return self.remote.client.explain(key, "", self.destinations.partition).queue
 

@@ -15,7 +15,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
-from quadriga.base.times import SECOND
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.sim import lifecycles
 from quadriga.sim.clock import Clock
@@ -297,7 +296,18 @@ class ResourceManager:
 
     def _finish(self, run: Run, outcome: str, *reasons: str) -> None:
         del self.runs[run.key]
-        self.fates.append(Fate(run.job, outcome, run.started, reasons, run.queue))
+        self.fates.append(
+            Fate(
+                run.job,
+                outcome,
+                run.started,
+                reasons,
+                run.queue,
+                ended=run.ended if outcome == COMPLETED else self.clock.now,
+                nodes=run.nodes,
+                waited_for=run.waited_for,
+            )
+        )
 
     # -- asks and allocations --------------------------------------------------------------------
 
@@ -350,8 +360,9 @@ class ResourceManager:
             run.bound += 1
             if run.bound == len(run.real):
                 run.started = self.clock.now
+                run.nodes = tuple(sorted({each.node for each in run.real}))
                 self.running += 1
-                self.clock.after(run.job.runtime_s * SECOND, self._end, run)
+                self.clock.after(run.ended - run.started, self._end, run)
             return
         run.held[pod.group] += 1
         if run.state == lifecycles.RESERVING:

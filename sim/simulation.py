@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from quadriga.base.times import SECOND
 from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
+from quadriga.core.model.application import Application
+from quadriga.core.model.partition import Partition
 from quadriga.core.views.holdings import holdings_of
 from quadriga.fsm import InvalidTransition
 from quadriga.si.explained import Explained
@@ -24,6 +26,7 @@ from quadriga.sim.outbox import RM_ID
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.queues import queue_configuration
 from quadriga.sim.quotas import quotas_of
+from quadriga.sim.reports.causes import Causes
 from quadriga.sim.reports.report import Facts, Report
 from quadriga.sim.resource_manager import ResourceManager
 from quadriga.sim.usage import Usage, resource_of
@@ -108,6 +111,7 @@ class Simulation:
         #: the scheduler that the resource manager talks to
         self._core: Core = self.scheduler
         self._recorder: Recorder | None = None
+        self._causes: Causes | None = None
         self._longest_delay = self.destinations.longest_delay + max(
             0, nanoseconds(self.options.placeholder_timeout_s)
         )
@@ -120,6 +124,14 @@ class Simulation:
         """Record the messages of both sides from now on, in virtual time."""
         self._recorder = recorder
         self._core = self._recorded(self._core)
+
+    def watch_causes(self) -> None:
+        """Note from now on what each job waits for, if the scheduler is in this process."""
+        self._causes = Causes(self._application)
+
+    def _application(self, key: str) -> Application | None:
+        partition = self._partition()
+        return None if partition is None else partition.applications.get(key)
 
     def _recorded(self, core: Core) -> Core:
         return self._recorder.scheduler(core) if self._recorder else core
@@ -152,6 +164,7 @@ class Simulation:
                 restarts=self.manager.restarts,
                 holders=unfinished.holders,
                 reservations=unfinished.reservations,
+                partition=self._partition(),
                 ended=self.usage.until,
                 steps=self.steps,
                 wall_s=time.perf_counter() - began,
@@ -194,6 +207,8 @@ class Simulation:
             self._register()
         except Refused as error:
             raise ConfigurationRefused(" ".join(str(error).split())) from error
+        if (partition := self._partition()) is not None:
+            partition.run_times.judges = True
         if self.workload.nodes:
             self._say(self.manager.outbox.nodes(self.workload.nodes))
 
@@ -224,8 +239,12 @@ class Simulation:
             if now < clock.now:
                 now = clock.now
             clock.now = now
+            if self._causes is not None:
+                self._causes.look(now, runs)
             while following and arrival <= now:
                 manager.submit(*following)
+                if self._causes is not None:
+                    self._causes.add(following[1], now)
                 following = next(jobs, None)
                 arrival = following[0].submit_s * SECOND if following else _NEVER
             self._run_instant(now, theirs is not None and theirs <= now)
@@ -298,6 +317,10 @@ class Simulation:
     def _hold_to(self, violations: list[str]) -> None:
         if violations:
             raise SimulationError(f"invariant violated at {self._at()}", violations)
+
+    def _partition(self) -> Partition | None:
+        """The partition as it is at the end, if the scheduler is in this process."""
+        return self.scheduler.partition(self.destinations.partition, RM_ID)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -81,6 +81,8 @@ class _World(World):
                 if isinstance(each, actions.Bind) and each.pod.uid == action.uid
             ]
             self.held = [each for each in self.held if each not in bind]
+        elif isinstance(action, actions.CancelCreate):
+            self.held = [each for each in self.held if _pod_of(each) != action.name]
         self._write(action)
 
     def _write(self, action: Action) -> None:

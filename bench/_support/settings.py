@@ -62,5 +62,8 @@ SETTINGS: Final[dict[str, Setting]] = {
     "gathering at once":          Setting({}, {"gang.gather.after": "0s"}),
     "gathering after 24 hours":   Setting({}, {"gang.gather.after": "24h"}),
     "10% reserved":               Setting({}, {"reservation.max.share": "10%"}),
+    "told":                       Setting({"expected_runtime": True}),
+    "told, expected first":       Setting({"expected_runtime": True, "policy": "expected"}),
+    "expected first":             Setting({"policy": "expected"}),
 }
 # fmt: on

@@ -29,6 +29,7 @@ from quadriga.cli.serving.journal_file import JournalFile
 from quadriga.cli.serving.notify import Notifier
 from quadriga.cli.serving.queues_file import QueuesFile
 from quadriga.cli.serving.reloading import Reloading
+from quadriga.cli.serving.run_times_file import EVERY_S, RunTimesFile
 from quadriga.core import Options, Scheduler
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.resources.message_bounds import MessageBounds
@@ -112,6 +113,7 @@ class _Process:
         self._notifier = Notifier()
         self._parts: dict[asyncio.Task[None], str] = {}
         self._journal: JournalFile | None = None
+        self._run_times: RunTimesFile | None = None
         self._http: WebServer | None = None
         self._grpc: Server | None = None
         self._kubernetes: KubernetesPart | None = None
@@ -127,6 +129,9 @@ class _Process:
         self._stop: asyncio.Future[int] = loop.create_future()
         self._journal = inputs.journal_file(settings)
         self._service = self._new_service()
+        if settings.journal is not None:
+            self._run_times = RunTimesFile(settings.journal)
+            self._run_times.load(self._service.scheduler)
         self._views = Views(self._service.scheduler, start_time=time.time_ns())
         self._reloading = Reloading(
             self._service,
@@ -175,6 +180,8 @@ class _Process:
         self._run("scheduler", self._watch())
         if self._journal is not None:
             self._run("journal", self._keep_journal(self._journal))
+        if self._run_times is not None:
+            self._run("run times", self._keep_run_times(self._run_times))
         if settings.grpc is not None:
             await self._start_grpc(settings.grpc)
         if settings.http is not None:
@@ -334,6 +341,12 @@ class _Process:
                 finally:
                     await writing  # no other writer meanwhile, also if this task is cancelled
 
+    async def _keep_run_times(self, file: RunTimesFile) -> None:
+        while True:
+            await asyncio.sleep(EVERY_S)
+            data = await self._read(lambda scheduler: scheduler.run_times())
+            await asyncio.shield(asyncio.to_thread(file.write, data))
+
     async def _live(self) -> None:
         """Run the demo's cluster, in the scheduler's thread."""
         from quadriga.sim.demo import Demo
@@ -395,6 +408,8 @@ class _Process:
         if self._journal is not None:
             self._journal.write(self._journal.take(self._service.scheduler.journal))
             self._journal.close()
+        if self._run_times is not None:
+            self._run_times.write(self._service.scheduler.run_times())
         last.cancel()
         _log.info("stopped")
 

@@ -62,7 +62,7 @@ def _read_names(
     if len(names) > 1:
         for entry, name in zip(entries, names, strict=True):
             if not valid(name):
-                entry.warning(f"{name!r} is not a valid {kind} name and matches nobody: {rule}")
+                entry.warning(f"{name!r} is not a valid {kind} name and matches no one: {rule}")
     return names
 
 

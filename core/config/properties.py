@@ -22,12 +22,18 @@ _LONGEST_NAME: Final = 64
 _LARGEST_BUDGET: Final = 100_000
 
 
+#: orders of a leaf's applications: by submission, by share, one at a time, by expected run times
+SORT_POLICIES: Final = ("fifo", "fair", "stateaware", "expected")
+
+
 @dataclass(frozen=True, slots=True)
 class Properties:
     """The typed properties of one queue. Durations are nanoseconds."""
 
     sort_policy: str = "fifo"
-    """Order of a leaf's applications: ``fifo``, ``fair`` or ``stateaware``."""
+    """Order of a leaf's applications, one of `SORT_POLICIES`."""
+    runtime_prediction: bool = True
+    """Whether the run times of ended allocations predict those of others (``runtime.prediction``)."""
     sort_priority: bool = True
     """Whether priorities take part in the order (``application.sort.priority``)."""
     priority_policy: str = "default"
@@ -176,8 +182,9 @@ _QUOTA_DELAY: Final = ("quota_preemption_delay", _duration(zero=True))
 
 # fmt: off
 _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
-    "application.sort.policy":              ("sort_policy", _one_of("fifo", "fair", "stateaware")),
+    "application.sort.policy":              ("sort_policy", _one_of(*SORT_POLICIES)),
     "application.sort.priority":            ("sort_priority", _switch("enabled", "disabled")),
+    "runtime.prediction":                   ("runtime_prediction", _switch("enabled", "disabled")),
     "priority.policy":                      ("priority_policy", _one_of("default", "fence")),
     "priority.offset":                      ("priority_offset", _whole_number(-2**31, 2**31 - 1)),
     "preemption.policy":                    ("preemption_policy", _PREEMPTION),

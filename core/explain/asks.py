@@ -14,6 +14,8 @@ from quadriga.core.explain.remedies import Changes, changes_for, whose
 from quadriga.core.explain.rivals import needs_a_slot
 from quadriga.core.model.gang import NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import LeafQueue
+from quadriga.core.ordering import by_run_time
+from quadriga.core.ordering.by_run_time import WHOLE
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
 from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.shapes import Shape, needed_by
@@ -271,6 +273,12 @@ def _of_application(ask: Ask, now: int) -> Iterator[Check]:
             held=1,
             until=f"application {first.app_id} has to start and run",
         )
+    expected = app.partition.run_times.of(ask)
+    told = f"{expected.time / SECOND:g} s ({expected.source})" if expected else "unknown"
+    yield Check("run time", True, f"expected run time {told}")
+    if leaf.expected and (terms := by_run_time.terms_of(app)) is not None:
+        text = f"queue {leaf.path} serves by expected run times: {terms}; score {app.score / WHOLE**2:.3g}"
+        yield Check("order", True, text)
     if not needs_a_slot(app):
         return
     for queue in leaf.lineage:

@@ -196,7 +196,7 @@ def _in_own_application(group: AskGroup, ask: Ask, priority: int, whole: bool) -
 def _in_other_application(group: AskGroup, own: Application, priority: int) -> int:
     """The asks of the group that may come before those of the application ``own``."""
     app, leaf = group.app, own.queue
-    if app.queue is leaf and not leaf.fair and isinstance(leaf, LeafQueue) and not leaf.stateaware:
+    if app.queue is leaf and isinstance(leaf, LeafQueue) and leaf.properties.sort_policy == "fifo":
         # an application keeps the rank of its first ask while that one finds no place
         theirs, ours = (-(app.priority or 0), app.seq), (-priority, own.seq)
         if not leaf.sorts_priority:

@@ -10,7 +10,7 @@ from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake.fires import AskFires, AskReleaseFires
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
 from quadriga.core.intake.routes import Answers
-from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime, tag
+from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime, runtime_bound, tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
@@ -256,7 +256,8 @@ def read_terms(
     if itself and not (tags or originator or run_limit or others):
         return PLAIN_BY_KEY if by_key else PLAIN
     runtime = expected_runtime(tags) if tags else 0
-    return Terms(tags, originator, run_limit, itself, others, by_key, runtime)
+    bound = runtime_bound(tags) if tags else 0
+    return Terms(tags, originator, run_limit, itself, others, by_key, runtime, bound)
 
 
 def required_node(terms: Terms) -> str:

@@ -97,7 +97,7 @@ def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires
         observer.node_ready(node, not was_ready)
     if resized:
         partition.capacity_changed(before, tuple(node.total))
-        partition.node_index.resized(node)
+        partition.node_index.resized(node, before)
     accounting.node_gained(node)
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Options
 
 #: ``v1.5.2`` is version 1.5
+#: at most this many partitions, also former ones, have their run times remembered
+_MAX_RUN_TIMES: Final = 1_000
 _VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 #: the first version whose resource managers receive all scheduling states by default (X43)
 _ALL_STATES: Final = (1, 5)
@@ -143,6 +145,10 @@ def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig)
         if rm.serials[name].is_empty(kernel.now):
             del rm.serials[name]
     partition = rm.partitions[config.name] = Partition(rm, config, NodeIndex(Shapes()), WaitingAsks)
+    known = kernel.run_times
+    if partition.key not in known and len(known) >= _MAX_RUN_TIMES:
+        del known[next(iter(known))]
+    partition.run_times = known.setdefault(partition.key, partition.run_times)
     partition.keep_users = kernel.options.keep_users
     partition.registry.bounds = kernel.options.bounds
     partition.gang_admission = kernel.options.gang_admission

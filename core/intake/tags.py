@@ -11,6 +11,8 @@ from quadriga.si.constants import CREATION_TIME, TAG_CREATION_TIME
 
 #: tag of an application or an ask: its allocations are expected to end after this many seconds (Q7)
 EXPECTED_RUNTIME: Final = "expected.runtime"
+#: tag of an ask: its allocations end after this many seconds at the latest, which others see to (Q11)
+RUNTIME_BOUND: Final = "expected.runtime.bound"
 #: tags of an application that are a whole number of seconds above 0, with their rules
 SECONDS: Final = {EXPECTED_RUNTIME: "Q7", WAIT_LIMIT: "S3"}
 
@@ -36,6 +38,13 @@ def expected_runtime(tags: Mapping[str, str]) -> int:
     a whole number of seconds above 0. It is 0 if the tag is missing or unreadable.
     """
     return whole_seconds(tags.get(EXPECTED_RUNTIME, ""))
+
+
+def runtime_bound(tags: Mapping[str, str]) -> int:
+    """Return the time (ns) that an allocation lasts at most (Q11), from the tag ``expected.runtime.bound``: a whole
+    number of seconds above 0. It is 0 if the tag is missing or unreadable.
+    """
+    return whole_seconds(tags.get(RUNTIME_BOUND, ""))
 
 
 def has_no_placeholders(tags: Mapping[str, str]) -> bool:

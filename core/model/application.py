@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,9 @@ class Application(Level):
         "released",
         "reservations",
         "run_limit",
+        "run_records",
+        "score",
+        "score_due",
         "seq",
         "serial",
         "spent",
@@ -120,6 +124,8 @@ class Application(Level):
         self.run_limit = 0
         #: its allocations are expected to last this many ns; 0 if it does not tell (Q7)
         self.expected_runtime = 0
+        #: the run times of what is like its allocations, by task group (``model.run_times``)
+        self.run_records: dict[str, tuple[deque[int], ...]] = {}
         #: timers that the lifecycle started
         self.timers: tuple[Timer, ...] = ()
         self.gang = Gang(self)
@@ -179,6 +185,10 @@ class Application(Level):
         # order and waiting
         #: the highest priority of its pending asks
         self.priority: int | None = None
+        #: in a queue of the policy ``expected``: its score, the greatest is first, and the instant (ns) at
+        #: which it is computed again; 0 while nothing of it waits
+        self.score = 0
+        self.score_due = 0
         #: obstacles named by the last quota event (bits of ``events.quota_events``)
         self.last_quota_event = 0
         self.blocked = EVERY_BIT
@@ -322,13 +332,12 @@ class Application(Level):
         """Compute the rank of the application in its queue (5.5)."""
         urgency = -(self.priority if self.priority is not None else 0)
         queue = self.queue
-        if not queue.fair:
-            key: Key = (urgency, self.seq) if queue.sorts_priority else (self.seq, urgency)
+        key: Key
+        if queue.fair or queue.expected:
+            by: Any = self._shares() if queue.fair else -self.score
+            key = (urgency, by, self.seq) if queue.sorts_priority else (by, urgency, self.seq)
         else:
-            shares = self._shares()
-            key = (
-                (urgency, shares, self.seq) if queue.sorts_priority else (shares, urgency, self.seq)
-            )
+            key = (urgency, self.seq) if queue.sorts_priority else (self.seq, urgency)
         self.rank = key
         return key
 

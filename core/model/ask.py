@@ -24,7 +24,8 @@ class Terms:
     """Everything about an ask that no choice of a node depends on. Terms never change and are shared.
 
     Each allocation of the ask may last ``run_limit`` ns; 0 is no limit (X17). It is expected to last
-    ``expected_runtime`` ns; 0 if the ask does not tell (Q7). ``by_key``: the ask came
+    ``expected_runtime`` ns; 0 if the ask does not tell (Q7), and at most ``runtime_bound`` ns, which the scheduler does
+    not enforce; 0 if there is no such bound (Q11). ``by_key``: the ask came
     as an Allocation without a node, so its key alone identifies it and its allocation (X45).
     """
 
@@ -35,6 +36,7 @@ class Terms:
     allow_preempt_other: bool = False
     by_key: bool = False
     expected_runtime: int = 0
+    runtime_bound: int = 0
 
 
 #: the terms of an ask with none of these, in either form

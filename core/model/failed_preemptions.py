@@ -92,6 +92,7 @@ class FailedPreemptions:
         "_until_change",
         "_version",
         "by_shape",
+        "candidates",
         "gangs_tried",
         "next_retry",
         "retriable",
@@ -115,6 +116,9 @@ class FailedPreemptions:
         #: the number of gangs for which victims were searched, by leaf, at the instant ``tried_at`` (ns)
         self.gangs_tried: dict[Queue, int] = {}
         self.tried_at = -1
+        #: what may be evicted, for the preemption for guarantees (``preemption.known_candidates``); ``None``
+        #: between two calls of the scheduler, and when a node's reservation was cancelled
+        self.candidates: object = None
 
     def count_gang(self, leaf: Queue, now: int) -> int:
         """Count a search for victims for a gang of the leaf; return the number of those at this instant."""

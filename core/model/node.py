@@ -183,8 +183,8 @@ class NodeOrder:
         """A node is gone."""
         raise NotImplementedError
 
-    def resized(self, node: Node) -> None:
-        """The capacity of the node changed. A call of ``changed`` or ``gained`` follows."""
+    def resized(self, node: Node, before: Vector) -> None:
+        """The capacity of the node was ``before``. A call of ``changed`` or ``gained`` follows."""
         raise NotImplementedError
 
     def changed(self, node: Node) -> None:

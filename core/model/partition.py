@@ -12,6 +12,7 @@ from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
+from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.serials import Serials
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 from quadriga.fsm.lifecycles import queue as queue_fsm
@@ -93,6 +94,7 @@ class Partition:
         "reservations",
         "rm",
         "root",
+        "run_times",
         "serials",
         "shapes",
         "state",
@@ -161,6 +163,8 @@ class Partition:
         self.reservations: dict[Reservation, None] = {}
         #: how many nodes may be reserved, and which (Q7)
         self.reservation_bounds = ReservationBounds()
+        #: how long allocations ran, and how long others are expected to (Q11)
+        self.run_times = RunTimes()
         #: what may be kept idle for gangs (Q10)
         self.gather_budget = GatherBudget(self)
         #: asks and reservations that wait for something other than their turn

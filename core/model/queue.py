@@ -60,6 +60,7 @@ class Queue(Level):
         "capacity_epoch",
         "children",
         "entries",
+        "expected",
         "fair",
         "gated",
         "group_limits",
@@ -119,8 +120,9 @@ class Queue(Level):
         # configuration
         self.properties = Properties()
         self.raw_properties: dict[str, str] = {}
-        #: a leaf sorts its applications by share
+        #: a leaf sorts its applications by share, or by waiting and expected run time
         self.fair = False
+        self.expected = False
         self.submit_acl = ACL()
         self.admin_acl = ACL()
         #: settings of the leaves that placement rules make below this queue
@@ -199,6 +201,7 @@ class Queue(Level):
         self._set_limits(config)
         self.properties = config.properties
         self.fair = config.properties.sort_policy == "fair"
+        self.expected = config.properties.sort_policy == "expected"
         self._set_urgency()
         if self.properties.backoff:
             self.partition.waiting.backs_off = True

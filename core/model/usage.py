@@ -117,6 +117,7 @@ def ended(allocation: Allocation, now: int) -> None:
     app = allocation.ask.app
     if not allocation.ask.kind.placeholder:
         app.partition.gather_budget.ended(allocation, now)
+        app.partition.run_times.ended(allocation, now)
     if app.spent is None:
         app.spent = Usage()
     app.spent.count(allocation, now, allocation.reason)

@@ -140,6 +140,7 @@ class Waiting:
         "short_of_quota",
         "stranded",
         "to_look_at",
+        "to_score",
         "too_large_to_replace",
         "undecided",
     )
@@ -173,6 +174,9 @@ class Waiting:
         #: running gangs that lost placeholders before all members ran; while one of them lacks members,
         #: no gang keeps nodes
         self.short_of_members: dict[Application, None] = {}
+        #: a heap of the applications in queues of the policy ``expected``: when the score is computed again
+        #: (ns), number of the application, application
+        self.to_score: list[tuple[int, int, Application]] = []
         #: ledgers that have no room for a shape
         self.short_ledgers: dict[Shape, dict[Ledger, None]] = {}
         #: runs while reservations exist that may be given up

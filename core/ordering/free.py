@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,15 +21,31 @@ class FreeAmounts:
     """The rows are in node order, and are brought up to date when they are read. ``synced`` is the length
     of the log of changed positions at that time."""
 
-    __slots__ = ("_rows", "synced")
+    __slots__ = ("_read", "_rows", "synced")
 
     def __init__(self) -> None:
         self._rows: Matrix | None = None
+        #: since nodes came or went
+        self._read = False
         self.synced = 0
 
     def clear(self) -> None:
         """Nodes came or went, or a resource type is new."""
         self._rows = None
+
+    def shift(self, gone: list[int], log: list[int], nodes: list[Node]) -> None:
+        """The nodes at these positions are gone, and no longer among ``nodes``."""
+        rows = self._rows
+        if rows is None or not self._read:
+            self._rows = None  # to keep the rows costs a copy, and nobody reads them
+            return
+        self._read = False
+        for at in dict.fromkeys(log[self.synced :]):
+            place = bisect_left(gone, at)
+            if place == len(gone) or gone[place] != at:
+                rows[at] = _matrix([nodes[at - place].available])[0]
+        if gone:
+            self._rows = np.delete(rows, gone, axis=0)
 
     def insert(self, at: int, node: Node) -> None:
         """The node is new, at this position."""
@@ -48,6 +65,7 @@ class FreeAmounts:
     def of(self, nodes: list[Node], log: list[int]) -> Matrix:
         """The matrix of these nodes; ``log`` has the positions of those that have changed."""
         rows = self._rows
+        self._read = True
         if rows is None:
             width = len(nodes[0].available) if nodes else 0
             rows = _matrix([node.available for node in nodes]).reshape(len(nodes), width)

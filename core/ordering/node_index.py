@@ -14,6 +14,7 @@ node gains room for it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 #: at most this many new nodes are put between the others one by one
 _FEW_NEW: Final = 16
+#: at most this many nodes that went are taken out of the columns; beyond that all are made anew
+_FEW_GONE: Final = 256
 
 
 def _node_id(node: Node) -> str:
@@ -73,6 +76,7 @@ class NodeIndex(NodeOrder):
         "_best_nodes",
         "_columns",
         "_free",
+        "_gone",
         "_kept",
         "_known",
         "_laid",
@@ -85,6 +89,7 @@ class NodeIndex(NodeOrder):
         "_reservable",
         "_room",
         "_room_watch",
+        "_sizes",
         "_stale",
         "_unreserved",
         "_values",
@@ -114,6 +119,10 @@ class NodeIndex(NodeOrder):
         self._log_limit = 0
         #: nodes came or went; the new ones are the last, and if not ``_lost`` the others are in order
         self._stale = self._lost = False
+        #: positions of nodes that went since, in order: all other positions still count them
+        self._gone: list[int] = []
+        #: the number of nodes of each capacity, those that have a position
+        self._sizes: Counter[Vector] = Counter()
         #: the number of the layout that positions are in
         self._laid = 0
         #: by shape
@@ -143,20 +152,28 @@ class NodeIndex(NodeOrder):
         self.gained(node)
 
     def remove(self, node: Node) -> None:
-        self.nodes.remove(node)
+        if self._lost or node.laid < 0:
+            self.nodes.remove(node)
+        else:
+            at = self.position(node)
+            place = bisect_left(self._gone, at)
+            self._gone.insert(place, at)
+            del self.nodes[at - place]
+            self._count_size(tuple(node.total), -1)
+        node.laid = -1
+        self._stale = True
+        self._lost |= len(self._gone) > _FEW_GONE
         self.grown.pop(node, None)
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
         self._known.node_removed(node)
-        self.relayout()
 
-    def resized(self, node: Node) -> None:
+    def resized(self, node: Node, before: Vector) -> None:
         if self._lost or node.laid < 0:
             return
-        if self._policy.absolute and self._find_most() != self._most:
-            self.relayout()
-        else:
-            self.weigh(node)
+        self._sizes[tuple(node.total)] += 1
+        self._count_size(before, -1)
+        self.weigh(node)
 
     def changed(self, node: Node) -> None:
         self.grown[node] = None
@@ -320,9 +337,11 @@ class NodeIndex(NodeOrder):
 
     def position(self, node: Node) -> int:
         if 0 <= node.laid != self._laid:
-            known = len(self._values)
-            node.position = bisect_left(self.nodes, node.node_id, 0, known, key=_node_id)
-            node.laid = self._laid
+            known = len(self._values) - len(self._gone)
+            at = bisect_left(self.nodes, node.node_id, 0, known, key=_node_id)
+            for gone in self._gone:
+                at += gone <= at
+            node.position, node.laid = at, self._laid
         return node.position
 
     def node_ids(self) -> tuple[str, ...]:
@@ -411,8 +430,15 @@ class NodeIndex(NodeOrder):
             node.weight += weight
 
     def _find_most(self) -> Totals:
-        totals = [node.total for node in self.nodes]
-        return [max(amounts) for amounts in zip(*totals, strict=True)]
+        return [max(amounts) for amounts in zip(*self._sizes, strict=True)]
+
+    def _count_size(self, size: Vector, more: int) -> None:
+        """There are this many more nodes of the size: the largest node may be another one."""
+        self._sizes[size] += more
+        if not self._sizes[size]:
+            del self._sizes[size]
+        if self._policy.absolute and self._find_most() != self._most:
+            self._stale = self._lost = True
 
     # -- room for gangs ----------------------------------------------------------------------
 
@@ -457,7 +483,8 @@ class NodeIndex(NodeOrder):
         self._stale = False
         self._node_ids = None
         self._laid += 1
-        known = len(self._values)
+        gone = self._gone
+        known = len(self._values) - len(gone)
         fresh = self.nodes[known:]
         most = self._most if self._policy.absolute else []
         grown = any(any(map(int.__gt__, node.total, most)) for node in fresh)
@@ -465,9 +492,13 @@ class NodeIndex(NodeOrder):
             self._sort()
         else:
             del self.nodes[known:]
-            self._free.of(self.nodes, self._log)
+            self._free.shift(gone, self._log, self.nodes)
+            if gone:
+                self._values = np.delete(self._values, gone)
+                self._best_nodes.delete(gone)
             for node in fresh:
                 self._insert(node)
+        self._gone = []
         self._free.synced = 0
         self._log.clear()
         self._room = None
@@ -478,6 +509,7 @@ class NodeIndex(NodeOrder):
         at = bisect_left(self.nodes, node.node_id, key=_node_id)
         self.nodes.insert(at, node)
         node.laid = 0
+        self._sizes[tuple(node.total)] += 1
         self.weigh(node)
         node.score = self._score(node)
         self._values = np.insert(self._values, at, node.score)
@@ -489,6 +521,7 @@ class NodeIndex(NodeOrder):
         self._lost = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
+        self._sizes = Counter([tuple(node.total) for node in self.nodes])
         if self._policy.absolute:
             self._most = self._find_most()
         first_of_size: dict[Vector, Node] = {}

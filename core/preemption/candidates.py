@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 
 #: ranks as far as gangs matter: held by a gang beyond its placeholders, of no gang, a gang member
 _SURPLUS: Final = (0, 0, 0)
-_NO_GANG: Final = (1, 0, 0)
+NO_GANG: Final = (1, 0, 0)
 _MEMBER: Final = 2
+
+
+#: a leaf that may lose allocations: of this priority at most, where there is a bound, and that hold nothing
+#: of these types
+Leaf = tuple[LeafQueue, int | None, frozenset[int]]
 
 
 class Candidate:
@@ -91,28 +96,34 @@ def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Itera
     """The candidates of the application, in the order in which they were allocated."""
     if gathers(app):
         return
-    held = [*app.allocations.values(), *app.placeholders.values()]
-    strict = app.queue.properties.preemption_optout == "strict"
-    if app.gang.size is None or app.gang.timed_out:
-        for allocation in held:
-            if _may_evict(allocation, strict):
-                yield Candidate(allocation, leaf, _NO_GANG)
+    if not holds_members(app):
+        for allocation in evictable(app):
+            yield Candidate(allocation, leaf, NO_GANG)
         return
+    held = [*app.allocations.values(), *app.placeholders.values()]
     members = _members(app, held)
     broken = any(a.reason == allocation_fsm.PREEMPTION for a in held if a in members)
-    for allocation in held:
-        if not _may_evict(allocation, strict):
-            continue
-        member = (_MEMBER, 0 if broken else 1, -app.seq)
+    member = (_MEMBER, 0 if broken else 1, -app.seq)
+    for allocation in evictable(app):
         yield Candidate(allocation, leaf, member if allocation in members else _SURPLUS)
 
 
-def _may_evict(allocation: Allocation, strict: bool) -> bool:
-    """Whether the allocation may be evicted; ``strict``: not if its ask has opted out (X40)."""
-    ask = allocation.ask
-    if allocation.state not in allocation_fsm.RELEASABLE or ask.required_node:
-        return False
-    return ask.terms.allow_preempt_self or not strict
+def holds_members(app: Application) -> bool:
+    """Whether allocations of the application count as members of a gang."""
+    return app.gang.size is not None and not app.gang.timed_out
+
+
+def evictable(app: Application) -> list[Allocation]:
+    """The allocations of the application that may be evicted, unless it gathers; not those that have
+    opted out in a queue where this is strict (X40)."""
+    strict = app.queue.properties.preemption_optout == "strict"
+    return [
+        each
+        for each in (*app.allocations.values(), *app.placeholders.values())
+        if each.state in allocation_fsm.RELEASABLE
+        and not each.ask.kind.requires.required_node
+        and (not strict or each.ask.terms.allow_preempt_self)
+    ]
 
 
 def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
@@ -152,21 +163,24 @@ def candidates_for(
     """The allocations that may be evicted for an ask of this priority, or for several asks that ask for
     this vector together, inside the fence around their queue (5.9, steps 1 and 2)."""
     found: list[Candidate] = []
-    fence, path = _fence(own, priority, vector, snapshots)
-    for queue, most in _leaves(fence, own, path, path[fence]):
-        if queue.properties.preemption_policy == "disabled":
-            continue
-        leaf = snapshots.victims_in(queue)
-        if leaf is None:
-            continue
-        kept = leaf.kept
+    for queue, most, kept in leaves_for(own, priority, vector, snapshots):
         for app in queue.apps.values():
-            for candidate in of_application(app, leaf):
+            for candidate in of_application(app, snapshots.of(queue)):
                 if most is not None and candidate.allocation.ask.priority > most:
                     continue
                 if not (kept and holds_any(candidate.allocation.vector, kept)):
                     found.append(candidate)
     return found
+
+
+def leaves_for(own: Queue, priority: int, vector: Vector, snapshots: Snapshots) -> Iterator[Leaf]:
+    """The leaves that may lose allocations for these asks."""
+    fence, path = _fence(own, priority, vector, snapshots)
+    for queue, most in _leaves(fence, own, path, path[fence]):
+        if queue.properties.preemption_policy != "disabled":
+            leaf = snapshots.victims_in(queue)
+            if leaf is not None:
+                yield queue, most, frozenset(leaf.kept)
 
 
 def holds_any(vector: Vector, types: Iterable[int]) -> bool:

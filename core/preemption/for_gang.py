@@ -175,6 +175,7 @@ class _Search:
         if self._found is not None:
             shortfall = Shortfall(self._path, needs_of(self._app, self._members))
             rest = [each for each in self._found if each.allocation not in self._victims]
+            rest.sort(key=lambda each: each.willing_first)
             more = further_victims(shortfall, self._chosen, rest)
         if more is None:
             return NOT_WITHIN

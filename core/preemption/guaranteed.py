@@ -8,16 +8,17 @@ manager confirms; the node is reserved for the ask meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.failed_preemptions import FailedPreemption
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption import preemption_queue
-from quadriga.core.preemption.candidates import candidates_for
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.preemption.former_guarantees import FormerSnapshots
-from quadriga.core.preemption.on_nodes import Search, best_offer
+from quadriga.core.preemption.known_candidates import expect_evicted, known_candidates
+from quadriga.core.preemption.on_nodes import best_offer
 from quadriga.core.preemption.queue_snapshot import ABOVE, AT_MAX, NO_GUARANTEE, Snapshots
 from quadriga.core.preemption.shortfall import Shortfall
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.kernel import Kernel
 
 #: why an attempt failed, as ``explain`` says it, beside the reasons of ``queue_snapshot``
-NO_CANDIDATES: Final = "nobody outside its queue is above the guarantee and may be preempted"
+NO_CANDIDATES: Final = (
+    "no queue outside is above its guarantee with something that may be preempted"
+)
 TOO_LITTLE: Final = "all who may be preempted hold too little for the queues above"
 NO_NODE: Final = "on no node would it have room"
 NOT_WITHIN: Final = "its queue would not be within its guarantee"
@@ -55,6 +58,7 @@ def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> Eviction | None:
     preemption_queue.retry_later(kernel, ask)
     text = f"preempting allocations to free up resources to run ask: {ask.ask_key}"
     victims = tuple([candidate.allocation for candidate in (*offer.chosen, *more)])
+    expect_evicted(ask.app.partition, victims)
     return Eviction(victims, ask, text, offer.node)
 
 
@@ -91,18 +95,21 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
     refused = snapshots.refusal(ask.vector)
     if refused is not None:
         return refused.why
-    found = candidates_for(ask.app.queue, ask.priority, ask.vector, snapshots)
-    if not found:
+    known = known_candidates(kernel, ask, snapshots)
+    if not known.number:
         return NO_CANDIDATES
     path = snapshots.path
     with_all = Shortfall(path, ask.vector)
-    with_all.evict_all(found)
+    for leaf, total in known.totals.items():
+        with_all.evict_from(snapshots.of(leaf), total)
     if not with_all.covered:
         return TOO_LITTLE
-    offer = best_offer(kernel, ask, Search(ask, group.shape, found, nodes_tried=nodes_tried))
+    with closing(known.offers(ask, group.shape, snapshots, nodes_tried=nodes_tried)) as offers:
+        offer = best_offer(kernel, ask, offers)
     if offer is None:
         return NO_NODE
-    more = further_victims(Shortfall(path, ask.vector), offer.chosen, found)
+    in_order = known.in_order(snapshots)
+    more = further_victims(Shortfall(path, ask.vector), offer.chosen, in_order)
     if more is None or not (offer.chosen or more):
         return NOT_WITHIN
     return offer, more
@@ -114,18 +121,18 @@ def snapshots_for(kernel: Kernel, leaf: Queue) -> Snapshots:
 
 
 def further_victims(
-    shortfall: Shortfall, victims: Collection[Candidate], found: list[Candidate]
+    shortfall: Shortfall, victims: Collection[Candidate], in_order: Iterable[Candidate]
 ) -> list[Candidate] | None:
     """The victims needed beside those on nodes, until every queue above the ask is within its bound;
-    ``None`` if they do not suffice (5.9, step 6)."""
-    chosen = set(victims)
+    ``None`` if they do not suffice (5.9, step 6). The candidates come in the order of ``willing_first``."""
+    chosen = {candidate.allocation for candidate in victims}
     for candidate in victims:
         shortfall.force(candidate)
     more: list[Candidate] = []
     amounts = shortfall.amounts
     if any(amounts):
-        for candidate in sorted(found, key=lambda each: each.willing_first):
-            if candidate in chosen or not shortfall.evict(candidate):
+        for candidate in in_order:
+            if candidate.allocation in chosen or not shortfall.evict(candidate):
                 continue
             rest = shortfall.amounts
             if rest == amounts:

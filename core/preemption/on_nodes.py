@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption.shortfall import Evicted, add_to
@@ -10,6 +12,7 @@ from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
     from quadriga.core.preemption.candidates import Candidate
@@ -50,64 +53,13 @@ class Offer:
         return self.index, self.gangs, self.node.node_id
 
 
-class Search:
-    """The nodes that may get room for the ask, with the candidates on each.
-
-    Nodes that drain, or that are reserved for another ask, are left out; so are nodes with enough room
-    if all nodes have just been tried.
-    """
-
-    def __init__(
-        self, ask: Ask, shape: Shape, found: list[Candidate], *, nodes_tried: bool
-    ) -> None:
-        self._shape = shape
-        nodes = ask.app.partition.nodes
-        by_node: dict[Node, list[Candidate]] = {}
-        for candidate in found:
-            by_node.setdefault(candidate.allocation.node, []).append(candidate)
-        usable = [node for node in by_node if _may_use(node, ask)]
-        usable.sort(key=lambda node: node.node_id)
-        self._here = [(n, by_node[n]) for n in usable if not shape.fits(n.available)]
-        self._with_room: list[Node] = []
-        if not nodes_tried:
-            usable_all = (node for _, node in sorted(nodes.items()) if _may_use(node, ask))
-            self._with_room = [node for node in usable_all if shape.fits(node.available)]
-
-    def all(self) -> list[Offer]:
-        """All offers, the best first."""
-        offered = (self._offer(node, here) for node, here in self._here)
-        found = [offer for offer in offered if offer is not None]
-        found += [Offer(node, -1, ()) for node in self._with_room]
-        return sorted(found, key=lambda offer: offer.order)
-
-    def best(self) -> Offer | None:
-        """The best offer; nodes that cannot beat it are skipped."""
-        if self._with_room:
-            return Offer(self._with_room[0], -1, ())
-        best: Offer | None = None
-        for node, here in self._here:
-            if (
-                best is not None
-                and not best.gangs
-                and _lowest_index(node, self._shape, here) >= best.index
-            ):
-                continue
-            offer = self._offer(node, here)
-            if offer is not None and (best is None or offer.order < best.order):
-                best = offer
-        return best
-
-    def _offer(self, node: Node, here: list[Candidate]) -> Offer | None:
-        return offer_on(node, self._shape, here, node.available, Evicted())
-
-
-def _lowest_index(node: Node, shape: Shape, here: list[Candidate]) -> int:
+def lowest_index(node: Node, shape: Shape, here: list[Allocation]) -> int:
     """A lower bound of the index of the node's offer: as if every candidate were as large as the largest."""
     least = 0
     for at, value in shape.need:
         short = value - node.available[at]
         if short > 0:
-            vectors = (candidate.allocation.vector for candidate in here)
+            vectors = (allocation.vector for allocation in here)
             largest = max((vector[at] for vector in vectors if at < len(vector)), default=0)
             if not largest:
                 return len(here)
@@ -115,7 +67,8 @@ def _lowest_index(node: Node, shape: Shape, here: list[Candidate]) -> int:
     return least
 
 
-def _may_use(node: Node, ask: Ask) -> bool:
+def may_use(node: Node, ask: Ask) -> bool:
+    """Whether the node takes allocations, and is not reserved for another ask."""
     kept = node.reservation
     return node.open and (kept is None or kept.ask is ask)
 
@@ -157,8 +110,9 @@ def offer_on(
 # -- the choice ------------------------------------------------------------------------------------
 
 
-def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
-    """The offer with the fewest victims, then the fewest gangs broken, then the first node id.
+def best_offer(kernel: Kernel, ask: Ask, offers: Iterator[Offer]) -> Offer | None:
+    """The offer with the fewest victims, then the fewest gangs broken, then the first node id: the first of
+    ``offers``.
 
     A resource manager with predicates is asked, ten nodes at a time, whether the pod fits the node
     without some of the victims, and without how many (I37). One that has predicates but no preemption
@@ -166,12 +120,11 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
     """
     rm_id = ask.app.partition.rm.rm_id
     if rm_id not in kernel.predicates and rm_id not in kernel.preemption_predicates:
-        return search.best()
-    checks = search.all()
+        return next(offers, None)
     best: Offer | None = None
     lowest = (_FAILED, 0)
-    for start in range(0, len(checks), _BATCH):
-        answers = [answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
+    while batch := list(islice(offers, _BATCH)):
+        answers = [answer(kernel, rm_id, ask, each) for each in batch]
         if ANSWER_PENDING in answers:  # every question of the batch is on its way now
             raise AnswerPending
         for said in answers:

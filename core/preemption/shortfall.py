@@ -110,8 +110,12 @@ class Shortfall:
                 total = totals[leaf] = [0] * len(leaf.bound)
             add_to(total, candidate.allocation.vector)
         for leaf, total in totals.items():
-            for at in self._above(leaf):
-                add_to(self._relieved[at], tuple(total))
+            self.evict_from(leaf, total)
+
+    def evict_from(self, leaf: QueueSnapshot, total: list[int]) -> None:
+        """Victims of this leaf have these amounts in total, whatever is guaranteed to its queues."""
+        for at in self._above(leaf):
+            add_to(self._relieved[at], tuple(total))
 
     @property
     def amounts(self) -> list[int]:

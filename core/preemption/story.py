@@ -54,7 +54,7 @@ def _of_refusal(refused: Refusal, app: Application, what: str) -> tuple[bool, st
             return True, f"nothing is guaranteed to {leaf}, so it may not preempt"
         return True, f"nothing of what {what} asks for is guaranteed to {leaf}"
     if why == AT_MAX:
-        why = f"{leaf} has no room for {what} under its max, so nobody outside may be preempted"
+        why = f"{leaf} has no room for {what} under its max, so nothing outside may be preempted"
         return False, f"{why}"
     if why in (ABOVE, PROMISED):
         over = app.partition.registry.words(refused.over)

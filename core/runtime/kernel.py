@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.base.texts import shortened
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
+from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.timer import Timer
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.runtime.engines import ENGINES, check_lifecycles, lifecycles_of
@@ -24,7 +25,15 @@ from quadriga.core.runtime.journal import Change, Journal
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.runtime.timers import Timers
-from quadriga.fsm import ALLOCATION, RESOURCE_MANAGER, Effect, Entity, InvalidTransition, Lifecycle
+from quadriga.fsm import (
+    ALLOCATION,
+    LIFECYCLES,
+    RESOURCE_MANAGER,
+    Effect,
+    Entity,
+    InvalidTransition,
+    Lifecycle,
+)
 from quadriga.fsm.firing import Step
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
@@ -86,7 +95,8 @@ class Options:
     engine: str = "fast"
     #: of what one item of a message may say
     bounds: MessageBounds = field(default_factory=MessageBounds)
-    #: by name: lifecycles that run in place of the shared ones (``lifecycle.copy()`` with changes)
+    #: by name: lifecycles that run in place of the shared ones (``lifecycle.copy()`` with changes). Where a
+    #: callback or a condition of one raises, the shared one is followed and the error is in ``Scheduler.notes``
     lifecycles: Mapping[str, Lifecycle] = field(default_factory=dict)
     #: enable ``Scheduler.audit``, with a full check after this number of steps; 0: disabled
     audit_every: int = 0
@@ -124,6 +134,7 @@ class Kernel:
         "refusals",
         "queue",
         "reason",
+        "run_times",
         "summaries",
         "tally",
         "timers",
@@ -134,6 +145,8 @@ class Kernel:
         #: the lifecycles to fire at, by name; ``None``: those that the callers of ``fire`` name
         self.lifecycles = lifecycles_of(options.engine, options.lifecycles)
         self.now = 0
+        #: by key of a partition; they outlast it, as its resource manager may register anew
+        self.run_times: dict[str, RunTimes] = {}
         #: the message, timer or decision that the present step follows from, for the journal
         self.cause = ""
         #: the reason of the present transition, if the trigger came with one
@@ -226,12 +239,22 @@ class Kernel:
         """Change the state. ``None``: nothing has changed, and nothing follows."""
         if self.lifecycles is not None:
             lifecycle = self.lifecycles.get(lifecycle.name, lifecycle)
+        source = entity.state
         try:
             step = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
             for record in self.journal.story_of(lifecycle.name, entity):
                 bug.add_note(str(record))
             raise
+        except Exception as error:
+            # A callback or an observer that was added to the lifecycle. What the caller began must be finished,
+            # so the scheduler's own table decides, and the error is kept (D303).
+            entity.state = source
+            step = LIFECYCLES.get(lifecycle.name, lifecycle).take_unobserved(entity, trigger, info)
+            failed = f"{lifecycle.name} {entity.key}: {trigger} in {source}: {error!r}"
+            self.note(
+                f"what was added to a lifecycle failed, and its own table was followed: {failed}"
+            )
         if step.entered:
             entity.entries += 1
         elif not step.effects:

@@ -85,7 +85,7 @@ def _in_order(partition: Partition) -> list[Application]:
 
 def _report_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
     """Report the cause for those asks of the group where it is new; return their number."""
-    cause = _of_application(app) or _of_group(app, group) if group.asks else None
+    cause = cause_of(app, group)
     if cause is None:
         group.skipped_for = ""
         return 0
@@ -104,6 +104,11 @@ def _report_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
                 app.partition.hints.asks[ask] = None
             kernel.outbox.container_state(ask, _SKIPPED, text)
     return len(fresh)
+
+
+def cause_of(app: Application, group: AskGroup) -> Cause | None:
+    """What stops the asks of the group, whatever the nodes have free; ``None`` if nothing does."""
+    return _of_application(app) or _of_group(app, group) if group.asks else None
 
 
 def _of_application(app: Application) -> Cause | None:

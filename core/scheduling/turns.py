@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.gangs import replacement
+from quadriga.core.ordering import by_run_time
 from quadriga.core.preemption import failed_preemptions
 from quadriga.core.scheduling import scale_up, skipped
 from quadriga.core.scheduling.batch import decide_all
@@ -105,7 +106,10 @@ def _serve(
     """
     for partition in partitions:
         partition.node_index.now = kernel.now
+        partition.failed_preemptions.candidates = None
         partition.renew_shares()
+        if partition.waiting.to_score:
+            by_run_time.renew(partition.waiting, kernel.now)
         _retry_deferred(kernel, partition, bounded=bounded)
     going, left = partitions, most
     while len(going) > 1 and left:
@@ -116,6 +120,7 @@ def _serve(
         left -= rounds
         going = going if more else []
     for partition in partitions:
+        partition.failed_preemptions.candidates = None
         partition.waiting.undecided = partition in going
         if not partition.waiting.undecided and partition.nodes:
             partition.rm.observer.round_ended(partition)

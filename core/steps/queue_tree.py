@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from quadriga.base.times import SECOND
 from quadriga.core.config import PartitionConfig, QueueConfig, inherit, parse_properties
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
+from quadriga.core.ordering import by_run_time
 from quadriga.core.placement import RECOVERY_QUEUE
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import limits
@@ -85,6 +86,8 @@ def _reorder(queue: Queue) -> None:
     if isinstance(queue, LeafQueue):
         for app in queue.apps.values():
             app.rank = None
+            if queue.expected:
+                by_run_time.begin(app)
     else:
         for child in queue.children.values():
             child.rank = None

@@ -123,6 +123,7 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     """Cancel the reservation. The next one of the node, if there is one, takes effect."""
     node, ask = reservation.node, reservation.ask
     partition.gather_budget.drop(node)
+    partition.failed_preemptions.candidates = None
     if node.reservation is reservation:
         node.reservation = following = next(iter(node.also_reserved), None)
         if following is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.waiting import Refusal, Waiting
+from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.lanes import LimitLane, lane_for
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -45,6 +46,8 @@ class WaitingAsks(Waiting):
                 partition.node_index.watch(shape)
             shapes.used(shape)
             group.add(ask)
+            if app.queue.expected:
+                by_run_time.begin(app)
             _priority_changed(app, group)
         else:
             group.add(ask)

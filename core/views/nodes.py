@@ -48,10 +48,10 @@ NodeSnapshot = tuple[
 ForeignSnapshot = tuple["ForeignAllocation", dict[str, str], Vector, int, bool]
 
 
-def snapshot_nodes(partition: Partition) -> list[NodeSnapshot]:
-    """Snapshots of all nodes, by id."""
+def snapshot_nodes(partition: Partition, page: slice) -> list[NodeSnapshot]:
+    """Snapshots of the nodes of this page, by id."""
     nodes = partition.nodes
-    return [snapshot_node(nodes[node_id]) for node_id in sorted(nodes)]
+    return [snapshot_node(nodes[node_id]) for node_id in partition.node_index.node_ids()[page]]
 
 
 def snapshot_node(node: Node) -> NodeSnapshot:

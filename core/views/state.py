@@ -8,6 +8,7 @@ dicts, lists, texts and numbers, ready for JSON. Views are called between two st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quadriga.core.checks.failures import FailureLog
@@ -62,6 +63,9 @@ if TYPE_CHECKING:
     from quadriga.core.views import objects
 
 Found = TypeVar("Found")
+
+#: the page that has all members of a list
+ALL: Final = slice(None)
 
 #: what may be asked for with ``status``, in YuniKorn's names; our own are understood as well
 _STATUS: Final = {
@@ -158,38 +162,39 @@ class Views:
         return list(map(application_object, snapshots))
 
     def snapshot_applications(
-        self, partition: str, state: str, status: str = ""
+        self, partition: str, state: str, status: str = "", page: slice = ALL
     ) -> list[ApplicationSnapshot | EndedSnapshot]:
-        """``applications`` as snapshots, to be formatted later (``application_object``)."""
+        """``applications`` as snapshots, to be formatted later (``application_object``), those of a page."""
         found = self._partition(partition)
         kind = state.lower()
         if kind not in APPLICATION_STATES:
             allowed = ", ".join(APPLICATION_STATES)
             raise BadRequest(f"Only following application states are allowed: {allowed}")
         if kind == "active":
-            return self._active(found.applications.values(), status)
+            return self._active(found.applications.values(), status, page)
         chosen = [app for app in found.ended if app.state in _ENDS[kind]]
-        return [self._snapshot(app) for app in chosen]
+        return [self._snapshot(app) for app in chosen[page]]
 
     def snapshot_queue_applications(
-        self, partition: str, queue: str, state: str = "active", status: str = ""
+        self, partition: str, queue: str, state: str = "active", status: str = "", page: slice = ALL
     ) -> list[ApplicationSnapshot | EndedSnapshot]:
-        """``queue_applications`` as snapshots, to be formatted later."""
+        """``queue_applications`` as snapshots, to be formatted later, those of a page."""
         found = self._queue(self._partition(partition), queue)
         if state.lower() != "active":
             raise BadRequest("Only following application states are allowed: active")
         apps = found.apps.values() if isinstance(found, LeafQueue) else ()
-        return self._active(apps, status)
+        return self._active(apps, status, page)
 
     def _active(
-        self, apps: Iterable[Application], status: str
+        self, apps: Iterable[Application], status: str, page: slice
     ) -> list[ApplicationSnapshot | EndedSnapshot]:
         if status and status.lower() not in _STATUS:
             allowed = ", ".join(self.dialect.state(each).lower() for each in application_fsm.LIVING)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
         wanted = _STATUS[status.lower()] if status else None
-        chosen = (app for app in apps if wanted in (None, app.state))
-        return [self._snapshot(a) for a in sorted(chosen, key=lambda app: app.seq)]
+        chosen = [app for app in apps if wanted in (None, app.state)]
+        chosen.sort(key=attrgetter("seq"))
+        return [self._snapshot(app) for app in chosen[page]]
 
     def _snapshot(self, app: Application | EndedApplication) -> ApplicationSnapshot | EndedSnapshot:
         return snapshot_application(app, self.scheduler.now, self.dialect)
@@ -200,9 +205,9 @@ class Views:
         """All nodes, by id."""
         return list(map(node_object, self.snapshot_nodes(partition)))
 
-    def snapshot_nodes(self, partition: str) -> list[NodeSnapshot]:
-        """``nodes`` as snapshots, to be formatted later (``node_object``)."""
-        return snapshot_nodes(self._partition(partition))
+    def snapshot_nodes(self, partition: str, page: slice = ALL) -> list[NodeSnapshot]:
+        """``nodes`` as snapshots, to be formatted later (``node_object``), those of a page."""
+        return snapshot_nodes(self._partition(partition), page)
 
     def node(self, partition: str, node_id: str) -> objects.NodeObject:
         found = self._partition(partition).nodes.get(node_id)
@@ -330,7 +335,7 @@ class Views:
             ],
             "appHistory": self.history.applications(),
             "nodes": [
-                {"partitionName": each.name, "nodesInfo": snapshot_nodes(each)}
+                {"partitionName": each.name, "nodesInfo": snapshot_nodes(each, ALL)}
                 for each in partitions
             ],
             "clusterInfo": self.clusters(),

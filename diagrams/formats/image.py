@@ -42,7 +42,7 @@ def _package(format: str) -> Any:
         return import_module("graphviz")
     except ImportError:
         raise DiagramError(
-            f"{format} needs the Python package graphviz: pip install '.[diagrams]' in a checkout of Quadriga"
+            f"{format} needs the Python package graphviz: pip install graphviz"
         ) from None
 
 

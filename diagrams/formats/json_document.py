@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from quadriga.diagrams.paint import Mark, Paint
-from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.history import History
 from quadriga.fsm.nesting import SEPARATOR
+from quadriga.fsm.table import name_of
 
 
 def json_document(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
@@ -63,8 +63,8 @@ class _Writer:
             "trigger": row.trigger,
             "source": row.source,
             "target": _target(row),
-            "guard": function_name(row.guard) if row.guard else None,
-            "emit": [function_name(emitter) for emitter in row.own_emit],
+            "guard": name_of(row.guard) if row.guard else None,
+            "emit": [name_of(emitter) for emitter in row.own_emit],
             "why": row.why,
         }
         if self.coverage:
@@ -82,7 +82,7 @@ def _target(row: Row) -> Any:
 def _actions(lifecycle: Lifecycle, state: str) -> dict[str, list[str]]:
     """The emitters for entering and for leaving the state, if there are any."""
     found = {"on_enter": lifecycle.on_enter.get(state), "on_exit": lifecycle.on_exit.get(state)}
-    return {what: [function_name(each) for each in emit] for what, emit in found.items() if emit}
+    return {what: [name_of(each) for each in emit] for what, emit in found.items() if emit}
 
 
 def _lasts(lifecycle: Lifecycle, state: str) -> dict[str, Any] | None:

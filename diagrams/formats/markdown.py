@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from quadriga.diagrams.nesting import drawn_rows, tree, where_to
 from quadriga.diagrams.paint import Paint
-from quadriga.diagrams.wording import function_name, limit, one_line, readable
+from quadriga.diagrams.wording import limit, one_line, readable
 from quadriga.fsm import Lifecycle, Row
-from quadriga.fsm.table import Emitter
+from quadriga.fsm.table import Emitter, atoms, name_of
 
 
 def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
@@ -47,7 +47,7 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
                 escape(rows[0].trigger),
                 ", ".join(escape(row.source) for row in rows),
                 "*stays*" if rows[0].target is None else escape(where_to(rows[0])),
-                _code(function_name(rows[0].guard)) if rows[0].guard else "",
+                _code(name_of(rows[0].guard)) if rows[0].guard else "",
                 _emitters(rows[0].own_emit),
                 escape(rows[0].why),
                 *((", ".join(str(coverage.row(row).count) for row in rows),) if coverage else ()),
@@ -55,9 +55,10 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
             for line, rows in written.items()
         ],
     )
-    guards = {id(row.guard): row.guard for row in drawn_rows(lifecycle) if row.guard}
+    used = (each for row in drawn_rows(lifecycle) if row.guard for each in atoms(row.guard))
+    guards = {id(guard): guard for guard in used}
     if guards:
-        meanings = [(_code(function_name(g)), escape(_meaning(g))) for g in guards.values()]
+        meanings = [(_code(name_of(g)), escape(_meaning(g))) for g in guards.values()]
         lines += _table(("Guard", "Meaning"), meanings)
     return "\n".join(lines[:-1]) + "\n"
 
@@ -92,12 +93,12 @@ def _actions(lifecycle: Lifecycle) -> dict[str, Mapping[str, tuple[Emitter, ...]
 
 
 def _emitters(emitters: Iterable[object]) -> str:
-    return ", ".join(_code(function_name(emitter)) for emitter in emitters)
+    return ", ".join(_code(name_of(emitter)) for emitter in emitters)
 
 
 def _code(name: str) -> str:
     # A code span has no escapes: a bar would end the cell, and a backtick the span.
-    return f"`{name}`" if re.fullmatch(r"[\w.<>]+", name) else escape(name)
+    return f"`{name}`" if re.fullmatch(r"[\w.<>() ]+", name) else escape(name)
 
 
 def _meaning(guard: object) -> str:

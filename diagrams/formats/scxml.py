@@ -1,8 +1,7 @@
 """SCXML, the state machine notation of the W3C, for interpreters and tools that read it.
 
 An interpreter loads and runs the document as it is. Everything that has no element in SCXML is an
-attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore, and which
-``reading_scxml`` needs to make the same table again.
+attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore. It is not read again (D304).
 
 - A trigger is an event. An event that is not legal in a state is ignored, as always in SCXML.
 - A row that does not change the state is a transition without a target: in SCXML such a transition
@@ -29,10 +28,11 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from quadriga.base.times import SECOND
-from quadriga.diagrams.nesting import histories, inner_tables, into_itself
-from quadriga.diagrams.wording import function_name, identifiers, unused_name
+from quadriga.diagrams.nesting import histories, into_itself
+from quadriga.diagrams.wording import identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.history import History
+from quadriga.fsm.table import name_of
 
 NAMESPACE = "urn:quadriga:lifecycle"
 
@@ -64,16 +64,11 @@ class _Document:
         self.ids = identifiers((*lifecycle.states, *lifecycle.composites))
         #: as they are written: an interpreter knows what a composite is
         self.rows = lifecycle.nested_rows
-        self.sources: dict[int, list[str]] = {}
-        for row in self.rows:
-            self.sources.setdefault(row.line, []).append(row.source)
-        #: the lifecycles inside of composites, with the numbers of their first lines
-        self.inside = dict(inner_tables(lifecycle))
         #: the prefix of the events of effects: no trigger, because that would take them
         self.effect = unused_name("effect", lifecycle.triggers())
         # by identity: a guard may be an object that is not hashable
         guards = {id(row.guard): row.guard for row in self.rows if row.guard is not None}
-        self.guard_names = {key: function_name(guard) for key, guard in guards.items()}
+        self.guard_names = {key: name_of(guard) for key, guard in guards.items()}
         self.guards = _distinct(self.guard_names, "guard", {*self.ids.values(), *_RESERVED})
         nesting = lifecycle.nesting
         self.on_enter: Mapping[str, Any] = nesting.on_enter if nesting else lifecycle.on_enter
@@ -81,7 +76,7 @@ class _Document:
         caused = [row.own_emit for row in self.rows]
         caused += [emitters for each in (self.on_enter, self.on_exit) for emitters in each.values()]
         emitters = {id(emitter): emitter for emit in caused for emitter in emit}
-        self.emitter_names = {key: function_name(each) for key, each in emitters.items()}
+        self.emitter_names = {key: name_of(each) for key, each in emitters.items()}
         self.emitters = _distinct(self.emitter_names, "emitter", set())
 
     def text(self) -> str:
@@ -123,17 +118,9 @@ class _Document:
                 "  </final>",
             ]
         composite = self.lifecycle.composites.get(state)
-        nesting = self.lifecycle.nesting
         lasts = composite.lasts if composite else self.lifecycle.lasts[state]
         if composite:
-            inner, first = self.inside[state]
-            attributes |= {
-                "initial": self.ids[composite.initial],
-                "quadriga:inside": inner.name,
-                "quadriga:first": str(first),
-            }
-        elif nesting and state in nesting.ends:
-            attributes["quadriga:final"] = "true"
+            attributes["initial"] = self.ids[composite.initial]
         exit = self._raised(self.on_exit.get(state, ()))
         if isinstance(lasts, Unbounded):
             attributes["quadriga:unbounded"] = lasts.ends
@@ -173,15 +160,12 @@ class _Document:
         return self.ids[target]
 
     def _transition(self, row: Row) -> list[str]:
-        sources = self.sources[row.line]
         attributes = {
             "event": row.trigger,
             "cond": None if row.guard is None else self.guards[id(row.guard)],
             "target": None if row.target is None else self._target(row.target),
             # into a composite from itself, without leaving it
             "type": "internal" if into_itself(self.lifecycle, row) else None,
-            "quadriga:line": str(row.line),
-            "quadriga:source": str(sources.index(row.source)) if len(sources) > 1 else None,
             "quadriga:why": row.why or None,
         }
         opening = f"    <transition{_attributes(attributes)}"

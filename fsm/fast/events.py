@@ -1,413 +1,188 @@
-"""The trigger of a fast machine: what remains of the library's steps where it is known what they call.
+"""The trigger of a fast machine: it looks up the plan of its model's state and runs it (``plans``).
 
-For each trigger and state a plan holds the transitions with their two states, and whether anything has to be
-called at all. It is valid as long as ``clock.now`` is the same (``tracking``). The callbacks are not part of
-it: their lists are read at the moment at which the library reads them. A callback may change anything; after
-such a change the rest of the trigger is executed step by step (``steps``).
-
-The library's own code runs where a subclass replaces one of its steps, and where its logger prints the steps.
+A plan is made when a trigger is fired in a state for the second time, because one that is fired once would not earn
+it back. The library's own code runs where a subclass replaces one of its steps, and where its logger prints the steps.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
-from types import MethodType
-from typing import Any, Final
+from typing import Any
 
 from transitions import EventData
 from transitions.core import Event
 
-from quadriga.fsm.fast.plans import Plan, after, make_plan
+from quadriga.fsm.fast.plans import NO_PLAN, Plan, make_plan
 from quadriga.fsm.fast.steps import (
-    CALLED_BEFORE,
     CAUGHT,
     EVENT,
-    HAS_FINAL,
     INFO,
-    LEFT,
     call,
-    constantly,
-    enter,
     event_data,
-    imported,
     is_plain,
     keeps,
-    leave,
-    level,
-    may_perform,
+    levels,
     noisy,
-    perform,
     settle,
     try_each,
 )
-from quadriga.fsm.fast.tracking import (
-    Reporting,
-    Transitions,
-    clock,
-    with_library_init,
-)
-
-_set: Final = object.__setattr__
-_blank: Final = EventData.__new__
+from quadriga.fsm.fast.tracking import Reporting, Transitions, marker_of
 
 
 class FastEvent(Reporting, Event):
     """All transitions of a trigger, and the plans made from them."""
 
+    #: whether a plan is made and followed the first time already
+    eager = False
+    #: plans that take a model, for machines without a queue whose models have their state in ``state``
     _plans: dict[Any, Plan]
-    #: plans of a machine with a queue, which must not be followed past it
-    _queued_plans: dict[Any, Plan]
-    #: the attributes of the machine
-    _owns: dict[str, Any]
+    #: plans that take an ``EventData``
+    _data_plans: dict[Any, Plan]
 
     def __init__(self, name: str, machine: Any) -> None:
-        with_library_init(self, Event, name, machine)
-        self.__dict__.update(transitions=Transitions(), _plans={}, _queued_plans={})
-        self.__dict__["_owns"] = machine.__dict__
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name == "machine":
-            self.__dict__["_owns"] = value.__dict__
+        about = {"name": name, "machine": machine, "transitions": Transitions()}
+        self.__dict__.update(about, _plans={}, _data_plans={})
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "_plans": {}, "_queued_plans": {}}
-        del state["_owns"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _owns=state["machine"].__dict__)
+        return {**self.__dict__, "_plans": {}, "_data_plans": {}, "subscribers": ()}
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
         # ``method`` does the same: a call from there to here would take half as long again
-        machine = self.machine
         try:
-            attribute = self._owns["model_attribute"]
-            value = model.state if attribute == "state" else getattr(model, attribute)
-            plan = self._plans[value]
-        except (AttributeError, KeyError, TypeError):
+            value = model.state
+            kind, plan = self._plans.get(value, NO_PLAN)
+            loud = levels[INFO]
+        except (AttributeError, TypeError, KeyError):  # the library encounters it too, but not here
+            loud = True
+        if loud or type(value) is not kind:
             return self._trigger_unplanned(model, args, kwargs)
-        now, kind, step, new, rest = plan
-        if now is not clock.now or type(value) is not kind or level(INFO) is not False:
-            return self._trigger_unplanned(model, args, kwargs)
-        if step is None:
-            try:
-                if new is not None:
-                    if model is machine:  # its __setattr__ looks only at other names
-                        _set(model, attribute, new)
-                        reached = getattr(model, attribute)
-                    elif attribute == "state":
-                        model.state = new
-                        reached = model.state
-                    else:
-                        setattr(model, attribute, new)
-                        reached = getattr(model, attribute)
-                    if reached is not new:
-                        machine.get_state(reached)
-                return True
-            except BaseException as error:
-                return self._fail_silently(model, args, kwargs, rest, error)
-        return step(self, machine, model, args, kwargs, rest)  # type: ignore[no-any-return]
+        return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
     def method(self) -> Any:
         """Return ``trigger`` as a method of models."""
-        event, machine, owns = self, self.machine, self._owns
         plans, unplanned = self._plans, self._trigger_unplanned
 
         def trigger(model: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
-                attribute = owns["model_attribute"]
-                value = model.state if attribute == "state" else getattr(model, attribute)
-                plan = plans[value]
-            except (AttributeError, KeyError, TypeError):
+                value = model.state
+                kind, plan = plans.get(value, NO_PLAN)
+                loud = levels[INFO]
+            except (AttributeError, TypeError, KeyError):
+                loud = True
+            if loud or type(value) is not kind:
                 return unplanned(model, args, kwargs)
-            now, kind, step, new, rest = plan
-            if now is not clock.now or type(value) is not kind or level(INFO) is not False:
-                return unplanned(model, args, kwargs)
-            if step is None:
-                try:
-                    if new is not None:
-                        if attribute == "state":
-                            model.state = new
-                            reached = model.state
-                        else:
-                            setattr(model, attribute, new)
-                            reached = getattr(model, attribute)
-                        if reached is not new:
-                            machine.get_state(reached)
-                    return True
-                except BaseException as error:
-                    return event._fail_silently(model, args, kwargs, rest, error)
-            return step(event, machine, model, args, kwargs, rest)
+            return plan(model, args, kwargs)
 
         return trigger
 
     def _trigger_unplanned(self, model: Any, args: Any, kwargs: Any) -> bool:
         machine: Any = self.machine
-        if noisy() or not is_plain(machine) or not self._is_plain():
+        own = machine.__dict__
+        if noisy() or not is_plain(machine) or not self._is_plain() or own["_transition_queue"]:
             return super().trigger(model, *args, **kwargs)
-        if machine._queued or machine._transition_queue:
-            if machine._queued:  # for the next trigger
-                self._plan_for(machine, getattr(model, machine.model_attribute, ""), self._plans)
+        if own["_queued"] or own["model_attribute"] != "state":
+            if own["_queued"] and own["model_attribute"] == "state":
+                self._keep(self._plans, getattr(model, "state", None), self._enqueue)
             return super().trigger(model, *args, **kwargs)
-        self._plan_for(machine, getattr(model, machine.model_attribute), self._plans)
-        return self._go_through(machine, model, args, kwargs, None)
+        plan = self.plan_for(getattr(model, "state", None), given=False)
+        return (plan or self._go_through)(model, args, kwargs)
 
-    def _enqueue(self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any) -> bool:
+    def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""
-        owns = self._owns
-        data = event_data(None, self, machine, model, args, kwargs)
-        owns["_transition_queue"].append(partial(self._trigger, data))
-        if len(owns["_transition_queue"]) > 1:
+        own = self.machine.__dict__
+        queue = own["_transition_queue"]
+        queue.append(
+            partial(self._trigger, event_data(None, self, self.machine, model, args, kwargs))
+        )
+        if len(queue) > 1:
             return True
         try:
-            while owns["_transition_queue"]:
-                owns["_transition_queue"][0]()
-                owns["_transition_queue"].popleft()
+            while own["_transition_queue"]:
+                own["_transition_queue"][0]()
+                own["_transition_queue"].popleft()
         except BaseException:
-            owns["_transition_queue"].clear()
+            own["_transition_queue"].clear()
             raise
         return True
 
     def _trigger(self, data: EventData) -> bool:
-        """Process a trigger from the queue of a machine."""
+        """Process a trigger from the queue of a machine, or for models with another attribute."""
         machine: Any = self.machine
         try:
-            value = getattr(data.model, self._owns["model_attribute"])
-            plan = self._queued_plans[value]
-            good = plan[0] is clock.now and plan[1] is type(value) and level(INFO) is False
-        except (AttributeError, KeyError, TypeError):
-            good = False
-        if good:
-            return plan[2](self, machine, None, None, None, plan[4], data)  # type: ignore[no-any-return]
+            value = getattr(data.model, machine.__dict__["model_attribute"])
+            kind, plan = self._data_plans.get(value, NO_PLAN)
+            loud = levels[INFO]
+        except (AttributeError, TypeError, KeyError):
+            loud = True
+        if not loud and type(value) is kind:
+            return plan(data)  # type: ignore[no-any-return]
         if noisy() or not (is_plain(machine) and self._is_plain()):
             return super()._trigger(data)
-        self._plan_for(machine, getattr(data.model, machine.model_attribute), self._queued_plans)
-        return self._go_through(machine, None, None, None, None, data)
+        value = getattr(data.model, machine.__dict__["model_attribute"], None)
+        plan = self.plan_for(value, given=True)
+        return plan(data) if plan else self._go_through(None, None, None, data)
 
     def _is_plain(self) -> bool:
         return keeps(type(self), FastEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
 
     # -- plans -------------------------------------------------------------------------------
 
-    def _plan_for(self, machine: Any, value: Any, plans: dict[Any, Plan]) -> Plan | None:
+    def plan_for(self, value: Any, *, given: bool | None = None) -> Any:
+        """Return the plan for a state's name; ``None`` if there is none yet, or can be none.
+
+        ``given``: whether the plan is for an ``EventData``. It is made the second time; at once without ``given``.
+        """
+        plans = self._data_plans if given else self._plans
         try:
-            plan = plans.get(value)
+            kind, plan = plans.get(value, NO_PLAN)
         except TypeError:  # no state is unhashable; the library reports the error
             return None
-        if plan is None or plan[0] is not clock.now or plan[1] is not type(value):
-            if plans is self._plans and machine._queued:
-                plan = (clock.now, type(value), FastEvent._enqueue, None, None)
-            else:
-                plan = make_plan(self, machine, value, plans is self._plans)
-            plans[value] = plan
+        if given is not None and kind is type(value):
+            return plan
+        if given is not None and not self.eager and value not in plans:
+            self._keep(plans, value, None, kind=None)
+            return None
+        machine: Any = self.machine
+        marker = marker_of(machine)
+        now = marker.now
+        plan = make_plan(self, machine, marker, value, given=bool(given))
+        steps = self._go_through_data if given else self._go_through
+        if given is not None:
+            self._keep(plans, value, plan or steps)
+            if marker.now is not now:  # by another thread
+                plans.pop(value, None)
         return plan
 
-    # -- the steps of a trigger ---------------------------------------------------------------
-
-    def _ask(self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any) -> bool:
-        """Follow a plan that calls nothing but conditions."""
-        owns = self._owns
-        now, source, found, choices = rest
-        data: Any = None
-        transition: Any = None
+    def _keep(self, plans: dict[Any, Any], value: Any, plan: Any, kind: Any = ...) -> None:
         try:
-            for transition, conditions, dest in choices:
-                if data is not None:
-                    data.transition = transition
-                agrees = True
-                for condition in conditions:
-                    func = condition.func
-                    if type(func) is str or isinstance(func, str):
-                        try:
-                            func = named = getattr(model if data is None else data.model, func)
-                            if type(named) is not MethodType and not callable(named):
-                                func = constantly(named)
-                        except AttributeError:
-                            func = imported(func)
-                    if owns["send_event"]:
-                        if data is None:
-                            data = _blank(EventData)
-                            data.state = source
-                            data.event = self
-                            data.machine = machine
-                            data.model = model
-                            data.args = args
-                            data.kwargs = kwargs
-                            data.transition = transition
-                            data.error = None
-                            data.result = False
-                        answer = func(data)
-                    elif data is None:
-                        answer = func(*args, **kwargs)
-                    else:
-                        answer = func(*data.args, **data.kwargs)
-                    if answer is condition.target or answer == condition.target:
-                        continue
-                    agrees = False
-                    break
-                if clock.now is not now:  # a condition has changed something
-                    if data is None:
-                        data = event_data(source, self, machine, model, args, kwargs, transition)
-                    if agrees:
-                        perform(machine, transition, data)
-                        data.result = True
-                    else:
-                        try_each(machine, after(transition, choices, found), data)
-                    return self._finish(data)
-                if agrees:
-                    if dest is not None:
-                        target = model if data is None else data.model
-                        attribute, new = owns["model_attribute"], dest._name
-                        if attribute == "state":
-                            target.state = new
-                            reached = target.state
-                        else:
-                            setattr(target, attribute, new)
-                            reached = getattr(target, attribute)
-                        if reached is not new:
-                            machine.get_state(reached)
-                    if data is not None:
-                        data.state = dest or source
-                        data.result = True
-                    return True
-            return False if data is None else data.result
-        except BaseException as error:
-            if data is None:
-                data = event_data(source, self, machine, model, args, kwargs, transition)
-            return self._fail(data, error)
+            if not plans:
+                marker_of(self.machine).filled.append(plans)
+            plans[value] = (type(value) if kind is ... else kind, plan)
+        except TypeError:  # no state is unhashable; the library reports the error
+            pass
 
-    def _follow(
-        self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any, data: Any = None
-    ) -> bool:
-        """Follow a plan with callbacks."""
-        owns = self._owns
-        now, source, found, choices = rest
-        if data is None:
-            data = _blank(EventData)
-            data.state = source
-            data.event = self
-            data.machine = machine
-            data.model = model
-            data.args = args
-            data.kwargs = kwargs
-            data.transition = None
-            data.error = None
-            data.result = False
-        else:
-            data.state = source
-        try:
-            if owns["_prepare_event"]:
-                call(machine, owns["_prepare_event"], data)
-                if clock.now is not now or data.state is not source:
-                    try_each(machine, iter(self.transitions[data.state.name]), data)
-                    return self._finish(data)
-            for transition, conditions, origin, dest, fixed in choices:
-                data.transition = transition
-                if transition.prepare:
-                    call(machine, transition.prepare, data)
-                    if clock.now is not now:
-                        if may_perform(machine, transition, data):
-                            data.result = True
-                        else:
-                            try_each(machine, after(transition, choices, found), data)
-                        return self._finish(data)
-                agrees = True
-                for condition in conditions:
-                    func = condition.func
-                    if type(func) is str or isinstance(func, str):
-                        try:
-                            func = named = getattr(data.model, func)
-                            if type(named) is not MethodType and not callable(named):
-                                func = constantly(named)
-                        except AttributeError:
-                            func = imported(func)
-                    if owns["send_event"]:
-                        answer = func(data)
-                    else:
-                        answer = func(*data.args, **data.kwargs)
-                    if answer is condition.target or answer == condition.target:
-                        continue
-                    agrees = False
-                    break
-                if clock.now is not now:
-                    if agrees:
-                        perform(machine, transition, data)
-                        data.result = True
-                    else:
-                        try_each(machine, after(transition, choices, found), data)
-                    return self._finish(data)
-                if not agrees:
-                    continue
-                if owns["_before_state_change"] or transition.before:
-                    call(machine, chain(owns["_before_state_change"], transition.before), data)
-                    if clock.now is not now:
-                        perform(machine, transition, data, CALLED_BEFORE)
-                        data.result = True
-                        return self._finish(data)
-                if dest is not None:
-                    if origin.on_exit or not fixed:
-                        leave(machine, origin, data)
-                        if clock.now is not now:
-                            perform(machine, transition, data, LEFT)
-                            data.result = True
-                            return self._finish(data)
-                    attribute, new = owns["model_attribute"], dest._name
-                    setattr(data.model, attribute, new)
-                    reached = getattr(data.model, attribute)
-                    data.state = dest if reached is new else machine.get_state(reached)
-                    if dest.on_enter or not fixed:
-                        enter(machine, dest, data)
-                    if HAS_FINAL and dest.final:
-                        call(machine, owns["_on_final"], data)
-                if transition.after or owns["_after_state_change"]:
-                    call(machine, chain(transition.after, owns["_after_state_change"]), data)
-                data.result = True
-                break
-        except BaseException as error:
-            return self._fail(data, error)
-        if owns["_finalize_event"]:
-            settle(machine, data)
-        return data.result  # type: ignore[no-any-return]
+    # -- the steps of a trigger, without a plan ---------------------------------------------------
 
-    def _go_through(
-        self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any, data: Any = None
-    ) -> bool:
-        """Do what ``Event._trigger`` does, without a plan."""
+    def _go_through_data(self, data: Any) -> bool:
+        return self._go_through(None, None, None, data)
+
+    def _go_through(self, model: Any, args: Any, kwargs: Any, data: Any = None) -> bool:
+        """Do what ``Event._trigger`` does."""
+        machine: Any = self.machine
         data = data or event_data(None, self, machine, model, args, kwargs)
         data.state = state = machine.get_model_state(data.model)
         try:
             if self._is_valid_source(state):
                 call(machine, machine.prepare_event, data)
                 try_each(machine, iter(self.transitions[data.state.name]), data)
-        except BaseException as error:
-            return self._fail(data, error)
-        return self._finish(data)
-
-    def _fail_silently(
-        self, model: Any, args: Any, kwargs: Any, rest: Any, error: BaseException
-    ) -> bool:
-        _, source, found, _ = rest
-        data = event_data(source, self, self.machine, model, args, kwargs, found[0])
-        return self._fail(data, error)
-
-    def _fail(self, data: Any, error: BaseException) -> bool:
-        """Handle an error. Call it where the error is being handled."""
-        try:
-            if not isinstance(error, CAUGHT):
-                raise error
+        except CAUGHT as error:
             data.error = error
-            if not self.machine.on_exception:
-                raise error
-            call(self.machine, self.machine.on_exception, data)
+            if not machine.on_exception:
+                raise
+            call(machine, machine.on_exception, data)
         finally:
-            settle(self.machine, data)
-        return data.result  # type: ignore[no-any-return]
-
-    def _finish(self, data: Any) -> bool:
-        if self.machine.finalize_event:
-            settle(self.machine, data)
+            if machine.finalize_event:
+                settle(machine, data)
         return data.result  # type: ignore[no-any-return]
 
 

@@ -24,7 +24,7 @@ class FastLockedEvent(FastEvent):
     """A trigger within the contexts of the machine and of the model, which a thread enters once."""
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> Any:
-        owns = self._owns
+        owns = object.__getattribute__(self.machine, "__dict__")  # its own way takes long
         ident, this_thread = owns["_ident"], get_ident()
         if ident.current == this_thread:
             return FastEvent.trigger(self, model, *args, **kwargs)

@@ -43,7 +43,8 @@ from quadriga.fsm.fast.tracking import (
     States,
     Transitions,
     changed,
-    clock,
+    follow,
+    marker_of,
     own,
 )
 
@@ -56,8 +57,10 @@ _BINDING: Final = frozenset(
 _RELEVANT: Final = MACHINE | {
     *(
         "states",
+        "events",
         "models",
         "model_attribute",
+        "send_event",
         "_queued",
         "_transition_queue",
         "__class__",
@@ -132,13 +135,13 @@ class FastMachine(Machine):
             _set(self, name, value)
             return
         if name not in self.__dict__:  # the library's first, empty ones
-            if name == "states":
+            if name in ("states", "events"):
                 value = States(value)
             elif name == "models":
                 value = _Models(value)
                 self.__dict__.update(_current={}, _met=set(), _loose=[], _compares=False)
         _set(self, name, value)
-        changed()
+        changed(self)
 
     # -- models ------------------------------------------------------------------------------
 
@@ -195,11 +198,13 @@ class FastMachine(Machine):
             if alone and cls.__dictoffset__ and cls not in self._met:  # one model needs no class
                 self._met.add(cls)
                 return None
-        if methods is None or methods.checked is not clock.now:
-            bound = methods_of(self)
+        marker = marker_of(self)
+        if methods is None or methods.checked is not marker.now:
+            follow(marker, self.states, self.events, *self.states.values())
+            now, bound = marker.now, methods_of(self)
             if methods is None or methods.bound != bound:
                 methods = self._current[cls] = Methods(self, cls, bound)
-            methods.checked = clock.now
+            methods.checked = now
             methods.dynamic = {
                 f"{callback}_{state.name}": (state, callback)
                 for callback in self.state_cls.dynamic_methods
@@ -245,7 +250,11 @@ class FastMachine(Machine):
         for name, state, callback in ready.callbacks:
             if name not in getattr(state, callback):
                 state.add_callback(callback[3:], name)
-        self.set_state(initial, model=mod)
+        try:
+            self.set_state(initial, model=mod)
+        except BaseException:  # as in the library, it has methods and is no model
+            set_class(mod, methods.left().made)
+            raise
         list.append(models, mod)
         if not ready.by_identity:
             self.__dict__["_compares"] = True
@@ -296,15 +305,32 @@ class FastMachine(Machine):
                 bound = bound_by(super()._add_model_to_state, what)
             there = [name for name in bound if name in methods.bound]
             clash = not bound.keys().isdisjoint(class_names(methods.base))
-            known = methods.learned[about] = (what, frozenset(bound), there, clash)
+            known = methods.learned[about] = (what, list(bound), there, clash)
             if not clash:
                 methods.add({n: each for n, each in bound.items() if n not in there})
         _, names, there, clash = known
-        if clash or not names.isdisjoint(getattr(model, "__dict__", ())):
+        if clash:
             return False
-        for name in there:  # the library reports that it does not overwrite them
-            self._checked_assignment(model, name, getattr(model, name))
+        hidden = getattr(model, "__dict__", ())
+        for name in names:
+            if (
+                name in there or name in hidden
+            ):  # the library reports that it does not overwrite them
+                self._checked_assignment(model, name, getattr(model, name))
         return True
+
+    def plan(self, trigger: str, state: Any) -> str:
+        """Return the source of the function that runs when this trigger is fired in this state.
+
+        Raises ``KeyError`` for an unknown trigger, ``ValueError`` for an unknown state, or if the library's own
+        steps are followed: the trigger is illegal there, or a subclass replaces a step.
+        """
+        event: Any = self.events[trigger]
+        plain = is_plain(self) and event._is_plain()
+        plan = event.plan_for(self.get_state(state).value) if plain else None
+        if plan is None:
+            raise ValueError(f"{self.name}{trigger} in {state}: the library's own steps run")
+        return str(plan.__doc__)
 
     # -- asking ------------------------------------------------------------------------------
 

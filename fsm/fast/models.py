@@ -53,7 +53,7 @@ class Methods:
         self.checked: object = None
         #: what has been bound since: for which event or state, under which names, which of them existed
         #: already, and whether models of this class have an attribute with that name
-        self.learned: dict[tuple[str, str], tuple[object, frozenset[str], list[str], bool]] = {}
+        self.learned: dict[tuple[str, str], tuple[object, list[str], list[str], bool]] = {}
         #: callbacks that the library finds by their names: name -> state, kind
         self.dynamic: dict[str, tuple[Any, str]] = {}
         #: what a machine has found out about the class, and what the class was then
@@ -208,6 +208,8 @@ def _make(methods: Methods) -> type:
         name: _method(methods.machine, name, *each) for name, each in methods.bound.items()
     }
     names[_KEY] = methods
+    # ``type(model)()`` makes an object of the model's class, which no machine knows yet
+    names["__new__"] = lambda cls, *args, **kwargs: methods.base(*args, **kwargs)
     names["__class__"] = property(lambda model: methods.base, _change_class)
     names["__delattr__"] = _delete
     names["__reduce_ex__"] = _reduce

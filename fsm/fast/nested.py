@@ -51,7 +51,7 @@ from quadriga.fsm.fast.steps import (
     level,
     noisy,
 )
-from quadriga.fsm.fast.tracking import Callbacks, States, changed, clock
+from quadriga.fsm.fast.tracking import Callbacks, States, changed
 
 _DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
@@ -87,7 +87,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         if name in ("states", "events") and name not in self.__dict__:
             value = States(value)
         _set(self, name, value)
-        changed()
+        changed(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_known"}
@@ -133,7 +133,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         known = own.get("_known")
         if (
             known is None
-            or known.now is not clock.now
+            or known.now is not known.marker.now
             or not known.plain
             or known.machine is not self
             or own["_queued"]
@@ -203,7 +203,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         known: Known | None = own.get("_known")
         if (
             not known
-            or known.now is not clock.now
+            or known.now is not known.marker.now
             or known.machine is not self
             or known.separator != self.state_cls.separator
         ):
@@ -218,12 +218,12 @@ class FastHierarchicalMachine(HierarchicalMachine):
         own = self.__dict__
         event = data.event = own["events"][trigger]
         same = getattr(data.model, own["model_attribute"]) is value
-        if clock.now is not known.now or not same or not known.trusts(event, is_plain_event):
+        if known.marker.now is not known.now or not same or not known.trusts(event, is_plain_event):
             return event.trigger_nested(data)
         for name, path, state in at.sources:
             if name not in event.transitions:
                 continue
-            data.state = state if clock.now is known.now else self.get_state(name)
+            data.state = state if known.marker.now is known.now else self.get_state(name)
             data.source_name = name
             data.source_path = list(path)
             if own["_prepare_event"]:
@@ -240,20 +240,20 @@ class FastHierarchicalMachine(HierarchicalMachine):
     def _call(self, known: Known, callbacks: Any, data: Any) -> None:
         """Do what ``Machine.callbacks`` does."""
         for each in callbacks:
-            if clock.now is known.now:
+            if known.marker.now is known.now:
                 call(self, (each,), data)
             else:
                 self.callback(each, data)
 
     def _execute(self, known: Known, at: Level, transition: Any, data: Any, value: Any) -> Any:
         """Do what ``Transition.execute`` does."""
-        if clock.now is not known.now or not known.trusts(transition, is_plain_transition):
+        if known.marker.now is not known.now or not known.trusts(transition, is_plain_transition):
             return transition.execute(data)
         own = self.__dict__
         if transition.prepare:
             self._call(known, transition.prepare, data)
         for condition in transition.conditions:
-            if clock.now is known.now:
+            if known.marker.now is known.now:
                 if not check(self, condition, data):
                     return False
             elif not condition.check(data):
@@ -262,7 +262,10 @@ class FastHierarchicalMachine(HierarchicalMachine):
             self._call(known, chain(own["_before_state_change"], transition.before), data)
         if transition.dest:
             change = None
-            if clock.now is known.now and getattr(data.model, own["model_attribute"]) is value:
+            if (
+                known.marker.now is known.now
+                and getattr(data.model, own["model_attribute"]) is value
+            ):
                 change = known.change(at, transition, data.model)
             if change is None:
                 transition._change_state(data)
@@ -278,18 +281,18 @@ class FastHierarchicalMachine(HierarchicalMachine):
         if scope is not None:
             data.scope = list(scope)
         for each, inner, fixed in left:
-            if each.on_exit or not fixed or clock.now is not known.now:
+            if each.on_exit or not fixed or known.marker.now is not known.now:
                 EXIT(each, data, inner)
         attribute = self.__dict__["model_attribute"]
-        if clock.now is known.now and known.is_simple(data.model, attribute):
+        if known.marker.now is known.now and known.is_simple(data.model, attribute):
             setattr(data.model, attribute, value)
             data.state = state
         else:
             transition._update_model(data, tree)
         for each, inner, fixed in entered:
-            if each.on_enter or not fixed or clock.now is not known.now:
+            if each.on_enter or not fixed or known.marker.now is not known.now:
                 ENTER(each, data, inner)
-        if clock.now is known.now:
+        if known.marker.now is known.now:
             if finals:
                 with self():
                     for callbacks in finals:

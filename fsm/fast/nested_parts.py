@@ -13,7 +13,6 @@ from quadriga.fsm.fast.tracking import (
     Reporting,
     States,
     Transitions,
-    clock,
     with_library_init,
 )
 
@@ -72,7 +71,7 @@ class FastNestedState(Reporting, NestedState):
         known = machine.__dict__.get("_known")
         return (
             known is not None
-            and known.now is clock.now
+            and known.now is known.marker.now
             and known.plain
             and known.machine is machine
             and level(INFO) is False

@@ -20,7 +20,14 @@ from quadriga.fsm.fast.nested_parts import (
     reports_all,
 )
 from quadriga.fsm.fast.steps import CALLING, HAS_FINAL, MACHINE, keeps
-from quadriga.fsm.fast.tracking import Callbacks, Transitions, clock, is_silent
+from quadriga.fsm.fast.tracking import (
+    Callbacks,
+    Transitions,
+    follow,
+    is_silent,
+    marker_of,
+    parts_of,
+)
 
 #: Steps that are done here in another way. A machine that replaces any of them runs the library's code.
 STEPS: Final = MACHINE | frozenset(
@@ -88,7 +95,8 @@ class Known:
     def __init__(self, machine: Any) -> None:
         own = machine.__dict__
         self.machine = machine
-        self.now = clock.now
+        self.marker = marker_of(machine)
+        self.now = self.marker.now
         self.separator = machine.state_cls.separator
         self.states = own["states"]
         self.events = own["events"]
@@ -101,6 +109,7 @@ class Known:
             and own.keys() >= ATTRIBUTES
             and reports_all(self.states, self.events)
         )
+        follow(self.marker, *parts_of(machine))
         #: (trigger, value of a model's state) -> class of the value, and the next value if nothing has to be
         #: done but to set it
         self.plans: dict[Any, tuple[type | None, Any]] = {}

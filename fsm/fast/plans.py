@@ -1,61 +1,115 @@
-"""Plans: what a trigger of a fast machine does in a state, as far as that is known beforehand."""
+"""Plans: what a trigger of a fast machine does in a state, as one generated function of Python.
+
+A plan calls what the library would call now, in the library's order, and nothing else. Constants of a machine
+(states, transitions, callbacks that are no names) are the arguments of a factory around the plan, so machines with
+equal transitions share the code. Where something has changed after a callback, ``resume`` does the rest of the
+trigger step by step, as it is then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from functools import lru_cache
+from keyword import iskeyword
+from types import MethodType
+from typing import Any, Final
+from zlib import crc32
 
 from transitions import State
 from transitions.core import Condition, Transition
 
 from quadriga.fsm.fast.steps import (
     CALLING,
+    CAUGHT,
     CONDITION,
     HAS_FINAL,
     SETTERS,
     STATE,
     TRANSITION,
+    Rest,
+    call,
+    constantly,
+    enter,
+    event_data,
+    imported,
     keeps,
+    leave,
+    resume,
+    settle,
 )
-from quadriga.fsm.fast.tracking import Callbacks, Reporting, States, Transitions, clock, is_silent
+from quadriga.fsm.fast.tracking import (
+    Callbacks,
+    Marker,
+    Reporting,
+    States,
+    Transitions,
+    follow,
+    is_silent,
+)
 
 #: A transition of a plan, its conditions, its two states if it has a destination, and whether these states do
 #: nothing but call their lists, and would report if that changed.
 Choice = tuple[Any, Any, Any, Any, bool]
-#: What a trigger does in a state: the state of all machines for which the plan was made; the class of the
-#: state's name, because members of an enumeration may equal strings; the action, which may be only to set the
-#: next name; and what that needs: again the first, the state, the list of the transitions, and the choices.
-Plan = tuple[object, type, Any, Any, Any]
+#: most callbacks and conditions of a plan; the library's steps are followed where there are more
+_MOST: Final = 50
+_NAMES: Final[dict[str, Any]] = {
+    each.__name__: each
+    for each in (call, constantly, enter, event_data, imported, leave, resume, settle)
+} | {"CAUGHT": CAUGHT, "MethodType": MethodType, "put": object.__setattr__}
 
 
-def make_plan(event: Any, machine: Any, value: Any, direct: bool) -> Plan:
-    """Return the plan of an event for a state name; a direct plan may only ask or set."""
-    now, kind = clock.now, type(value)
-    unknown = (now, kind, type(event)._go_through, None, None)
-    name = value if kind is str else value.name if isinstance(value, Enum) else None
+class _Source:
+    """Shows the lines of a plan in tracebacks: stands for the loader of a module."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def get_source(self, name: str) -> str:
+        return self.text
+
+
+@lru_cache(maxsize=1024)
+def _factory(source: str, name: str) -> Any:
+    """Compile the source once for all machines that have this plan."""
+    scope = {**_NAMES, "__name__": name, "__loader__": _Source(source)}
+    exec(compile(source, name, "exec"), scope)
+    return scope["factory"]
+
+
+def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bool) -> Any:
+    """Return the plan of an event for a state name, with its source as ``__doc__``.
+
+    ``given``: the plan takes an ``EventData``, else the model, ``args`` and ``kwargs``. ``None`` if the library's
+    steps have to be followed.
+    """
+    name = value if type(value) is str else value.name if isinstance(value, Enum) else None
     source, states = machine.states.get(name), machine.states
+    follow(marker, event, states, event.transitions, source)
     if source is None or states.__class__ is not States or not _has_plain_name(source):
-        return unknown
+        return None
     found = event.transitions.get(source.name)
     if event.transitions.__class__ is not Transitions or found.__class__ is not Callbacks:
-        return unknown
-    choices: list[Choice] = []
+        return None
+    follow(marker, found)
+    choices = []
     for each in found:
         choice = choice_of(machine, each)
+        follow(marker, each, each.conditions, *each.conditions, *(choice or ())[2:4])
         if choice is None:
-            return unknown
+            return None
         choices.append(choice)
-    step: Any = type(event)._follow
-    new = None
-    if direct and choices and all(_is_silent(machine, each) for each in choices):
-        step = type(event)._ask
-        first = choices[0]
-        if not first[1] and (first[3] is None or first[3].value is not None):
-            step, new = None, first[3] and first[3].value
-        asked = tuple((each, conditions, dest) for each, conditions, _, dest, _ in choices)
-        return now, kind, step, new, (now, source, found, asked)
-    return now, kind, step, new, (now, source, found, tuple(choices))
+        if not each.conditions:
+            break
+    writer = _Writer(event, machine, marker, source, found, given)
+    if not writer.write(choices):
+        return None
+    text = writer.text
+    # Tracebacks find the lines by the title, which is another one for another text.
+    title = f"plan of {event.name!r} in {source.name!r} ({crc32(text.encode()):08x})"
+    plan = _factory(text, title)(**writer.constants)
+    plan.__doc__ = text
+    return plan
 
 
 def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
@@ -93,22 +147,218 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
     return transition, transition.conditions, origin, dest, fixed
 
 
-def _is_silent(machine: Any, choice: Choice) -> bool:
-    """Return whether nothing is called but conditions, and that cannot change without a report."""
-    each, _, origin, dest, fixed = choice
-    lists = [machine._prepare_event, machine._before_state_change, machine._after_state_change]
-    lists += [machine._finalize_event, each.prepare, each.before, each.after]
-    if dest is not None:
-        lists += [origin.on_exit, dest.on_enter]
-        if HAS_FINAL and dest.final:
-            lists.append(machine._on_final)
-    return fixed and all(map(is_silent, lists))
+#: the EventData of a plan that begins without one
+_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition)"
+_TEMPLATE: Final = """\
+def factory({names}):
+    def plan({arguments}):
+        {begin}
+        now = marker.now
+        try:
+            while True:
+{body}
+                break
+        except CAUGHT as error:
+            data = data or {made}
+            data.error = error
+            if not own["_on_exception"]:
+                raise
+            call(machine, own["_on_exception"], data)
+        finally:
+            if own["_finalize_event"]:
+                settle(machine, data or {made})
+        return data.result if data else result
+    return plan
+"""
 
 
-def after(transition: Any, choices: tuple[Any, ...], found: Any) -> Iterator[Any]:
-    """Return the position in the list of a loop that has come to this transition, whatever the list has become."""
-    tried = [choice[0] for choice in choices].index(transition) + 1
-    following: Iterator[Any] = iter(found)
-    for _ in zip(range(tried), following, strict=False):
-        pass
-    return following
+class _Writer:
+    """Writes the source of a plan and collects its constants."""
+
+    def __init__(
+        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, given: bool
+    ) -> None:
+        self.event, self.machine, self.marker, self.source = event, machine, marker, source
+        self.found, self.given = found, given
+        self.own = machine.__dict__
+        self.constants: dict[str, Any] = {
+            "machine": machine,
+            "own": self.own,
+            "event": event,
+            "marker": marker,
+            "source": source,
+        }
+        self.lines: list[str] = []
+        self.depth = 4
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def constant(self, hint: str, value: Any) -> str:
+        """Return the name of a constant of the plan."""
+        for name, known in self.constants.items():
+            if known is value and name.startswith(hint):
+                return name
+        name = f"{hint}_{len(self.constants)}"
+        self.constants[name] = value
+        return name
+
+    def write(self, choices: list[Choice]) -> bool:
+        """Write the whole plan; return false if it would need what a plan cannot do."""
+        own, lists = self.own, [self.own["_prepare_event"]]
+        for each, _, origin, dest, fixed in choices:
+            lists += [own["_before_state_change"], own["_after_state_change"]]
+            lists += [each.prepare, each.before, each.after]
+            if dest is not None and fixed:
+                lists += [origin.on_exit, dest.on_enter]
+                lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
+        follow(self.marker, own["_finalize_event"], *lists)
+        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
+            return False
+        every_condition = [c for choice in choices for c in choice[1]]
+        if sum(map(len, lists)) + len(every_condition) > _MOST:
+            return False
+        fixed = all(choice[4] for choice in choices)
+        silent = all(map(is_silent, lists))
+        #: whether there is an EventData from the beginning
+        quiet = is_silent(own["_finalize_event"])
+        self.sent = bool(own["send_event"])
+        asks = self.sent and bool(every_condition or not silent)
+        self.data = self.given or not (fixed and quiet) or asks
+        self.model = "data.model" if self.data else "model"
+        self._list("prepare_event", None, own["_prepare_event"])
+        for number, choice in enumerate(choices):
+            self._choice(number, choice)
+        begin = "data, state, transition, result = None, source, None, False"
+        if self.given:
+            begin = "model, args, kwargs, data.state = data.model, data.args, data.kwargs, source"
+        elif self.data:
+            begin = "data = event_data(source, event, machine, model, args, kwargs)"
+        arguments = "data" if self.given else "model, args, kwargs"
+        names, body = ", ".join(self.constants), "\n".join(self.lines)
+        self.text = _TEMPLATE.format(
+            names=names, arguments=arguments, begin=begin, body=body, made=_MADE
+        )
+        return True
+
+    # -- callbacks ---------------------------------------------------------------------------------
+
+    def _resolve(self, func: Any) -> str:
+        """Write how a callback is found; return the expression for it."""
+        if type(func) is not str:
+            if not isinstance(func, str):
+                return self.constant("callback", func)
+            name = f"getattr({self.model}, {self.constant('name', func)})"
+        elif func.isidentifier() and not iskeyword(func):
+            name = f"{self.model}.{func}"
+        else:
+            name = f"getattr({self.model}, {func!r})"
+        self.line("try:")
+        self.line(f"    func = {name}")
+        self.line("    if type(func) is not MethodType and not callable(func):")
+        self.line("        func = constantly(func)")
+        self.line("except AttributeError:")
+        self.line(f"    func = imported({func!r})")
+        return "func"
+
+    @property
+    def _arguments(self) -> str:
+        return "data" if self.sent else "*args, **kwargs"
+
+    def _check(self, rest: Rest, also: str = "", answer: str = "") -> None:
+        """Leave the plan if something has changed."""
+        self.line(f"if marker.now is not now{also}:")
+        if not self.data:
+            self.line(f"    data = {_MADE}")
+        self.line(f"    resume({self.constant('rest', rest)}, data{answer})")
+        self.line("    break")
+
+    def _list(self, stage: str, transition: Any, *lists: Any) -> None:
+        """Write the calls of lists that are gone through in one go."""
+        for at, each in enumerate(lists):
+            also = ""
+            if type(each) is list:  # the caller's own, which may change without a report
+                kept = self.constant("list", each), self.constant("copy_of", list(each))
+                also = f" or {kept[0]} != {kept[1]}"
+                self._check(self._rest(stage, transition, lists[at:], 0), also)
+            if stage == "prepare_event" and self.data:
+                also += " or data.state is not source"
+            for position, func in enumerate(each):
+                self.line(f"{self._resolve(func)}({self._arguments})")
+                self._check(self._rest(stage, transition, lists[at:], position + 1), also)
+
+    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Rest:
+        tried = 0 if transition is None else self._number + 1
+        dest = None if transition is None else self._dest
+        about = stage, self.machine, self.event, transition, dest
+        return Rest(*about, lists, position, self.found, tried)
+
+    # -- transitions ---------------------------------------------------------------------------------
+
+    def _choice(self, number: int, choice: Choice) -> None:
+        each, conditions, origin, dest, fixed = choice
+        own, self._number, self._dest, depth = self.own, number, dest, self.depth
+        transition = self.constant("transition", each)
+        self.line(f"{'data.' if self.data else ''}transition = {transition}")
+        self._list("prepare", each, each.prepare)
+        for position, condition in enumerate(conditions):
+            func = self._resolve(condition.func)
+            self.line(f"answer = {func}({self._arguments})")
+            target: Any = condition.target
+            target = str(target) if target in (True, False) and type(target) is bool else None
+            target = target or self.constant("target", condition.target)
+            agrees = f"answer is {target} or answer == {target}"
+            self.line(f"agrees = {agrees}")
+            rest = self._rest("conditions", each, (conditions,), position + 1)
+            self._check(rest, answer=", agrees")
+            self.line("if agrees:")
+            self.depth += 1
+        self._list("before", each, own["_before_state_change"], each.before)
+        if dest is not None:
+            self._change(each, origin, dest, fixed)
+        self._list("after", each, each.after, own["_after_state_change"])
+        self.line("data.result = True" if self.data else "result = True")
+        if conditions:
+            self.line("break")
+        self.depth = depth
+
+    def _change(self, each: Any, origin: Any, dest: Any, fixed: bool) -> None:
+        """Write the change of the state."""
+        if fixed:
+            self._list("on_exit", each, origin.on_exit)
+        else:
+            self.line(f"leave(machine, {self.constant('state', origin)}, data)")
+            self._check(self._rest("on_exit", each, (), 0))
+        attribute, entered = self.own["model_attribute"], self.constant("state", dest)
+        reached, new = f"{self.model}.{attribute}", f"{entered}._name"
+        if fixed:
+            new = self.constant("new", dest.value)
+        if not attribute.isidentifier() or iskeyword(attribute):
+            reached = f"getattr({self.model}, {attribute!r})"
+            self.line(f"setattr({self.model}, {attribute!r}, {new})")
+        elif any(model is self.machine for model in self.machine.models):
+            # its own __setattr__ looks only at other names
+            self.line(f"if {self.model} is machine:")
+            self.line(f"    put(machine, {attribute!r}, {new})")
+            self.line("else:")
+            self.line(f"    {reached} = {new}")
+        else:
+            self.line(f"{reached} = {new}")
+        self.line(f"reached = {reached}")
+        state = "data.state" if self.data else "state"
+        self.line(f"{state} = {entered} if reached is {new} else machine.get_state(reached)")
+        if fixed:
+            self._list("on_enter", each, dest.on_enter)
+            if HAS_FINAL and dest.final:
+                self._list("on_final", each, self.own["_on_final"])
+            return
+        self.line(f"enter(machine, {entered}, data)")
+        self._check(self._rest("on_enter", each, (), 0))
+        if HAS_FINAL:
+            self.line(f"if {entered}.final:")
+            self.line('    call(machine, own["_on_final"], data)')
+            self._check(self._rest("on_final", each, (), 0))
+
+
+Plan = tuple[type, Callable[..., Any]]
+NO_PLAN: Final[tuple[Any, Any]] = (None, None)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from types import MethodType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from transitions import EventData, Machine, State
 from transitions.core import _LOGGER, Condition, Transition
 
-from quadriga.fsm.fast.tracking import clock
+from quadriga.fsm.fast.tracking import marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -24,7 +24,8 @@ CAUGHT: Final = BaseException if HAS_FINAL else Exception
 
 INFO: Final = logging.INFO
 #: the logger's cached answers; ``logging`` empties the cache whenever a level changes
-level: Final = getattr(_LOGGER, "_cache", {}).get
+levels: Final[dict[int, bool]] = getattr(_LOGGER, "_cache", {})
+level: Final = levels.get
 
 MACHINE: Final = frozenset(
     "_process has_queue get_model_state get_state set_state callbacks callback resolve_callable "
@@ -64,18 +65,16 @@ def _lookup(cls: Any, name: str) -> Any:
 
 def is_plain(machine: Any) -> bool:
     """Return whether the machine executes all steps of a trigger as ``FastMachine`` does."""
-    own = machine.__dict__
-    known = own.get("_is_plain")
-    if known is None or known[0] is not clock.now:
-        cls = type(machine)
-        plain = (
+    marker = marker_of(machine)
+    if marker.plain is None:
+        own, cls = machine.__dict__, type(machine)
+        marker.plain = (
             keeps(cls, machine._fast_class, MACHINE)
             and keeps(cls, machine._fast_class, _ATTRIBUTES)
             and MACHINE.isdisjoint(own)
             and own.keys() >= _ATTRIBUTES
         )
-        known = own["_is_plain"] = (clock.now, plain)
-    return known[1]  # type: ignore[no-any-return]
+    return marker.plain
 
 
 def noisy() -> bool:
@@ -113,15 +112,19 @@ if vars(event_data(*range(6))) != vars(_constructed(*range(6))):  # another vers
     event_data = _constructed
 
 
-class _Nowhere:
-    """Stands for an event whose model has no attributes."""
-
-    model = object()
-
-
 def imported(name: str) -> Any:
-    """Return what ``Machine.resolve_callable`` finds for a name that the model does not have."""
-    return Machine.resolve_callable(name, _Nowhere)  # type: ignore[arg-type]
+    """Return what ``Machine.resolve_callable`` imports for a name that the model does not have."""
+    try:
+        module_name, func_name = name.rsplit(".", 1)
+        module = __import__(module_name)
+        for part in module_name.split(".")[1:]:
+            module = getattr(module, part)
+        return getattr(module, func_name)
+    except (ImportError, AttributeError, ValueError):
+        raise AttributeError(  # noqa: B904  # its context is the library's
+            f"Callable with name '{name}' could neither be retrieved from the passed model nor "
+            "imported from a module."
+        )
 
 
 def constantly(value: object) -> Any:
@@ -191,25 +194,68 @@ def may_perform(machine: Any, transition: Any, data: Any) -> bool:
     return True
 
 
-#: what has been done of a transition
-CALLED_BEFORE: Final = 1
-LEFT: Final = 2
+class Rest(NamedTuple):
+    """What is left of a trigger from a position in a plan."""
+
+    stage: str
+    machine: Any
+    event: Any
+    transition: Any
+    #: the state to be entered
+    dest: Any
+    #: lists that are gone through just now, and the position in the first of them
+    lists: tuple[Any, ...]
+    position: int
+    #: the transitions of the event, and how many of them have been tried
+    found: Any
+    tried: int
 
 
-def perform(machine: Any, transition: Any, data: Any, done: int = 0) -> None:
+def resume(rest: Rest, data: Any, agrees: Any = True) -> None:
+    """Do the rest of a trigger step by step, because something has changed."""
+    stage, machine, event, transition, dest, lists, position, found, tried = rest
+    if stage == "conditions":
+        left = islice(lists[0], position, None)
+        agrees = agrees and all(check(machine, each, data) for each in left)
+    elif lists:
+        call(machine, chain(islice(lists[0], position, None), *lists[1:]), data)
+    if stage == "prepare_event":
+        try_each(machine, iter(event.transitions[data.state.name]), data)
+        return
+    if stage == "prepare":
+        agrees = all(check(machine, each, data) for each in transition.conditions)
+    if not agrees:
+        try_each(machine, islice(found, tried, None), data)
+        return
+    perform(machine, transition, data, stage, dest)
+    data.result = True
+
+
+#: how far a transition has come
+_STAGES: Final = {
+    None: 0, "prepare": 0, "conditions": 0, "before": 1, "on_exit": 2, "on_enter": 3, "on_final": 4, "after": 5
+}  # fmt: skip
+
+
+def perform(
+    machine: Any, transition: Any, data: Any, stage: str | None = None, dest: Any = None
+) -> None:
     """Do the part of ``Transition.execute`` that follows the conditions, or what is left of it."""
-    if done < CALLED_BEFORE:
+    done = _STAGES[stage]
+    if done < 1:
         call(machine, chain(machine.before_state_change, transition.before), data)
-    if transition.dest:
-        if done < LEFT:
+    if (transition.dest if done < 2 else dest is not None) and done < 4:
+        if done < 2:
             leave(machine, machine.get_state(transition.source), data)
-        machine.set_state(transition.dest, data.model)
-        data.update(getattr(data.model, machine.model_attribute))
-        dest = machine.get_state(transition.dest)
-        enter(machine, dest, data)
+        if done < 3:
+            machine.set_state(transition.dest, data.model)
+            data.update(getattr(data.model, machine.model_attribute))
+            dest = machine.get_state(transition.dest)
+            enter(machine, dest, data)
         if HAS_FINAL and dest.final:
             call(machine, machine.on_final, data)
-    call(machine, chain(transition.after, machine.after_state_change), data)
+    if done < 5:
+        call(machine, chain(transition.after, machine.after_state_change), data)
 
 
 def leave(machine: Any, state: Any, data: Any) -> None:

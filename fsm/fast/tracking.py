@@ -1,45 +1,28 @@
 """The parts of a fast machine, which report their changes, so that plans made from them can be kept.
 
-``clock.now`` is replaced whenever a part changes: an attribute of a state, transition, condition or event, an
-entry of a mapping, or the content of a callback list that one of these classes has created. A plan with another
-``now`` is made again.
+A part reports to its subscribers (``Subscriber``): they are asked before a change and told after it. A machine has a
+``Marker``, which subscribes to the parts that a plan depends on when the plan is made: an attribute of a state,
+transition, condition or event, an entry of a mapping, or the content of a callback list that one of these classes has
+created. When one of them changes, the marker drops all plans of its machine.
 
 A list that the caller has passed in stays the caller's own, as in the library: the caller may change it at any
-time without notice. No plan is made that depends on such a list (``is_silent``).
-
-A part can also have subscribers (``Subscriber``), which are asked before a change and told after it.
-See D151.
+time without notice. A plan compares such a list before it relies on what was in it. See
+D297.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import EnumMeta
 from typing import Any, Final, Protocol
+from weakref import ref
 
 from transitions import State
 from transitions.core import Condition, Transition, listify
 
 #: what ``listify`` returns unchanged
 _GIVEN: Final = (list, tuple, EnumMeta)
-
-
-class Clock:
-    """Holds the object that stands for the present state of all fast machines."""
-
-    __slots__ = ("now",)
-
-    def __init__(self) -> None:
-        self.now: object = object()
-
-
-clock = Clock()
-
-
-def changed() -> None:
-    """Invalidate all plans."""
-    clock.now = object()
 
 
 class Subscriber(Protocol):
@@ -61,8 +44,86 @@ class Subscriber(Protocol):
 def subscribe(part: Any, subscriber: Subscriber) -> None:
     """Let the part report its changes to the subscriber as well."""
     known = part.subscribers
-    if subscriber not in known:
+    if not known and isinstance(subscriber, Marker):
+        part.__dict__["subscribers"] = subscriber.alone
+    elif subscriber not in known:
         part.__dict__["subscribers"] = (*(s for s in known if s.alive), subscriber)
+
+
+class Marker:
+    """Stands for the present state of a machine; drops its plans when a part changes."""
+
+    refuses = False
+
+    def __init__(self, machine: Any = None) -> None:
+        #: replaced by every change
+        self.now: object = object()
+        #: dictionaries of plans, which a change empties
+        self.filled: list[dict[Any, Any]] = []
+        #: whether the machine executes the steps of a trigger as its fast class does, if that is known
+        self.plain: bool | None = None
+        self.machine: Any = (lambda: None) if machine is None else ref(machine)
+        self.alone = (self,)
+
+    @property
+    def alive(self) -> bool:
+        return self.machine() is not None
+
+    def before(self) -> None:
+        pass
+
+    def after(self) -> None:
+        self.now, self.plain = object(), None
+        filled, self.filled = self.filled, []
+        for plans in filled:
+            plans.clear()
+
+    def __reduce__(self) -> Any:  # a copy of a machine makes its own
+        return Marker, ()
+
+
+def marker_of(machine: Any) -> Marker:
+    """Return the marker of the machine."""
+    marker: Marker | None = machine.__dict__.get("_marker")
+    if marker is None or marker.machine() is not machine:
+        marker = machine.__dict__["_marker"] = Marker(machine)
+    return marker
+
+
+def changed(machine: Any) -> None:
+    """Drop all plans of the machine."""
+    marker = machine.__dict__.get("_marker")
+    if marker is not None:
+        marker.after()
+
+
+def follow(marker: Marker, *parts: Any) -> None:
+    """Let these parts of a machine report to its marker, as far as they report anything."""
+    for part in parts:
+        if hasattr(part, "subscribers"):
+            subscribe(part, marker)
+
+
+def parts_of(machine: Any) -> Iterator[Any]:
+    """Yield everything that decides what a trigger of the machine does."""
+    yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
+    yield from (machine.finalize_event, machine.on_exception, getattr(machine, "on_final", []))
+    yield from _parts_below(machine.states, machine.events)
+
+
+def _parts_below(states: Any, events: Any) -> Iterator[Any]:
+    yield from (states, events)
+    for state in states.values():
+        yield from (state, state.on_enter, state.on_exit, getattr(state, "on_final", []))
+        if hasattr(state, "states"):
+            yield from _parts_below(state.states, state.events)
+    for event in events.values():
+        yield from (event, event.transitions)
+        for transitions in event.transitions.values():
+            yield transitions
+            for each in transitions:
+                yield from (each, each.conditions, each.prepare, each.before, each.after)
+                yield from each.conditions
 
 
 def _reporting(base: type, *names: str) -> Callable[[type], type]:
@@ -72,12 +133,13 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
         change = getattr(base, name)
 
         def report(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.subscribers:
+                return change(self, *args, **kwargs)
             for subscriber in self.subscribers:
                 subscriber.before()
             try:
                 return change(self, *args, **kwargs)
             finally:
-                changed()
                 for subscriber in self.subscribers:
                     subscriber.after()
 
@@ -132,7 +194,7 @@ class Transitions(defaultdict[Any, Any]):
         super().__init__(*(args or (Callbacks,)))
 
     def __missing__(self, key: Any) -> Any:
-        if any(subscriber.refuses for subscriber in self.subscribers):
+        if self.subscribers and any(subscriber.refuses for subscriber in self.subscribers):
             return Callbacks()  # reading is no change
         return super().__missing__(key)
 
@@ -159,7 +221,6 @@ class Reporting:
         for subscriber in self.subscribers:
             subscriber.before()
         object.__setattr__(self, name, value)
-        changed()
         for subscriber in self.subscribers:
             subscriber.after()
 
@@ -167,7 +228,6 @@ class Reporting:
         for subscriber in self.subscribers:
             subscriber.before()
         object.__delattr__(self, name)
-        changed()
         for subscriber in self.subscribers:
             subscriber.after()
 
@@ -203,7 +263,7 @@ class FastCondition(Reporting, Condition):
     """A condition whose changes are noticed."""
 
     def __init__(self, func: Any, target: bool = True) -> None:
-        with_library_init(self, Condition, func, target)
+        self.__dict__.update(func=func, target=target)
 
 
 class FastTransition(Reporting, Transition):
@@ -221,13 +281,18 @@ class FastTransition(Reporting, Transition):
         after: Any = None,
         prepare: Any = None,
     ) -> None:
-        with_library_init(
-            self, Transition, source, dest, None, None, own(before), own(after), own(prepare)
-        )
         condition = self.condition_cls
-        made = [condition(each) for each in listify(conditions)]
-        made += [condition(each, target=False) for each in listify(unless)]
-        self.__dict__["conditions"] = Callbacks(made)
+        made = [] if conditions is None else [condition(each) for each in listify(conditions)]
+        if unless is not None:
+            made += [condition(each, target=False) for each in listify(unless)]
+        self.__dict__.update(  # not reported: nobody follows a new part
+            source=source,
+            dest=dest,
+            prepare=own(prepare),
+            before=own(before),
+            after=own(after),
+            conditions=Callbacks(made),
+        )
 
 
 for _fast, _library in (

@@ -41,7 +41,19 @@ from quadriga.fsm.lifecycles.effects import (
     StoppedRunning,
     Update,
 )
-from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone, ignored, row, unbounded, within
+from quadriga.fsm.table import (
+    STAYS,
+    Effect,
+    Fired,
+    Info,
+    Tone,
+    any_of,
+    ignored,
+    not_,
+    row,
+    unbounded,
+    within,
+)
 
 # fmt: off
 State = Literal[
@@ -152,24 +164,24 @@ def has_work(app: ApplicationFacts, info: Info) -> bool:
     return app.has_asks or app.has_allocations
 
 
-def lacks_what_it_needs(app: ApplicationFacts, info: Info) -> bool:
-    """G21: an application runs with its first real allocation, a gang with all its placeholders."""
-    return not (app.has_allocations or app.gang_complete)
+def has_allocation(app: ApplicationFacts, info: Info) -> bool:
+    """An application without a gang runs with its first real allocation, and only that or an ask ends Waiting."""
+    return app.has_allocations
 
 
-def no_member_runs(app: ApplicationFacts, info: Info) -> bool:
+def gang_complete(app: ApplicationFacts, info: Info) -> bool:
+    """G21: a gang runs with all its placeholders."""
+    return app.gang_complete
+
+
+def time_is_up(app: ApplicationFacts, info: Info) -> bool:
     """A gang stays Starting until one of its members runs or the time limit of Starting ends."""
-    return not app.has_allocations and not info.get("timer")
+    return bool(info.get("timer"))
 
 
-def has_no_allocation(app: ApplicationFacts, info: Info) -> bool:
-    """Only a real allocation or an ask ends Waiting."""
-    return not app.has_allocations
-
-
-def nothing_to_gather(app: ApplicationFacts, info: Info) -> bool:
+def gathers(app: ApplicationFacts, info: Info) -> bool:
     """G45: only a gang that lacks placeholders can time out."""
-    return not app.gathers
+    return app.gathers
 
 
 def is_hard(app: ApplicationFacts, info: Info) -> bool:
@@ -274,6 +286,9 @@ _BUSY: Final = (ACCEPTED, STARTING, RUNNING)
 _RUNS: Final = (STARTING, RUNNING, WAITING)
 _GOES: Final = (RESUMING, KILLING)
 
+_CAN_RUN: Final = any_of(has_allocation, gang_complete)
+_LEAVES_START: Final = any_of(has_allocation, time_is_up)
+
 # fmt: off
 APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
     "application",
@@ -297,13 +312,13 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(ASK,                 NEW,                           ACCEPTED,                              emit=(update, gang_wait)),
         row(ASK,                 WAITING,                       RUNNING,                               emit=_STARTS),
         ignored(ASK,             _ASKED,                        why="it is served already"),
-        row(RUN,                 ACCEPTED,                      STAYS,      when=lacks_what_it_needs,  why="it has no allocation, and its gang is not complete"),
+        row(RUN,                 ACCEPTED,                      STAYS,      when=not_(_CAN_RUN),       why="it has no allocation, and its gang is not complete"),
         row(RUN,                 ACCEPTED,                      STARTING,   when=in_stateaware_queue,  emit=_STARTS),
         row(RUN,                 ACCEPTED,                      RUNNING,                               emit=_STARTS),
-        row(RUN,                 STARTING,                      STAYS,      when=no_member_runs,       why="no member of the gang runs yet"),
+        row(RUN,                 STARTING,                      STAYS,      when=not_(_LEAVES_START),  why="no member of the gang runs yet"),
         row(RUN,                 STARTING,                      STAYS,      when=first_replacement,    why="one member runs, the gang does not yet"),
         row(RUN,                 STARTING,                      RUNNING,                               emit=update),
-        row(RUN,                 WAITING,                       STAYS,      when=has_no_allocation,    why="nothing of it runs"),
+        row(RUN,                 WAITING,                       STAYS,      when=not_(has_allocation), why="nothing of it runs"),
         row(RUN,                 WAITING,                       RUNNING,                               emit=_STARTS),
         ignored(RUN,             RUNNING,                       why="another allocation of a running application"),
         row(WAIT,                _BUSY,                         STAYS,      when=has_work,             why="an ask or a real allocation is left"),
@@ -315,7 +330,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         ignored(KILL,            KILLING,                       why="it is dying already"),
         row(KILLED_,             KILLING,                       STAYS,      when=anything_left,        why="an ask is left, or an allocation is not confirmed gone"),
         row(KILLED_,             KILLING,                       KILLED,                                emit=(leave_queue, update)),
-        row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      STAYS,      when=nothing_to_gather,    why="it is no gang that lacks placeholders"),
+        row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      STAYS,      when=not_(gathers),        why="it is no gang that lacks placeholders"),
         row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      KILLING,    when=is_hard,              emit=_KILLS),
         row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      RESUMING,                              emit=(give_back_gang, update, check_resumed)),
         row(PLACEHOLDER_TIMEOUT, _RUNS,                         STAYS,                                 emit=give_back_unclaimed),

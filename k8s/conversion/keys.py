@@ -53,6 +53,8 @@ MIN_MEMBER: Final = _INTERNAL + "min-member"
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 #: annotation of an originator: its gang has resumed after a soft timeout (K77)
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
+#: annotation, also of a pod template: how long the pod is expected to run, in seconds or as ``1h30m`` (Q11)
+EXPECTED_RUNTIME: Final = "quadriga/expected-runtime"
 
 
 # Keys of namespaces (K42).
@@ -86,5 +88,8 @@ POD_NAMESPACE_TAG: Final = "kubernetes.io/meta/namespace"
 POD_NAME_TAG: Final = "kubernetes.io/meta/podName"
 #: prefix of the key of each label
 LABEL_TAG: Final = "kubernetes.io/label/"
+#: also of an application: seconds that are expected, and that its ``activeDeadlineSeconds`` allows (Q11)
+EXPECTED_RUNTIME_TAG: Final = "expected.runtime"
+RUNTIME_BOUND_TAG: Final = "expected.runtime.bound"
 CREATION_TIME_TAG: Final = "creationTime"
 FOREIGN_TAG: Final = "foreign"

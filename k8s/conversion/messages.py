@@ -12,6 +12,7 @@ from typing import Final
 from quadriga.base.times import unix_seconds
 from quadriga.k8s.conversion import identity, keys, resources
 from quadriga.k8s.conversion.applications import ApplicationMetadata
+from quadriga.k8s.conversion.run_times import run_time_tags
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import HARD, placeholder_ask
 from quadriga.k8s.objects import Node, Pod, PriorityClass
@@ -282,6 +283,7 @@ def _tags(pod: Pod) -> dict[str, str]:
     created = unix_seconds(meta.creation_timestamp)
     if created is not None:
         tags[keys.CREATION_TIME_TAG] = str(created)
+    tags.update(run_time_tags(pod))
     if meta.owner_references:
         node = _required_node(pod)
         if node:

@@ -220,14 +220,14 @@ def groups_full(app: ApplicationFacts, info: Info) -> bool:
     return app.groups_full
 
 
-def unaware(app: ApplicationFacts, info: Info) -> bool:
-    """The last placeholder is gone, and the core still waits for the gang: it must be told (K72)."""
-    return not app.has_placeholders and app.core_waits
+def has_placeholders(app: ApplicationFacts, info: Info) -> bool:
+    """Some of its placeholders are left."""
+    return app.has_placeholders
 
 
-def none_left(app: ApplicationFacts, info: Info) -> bool:
-    """It has no placeholders left."""
-    return not app.has_placeholders
+def core_waits(app: ApplicationFacts, info: Info) -> bool:
+    """The core still waits for the gang: when the last placeholder is gone, it must be told (K72)."""
+    return app.core_waits
 
 
 def ends_at_once(app: ApplicationFacts, info: Info) -> bool:
@@ -235,9 +235,9 @@ def ends_at_once(app: ApplicationFacts, info: Info) -> bool:
     return not app.core_has_pods or app.has_followers or app.places_whole
 
 
-def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
-    """It has no pods except those that wait for its end."""
-    return not app.has_pods
+def has_pods(app: ApplicationFacts, info: Info) -> bool:
+    """It has pods other than those that wait for its end."""
+    return app.has_pods
 
 
 # -- emitters ----------------------------------------------------------------------------------
@@ -390,9 +390,10 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(RESUME,               (RESERVING, RUNNING),           RESUMING,   emit=resume),
         ignored(RESUME,           (NEW, HELD, SUBMITTED, PLACING, RESUMING, FAILING, *ENDED),
                                   why="it is no gang any more"),
-        row(SETTLED,              RESUMING,                       SUBMITTED,  when=unaware,     emit=add_as_ordinary),
-        row(SETTLED,              RESUMING,                       RUNNING,    when=none_left,   emit=ask_again),
-        ignored(SETTLED,          RESUMING,                       why="other placeholders are left"),
+        row(SETTLED,              RESUMING,                       STAYS,      when=has_placeholders,
+                                  why="other placeholders are left"),
+        row(SETTLED,              RESUMING,                       SUBMITTED,  when=core_waits,  emit=add_as_ordinary),
+        row(SETTLED,              RESUMING,                       RUNNING,    emit=ask_again),
         ignored(SETTLED,          (NEW, HELD, SUBMITTED, PLACING, RESERVING, RUNNING, FAILING, *ENDED),
                                   why="nothing waits for the end of placeholders"),
 
@@ -410,8 +411,9 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(FAILED_,              JOINED,                         FAILED,     emit=fail_pods),
         row(FAILED_,              (FAILING, REJECTED),            FAILED),
         ignored(FAILED_,          (COMPLETED, FAILED),            why="it has ended already"),
-        row(FORGET,               ENDED,                          REMOVED,    when=has_no_pods),
-        ignored(FORGET,           ENDED,                          why="some of its pods have not ended"),
+        row(FORGET,               ENDED,                          STAYS,      when=has_pods,
+                                  why="some of its pods have not ended"),
+        row(FORGET,               ENDED,                          REMOVED),
         ignored(FORGET,           (NEW, HELD, SUBMITTED, *IN_CORE),     why="it has not ended"),
 
         row(FORGOTTEN, (SUBMITTED, PLACING, RUNNING), NEW, when=places_whole),
@@ -421,8 +423,9 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         ignored(FORGOTTEN,        (NEW, *ENDED),                  why="the core need not know it"),
         row(OVERDUE,              (SUBMITTED, RESERVING),         STAYS,      emit=warn),
         row(OVERDUE,              RESUMING,                       STAYS,      emit=(warn, delete_placeholders)),
-        row(OVERDUE,              FAILING,                        FAILED,     when=has_no_pods),
-        ignored(OVERDUE,          FAILING,                        why="some of its pods have not ended"),
+        row(OVERDUE,              FAILING,                        STAYS,      when=has_pods,
+                                  why="some of its pods have not ended"),
+        row(OVERDUE,              FAILING,                        FAILED),
     ),
 )
 

@@ -211,6 +211,11 @@ class CreatePod(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class CancelCreate(Effect):
+    """Do not create the placeholder if its turn has not come (Q16)."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoPlaceholders(Effect):
     """Fire ``placeholders_failed`` at the application."""
 

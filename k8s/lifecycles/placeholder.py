@@ -14,7 +14,13 @@ from typing import Final, Literal
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Entity, Lifecycle, ignored, row, within
 from quadriga.fsm.table import STAYS, Effect, Fired, Tone
-from quadriga.k8s.lifecycles.effects import CreateAgain, CreatePod, NoPlaceholders, constant
+from quadriga.k8s.lifecycles.effects import (
+    CancelCreate,
+    CreateAgain,
+    CreatePod,
+    NoPlaceholders,
+    constant,
+)
 
 State = Literal["Waiting", "Creating", "Created", "Seen", "Refused", "Abandoned"]
 Trigger = Literal["create", "created", "name_taken", "refused", "seen", "missed", "abandon"]
@@ -43,8 +49,8 @@ ALLOWED: Final[frozenset[State]] = frozenset({CREATED, SEEN})
 #: States of a pending placeholder that has ended.
 OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
-
 create = constant("create", CreatePod())
+cancel = constant("cancel", CancelCreate())
 
 
 def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
@@ -52,7 +58,7 @@ def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
 
 
 def create_another(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
-    return (CreateAgain(fired.info["group"]),)
+    return (CancelCreate(), CreateAgain(fired.info["group"]))
 
 
 # fmt: off
@@ -73,7 +79,8 @@ PLACEHOLDER: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(REFUSED_,    CREATING,                    REFUSED,   emit=give_up),
         row(SEEN_,       (CREATING, CREATED),         SEEN),
         row(MISSED,      (CREATING, CREATED),         ABANDONED, emit=create_another),
-        row(ABANDON,     (WAITING, CREATING, CREATED), ABANDONED),
+        row(ABANDON,     CREATING,                    ABANDONED, emit=cancel),
+        row(ABANDON,     (WAITING, CREATED),          ABANDONED),
         ignored(NAME_TAKEN, CREATED,                  why="only a second answer could say so"),
     ),
 )

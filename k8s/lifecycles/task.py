@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final, Literal, Protocol
 
 from quadriga.base.times import MINUTE, SECOND
-from quadriga.fsm import Lifecycle, ignored, row, unbounded, within
+from quadriga.fsm import Lifecycle, ignored, not_, row, unbounded, within
 from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import (
     AbandonAssumption,
@@ -178,7 +178,7 @@ def may_try_again(task: TaskFacts, info: Info) -> bool:
 
 
 def has_allocation(task: TaskFacts, info: Info) -> bool:
-    """The core has given the pod an allocation."""
+    """The core has given the pod an allocation; it drops that with its node while a bind is under way (K97)."""
     return bool(task.uuid)
 
 
@@ -190,11 +190,6 @@ def is_foreign(task: TaskFacts, info: Info) -> bool:
 def app_has_ended(task: TaskFacts, info: Info) -> bool:
     """Its application no longer exists in the core, but the pod still uses its node (K96)."""
     return task.app_has_ended
-
-
-def is_unknown_there(task: TaskFacts, info: Info) -> bool:
-    """The core has dropped the allocation with its node while the bind was under way (K97)."""
-    return not task.uuid
 
 
 # -- emitters ----------------------------------------------------------------------------------
@@ -393,7 +388,7 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
         row(ALLOCATED, (BINDING, BOUND, RELEASING), STAYS, when=same_allocation, why="the core confirms a report"),
         row(ALLOCATED,            (BINDING, BOUND),               STAYS,      emit=give_second_back),
         row(ALLOCATED,            (NEW, GATED, RELEASING, FAILED), STAYS,      emit=give_back),
-        row(BOUND_,               BINDING,                        RECOVERING, when=is_unknown_there, emit=report),
+        row(BOUND_,               BINDING,                        RECOVERING, when=not_(has_allocation), emit=report),
         row(BOUND_,               BINDING,                        BOUND,      emit=(say_scheduled, announce)),
         ignored(BOUND_,           (NEW, GATED, ASKED, RECOVERING, BOUND, RELEASING, FAILED),
                                   why="the watch and the reply both tell it"),

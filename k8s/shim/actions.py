@@ -86,6 +86,13 @@ class Create(_Action, frozen=True):
     manifest: Mapping[str, Any]
 
 
+class CancelCreate(_Action, frozen=True):
+    """Do not create the placeholder if its turn has not come; there is no outcome then."""
+
+    namespace: str
+    name: str
+
+
 class Annotate(_Action, frozen=True):
     """Set annotations of the pod (K77)."""
 
@@ -157,6 +164,7 @@ Action = (
     Send
     | Bind
     | CancelBind
+    | CancelCreate
     | Delete
     | Create
     | Annotate

@@ -13,6 +13,7 @@ from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import placeholder as placeholder_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.lifecycles.effects import (
+    CancelCreate,
     CreateAgain,
     CreateMissing,
     CreatePod,
@@ -145,6 +146,10 @@ def _create_pod(kernel: Kernel, pending: PendingPlaceholder, effect: CreatePod) 
     pending.name = manifest["metadata"]["name"]
     kernel.pending_placeholders[pending.name] = pending
     kernel.actions.append(actions.Create(app.key, pending.group, manifest))
+
+
+def _cancel_create(kernel: Kernel, pending: PendingPlaceholder, effect: CancelCreate) -> None:
+    kernel.actions.append(actions.CancelCreate(pending.app.metadata.namespace, pending.name))
 
 
 def _go_on(kernel: Kernel, pending: PendingPlaceholder) -> None:
@@ -324,6 +329,7 @@ EFFECTS: Final[Handlers] = {
     CreateMissing:           create_missing,
     CreateAgain:             create_again,
     CreatePod:               _create_pod,
+    CancelCreate:            _cancel_create,
     NoPlaceholders:          _no_placeholders,
     TryPlaceholderAgain:     _try_again,
     DropWaitingPlaceholders: _drop_waiting,

@@ -47,7 +47,7 @@ _TYPES: Final[dict[int, TerminationType]] = {
 }
 
 #: reported to pods whose application starts again with them (K60, K200)
-_FOLLOWS: Final = "Earlier pods of the application have not ended yet. It starts anew after them."
+_FOLLOWS: Final = "Earlier pods of the application have not ended yet. It starts again after them."
 
 #: reason of a condition: more nodes would not help (K155)
 SKIPPED: Final = "SchedulingSkipped"

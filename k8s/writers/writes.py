@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
@@ -101,6 +102,9 @@ class PodWrites:
         self._before_bind = before_bind
         self._bind_volumes = bind_volumes
         self._lines: dict[str, _Line] = {}
+        #: those of them with writes to placeholders that have not begun, in their order
+        self._unbegun: dict[str, None] = {}
+        self._begun_behind = 0
         self._tasks: set[asyncio.Task[None]] = set()
         #: number of writes by outcome
         self.counts: Counter[str] = Counter()
@@ -115,11 +119,12 @@ class PodWrites:
         key = _key_of(write)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = _Line()
-            line.waiting.append(write)
-            task = asyncio.get_running_loop().create_task(self._work(key, line))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            line = self._lines[key] = _Line(deque((write,)))
+            if _is_behind(write):
+                self._unbegun[key] = None
+                self._begin_behind()
+            else:
+                self._begin(self._work(key, line))
             return
         if isinstance(write, Delete):
             self._hurry(line, "the pod is to be deleted")
@@ -132,8 +137,15 @@ class PodWrites:
         if line is not None:
             self._hurry(line, why)
 
+    def cancel_create(self, namespace: str, name: str) -> None:
+        """Forget the creation of the placeholder if it has not begun."""
+        key = f"{namespace}/{name}"
+        if key in self._unbegun:
+            del self._unbegun[key], self._lines[key]
+
     async def close(self) -> None:
         """Stop all writes. A request under way may still take effect."""
+        self._unbegun.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -142,6 +154,25 @@ class PodWrites:
         line.why = why
         if line.hurry is not None:
             line.hurry.set()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _begin_behind(self) -> None:
+        while self._unbegun and self._begun_behind < TUNING.writes_behind:
+            key = next(iter(self._unbegun))
+            del self._unbegun[key]
+            self._begun_behind += 1
+            self._begin(self._work_behind(key, self._lines[key]))
+
+    async def _work_behind(self, key: str, line: _Line) -> None:
+        try:
+            await self._work(key, line)
+        finally:
+            self._begun_behind -= 1
+            self._begin_behind()
 
     async def _work(self, key: str, line: _Line) -> None:
         try:
@@ -216,7 +247,7 @@ class PodWrites:
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:
-            status, reply = await self._try("POST", path, body, behind=bind.placeholder)
+            status, reply = await self._try("POST", path, body, behind=_is_behind(bind))
             if 200 <= status < 300:
                 return BindEnded(pod.uid, "bound", node)
             reason = _reason(status, reply)
@@ -329,7 +360,7 @@ class PodWrites:
             )
         path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
         for wait in delete_waits():
-            status, reply = await self._try("DELETE", path, body, behind=delete.grace == 0)
+            status, reply = await self._try("DELETE", path, body, behind=_is_behind(delete))
             # 409: a pod with that name and another UID
             if 200 <= status < 300 or status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 self.counts["Delete.done"] += 1
@@ -361,6 +392,13 @@ class PodWrites:
                     )
                 return
             await self._sleep(wait)
+
+
+def _is_behind(write: PodWrite) -> bool:
+    """Return whether the write is to a placeholder, so that others come first (Q16)."""
+    if isinstance(write, Delete):
+        return write.grace == 0
+    return isinstance(write, Create) or (isinstance(write, Bind) and write.placeholder)
 
 
 def _key_of(write: PodWrite) -> str:

@@ -23,6 +23,9 @@ _SHOWN = 5
 
 #: number of holders in the table of those at the end
 _SHOWN_HOLDERS = 10
+#: number of users in the table of waits, and the columns of that table
+_SHOWN_USERS = 10
+_BRIEF = ("", "jobs", "mean", "p95", "max")
 #: number of groups of jobs that never started for different reasons
 _SHOWN_GROUPS = 20
 
@@ -33,12 +36,16 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
     """The whole report. `measure` adds wall time and memory; `unicode` draws bars."""
     data = report.data
     blocks = [
+        rejection(data),
         _head(data),
         _table("Jobs", *_job_table(data)),
         _gang_lines(data["gangs"]),
         _preemption(data["preemption"]),
         _quality(data["quality"]),
         _table("Waits", *_wait_table(data["waits"])),
+        _table("Waits by width", *_width_table(data["waits"]["widths"])),
+        _table("Waits by user", *_user_table(data["waits"]["users"])),
+        _inside(data["scheduler"]),
         _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
         _messages(data),
         _reasons("unschedulable", data["unschedulable"]),
@@ -49,6 +56,17 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
         _measured(report.measured) if measure else "",
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def rejection(data: dict[str, Any]) -> str:
+    """A line if the scheduler rejected jobs, as the figures cover the others alone."""
+    rejected, jobs = data["rejected"], data["jobs"]
+    if not rejected:
+        return ""
+    return (
+        f"{len(rejected):,} of {jobs['total']:,} jobs were rejected, and nothing else here is about them; "
+        f"the first: {rejected[0]['reasons'][0]}"
+    )
 
 
 def duration(seconds: float | None) -> str:
@@ -174,6 +192,43 @@ def _wait_table(waits: dict[str, Any]) -> Iterator[Sequence[str]]:
                 if figures:
                     cells = [duration(figures[name]) for name in names]
                     yield (each, f"{figures['count']:,}", *cells)
+
+
+def _width_table(widths: dict[str, Any]) -> Iterator[Sequence[str]]:
+    yield _BRIEF
+    for unit, classes in (("pods", widths["pods"]), ("% of the cluster", widths["percent"])):
+        for name, figures in classes.items():
+            if figures["count"]:
+                yield _brief(f"{name} {unit}", figures)
+
+
+def _user_table(users: dict[str, Any]) -> Iterator[Sequence[str]]:
+    """Those who waited longest on average."""
+    yield _BRIEF
+    longest = sorted(users.items(), key=lambda each: (-each[1]["mean"], each[0]))
+    for name, figures in longest[:_SHOWN_USERS]:
+        yield _brief(name, figures)
+    if (rest := len(longest) - _SHOWN_USERS) > 0:
+        yield (f"and {rest:,} more", "", "", "", "")
+
+
+def _brief(name: str, figures: dict[str, Any]) -> Sequence[str]:
+    return name, f"{figures['count']:,}", *(duration(figures[each]) for each in _BRIEF[2:])
+
+
+def _inside(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return ""
+    lines = []
+    if begun := told["gatherings"]["begun"]:
+        idle = duration(told["kept_idle_s"])
+        lines.append(
+            f"  a gang kept nodes {begun:,} times, in all {idle} of the whole cluster kept idle"
+        )
+    for source, verdicts in told["estimates"].items():
+        numbers = ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items())
+        lines.append(f"  expected run times {source}: {numbers}")
+    return "\n".join(["In the scheduler", *lines]) if lines else ""
 
 
 def _utilisation(usage: dict[str, Any], bars: str) -> str:

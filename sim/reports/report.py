@@ -16,6 +16,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quadriga.base.times import SECOND
+from quadriga.core.model.gather_budget import GATHERINGS
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.run_times import VERDICTS
 from quadriga.sim.fragmentation import Holding
 from quadriga.sim.holders import Holder
 from quadriga.sim.options import SimulationOptions
@@ -31,7 +34,7 @@ from quadriga.sim.outcomes import (
     ReservedNode,
 )
 from quadriga.sim.reports.quality import JobRecord, quality
-from quadriga.sim.reports.waits import distribution
+from quadriga.sim.reports.waits import by_user, by_width, distribution
 from quadriga.sim.usage import DAY, Usage
 from quadriga.sim.workload.model import Workload
 
@@ -57,6 +60,8 @@ class Facts:
     restarts: int
     holders: list[Holder]
     reservations: list[ReservedNode]
+    #: as it is at the end; None if the scheduler is in another process
+    partition: Partition | None
     ended: int
     steps: int
     wall_s: float
@@ -77,6 +82,7 @@ class Report:
             "options": _options(facts),
             "jobs": _jobs(facts),
             "gangs": _gangs(facts),
+            "scheduler": _inside(facts.partition),
             "preemption": {
                 "allocations": facts.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"],
                 "restarts": facts.restarts,
@@ -179,6 +185,22 @@ def _gangs(facts: Facts) -> dict[str, int]:
     }
 
 
+def _inside(partition: Partition | None) -> dict[str, Any] | None:
+    """What only a scheduler in this process tells: for how many s of the whole cluster nodes were kept idle for
+    gangs, how often gangs did what, and the ended allocations by where their expected run time came from and by
+    what it was."""
+    if partition is None:
+        return None
+    budget, estimates = partition.gather_budget, dict[str, dict[str, int]]()
+    for (source, verdict), number in sorted(partition.run_times.verdicts.items()):
+        estimates.setdefault(source, dict.fromkeys(VERDICTS, 0))[verdict] = number
+    return {
+        "kept_idle_s": budget.kept_idle // SECOND,
+        "gatherings": {name: budget.counts[name] for name in GATHERINGS},
+        "estimates": estimates,
+    }
+
+
 def _quality(facts: Facts) -> dict[str, Any]:
     """The figures of docs/quality.md, over all jobs but the skipped ones."""
     resource = facts.usage.resource
@@ -205,6 +227,8 @@ def _waits(facts: Facts) -> dict[str, Any]:
     return {
         **_with_gangs(ran),
         "queues": {name: _with_gangs(fates) for name, fates in queues.items()},
+        "widths": by_width(facts.workload, ran),
+        "users": by_user(ran),
     }
 
 
@@ -217,7 +241,7 @@ def _beside(fates: list[Fate]) -> dict[str, Any]:
     recorded = [fate.job.recorded_wait_s for fate in fates]
     known = [wait * SECOND for wait in recorded if wait is not None]
     return {
-        "simulated": distribution([f.started - f.job.submit_s * SECOND for f in fates]),
+        "simulated": distribution([fate.wait for fate in fates]),
         "recorded": distribution(known) if known else None,
     }
 

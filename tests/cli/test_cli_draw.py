@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES
+from quadriga.diagrams.command import main
 from quadriga.si import Recorder
 from quadriga.sim.scripted.recording import Line, write_journal
 
@@ -87,6 +89,44 @@ def test_a_wrong_name_says_what_is_near(quadriga: Any, shop: Path, name: str, sa
     assert said in done.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("shop:ORDER",),
+        ("shop:ORDER", "--format", "mermaid", "--dark", "--left-to-right"),
+        ("shop:ODER",),
+        ("shop:ORDER", "--coverage", "shop.py"),
+        ("shop:ORDER", "--format", "md", "--dark"),
+        ("shop:ORDER", "-o", "stock"),
+        ("shop:ORDER", "-o", "order.puml"),
+    ],
+    ids=" ".join,
+)
+def test_the_command_of_the_engine_draws_the_same(
+    quadriga: Any, shop: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, (out, err) = main(["draw", *arguments]), capsys.readouterr()
+    done = quadriga("draw", *arguments)
+    assert (code, out) == done[:2]
+    assert err.removeprefix("quadriga-fsm: ") in done.err
+    assert bool(err) == bool(done.err) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("shop:ORDER",), 0, "no rule is broken"),
+        (("shop:ORDER", "--states", "0"), 1, "not all"),
+        (("shop:Desk",), 2, "is a type, not a Lifecycle or System: give"),
+    ],
+)
+def test_the_command_of_the_engine_checks(
+    shop: Path, arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *arguments]) == code
+    assert said in "".join(capsys.readouterr())
+
+
 def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
     rows = [{"line": 0, "trigger": "pay", "source": "New", "count": 7}]
     (shop / "fsm.json").write_text(json.dumps({"order": {"rows": rows}}), encoding="utf-8")
@@ -118,7 +158,7 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
     drawn = quadriga(*draw, "mermaid")
     assert "(1) pay" in drawn.out
     assert "(1) drop" not in drawn.out
-    assert "begins anew once" in drawn.err
+    assert "begins again once" in drawn.err
     assert "<B>7 ns</B>" in quadriga(*draw, "dot").out  # until the end of the journal
 
 
@@ -189,11 +229,19 @@ def test_wrong_use_is_explained(
     assert said in done.err
 
 
-def test_the_table_of_messages(quadriga: Any, tmp_path: Path) -> None:
+PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
+
+
+def test_the_table_of_messages_is_the_committed_page(quadriga: Any, tmp_path: Path) -> None:
     page = quadriga("draw", "dispatcher").out
-    assert (
-        "| `ApplicationRequest` | `new` | application | `reject` | `accepted`, `rejected` |" in page
-    )
+    stale = "the table has changed: run `quadriga draw dispatcher -o docs/messages.md`"
+    assert PAGE.read_text(encoding="utf-8") == page, stale
+    for route in ROUTES:
+        assert f"| `{route.message.__name__}` |" in page
+        for triggers in route.concerns.values():
+            assert f"| {', '.join(f'`{each}`' for each in triggers)} |" in page
+        assert all(f"`{field}`" in page for field in route.response)
+    assert page.count("\n| `") >= len(ROUTES) + len(NODE_ROUTES)
     assert quadriga("draw", "dispatcher", "-o", str(tmp_path / "page.md")).code == 0
     assert (tmp_path / "page.md").read_text("utf-8") == page
 

@@ -11,6 +11,7 @@ import pytest
 
 from quadriga.cli.serving import journal_file
 from quadriga.cli.serving.journal_file import JournalFile, _line
+from quadriga.cli.serving.run_times_file import RunTimesFile
 from quadriga.core import Journal, Options, Record
 from quadriga.fsm.table import Edge
 from quadriga.sim import read_journal
@@ -69,6 +70,46 @@ def test_any_name_is_written_so_that_it_can_be_read_again(path: Path) -> None:
     file.close()
     [line] = read_journal(path)
     assert line.key == f"application/{evil}"
+
+
+def test_q11_run_times_beside_the_journal_outlast_a_restart(path: Path) -> None:
+    script = Script()
+    script.node("n1", vcore=1)
+    script.app("old")
+    for ran in (10, 20, 30):
+        script.ask("old", "k", vcore=1)
+        script.schedule()
+        script.advance(ran)
+        (uuid,) = script.scheduler.application("old").allocations
+        script.release("old", uuid)
+    file = RunTimesFile(path)
+    file.write(script.scheduler.run_times())
+    again = Script()
+    RunTimesFile(path).load(again.scheduler)
+    for one in (script, again):
+        one.app("new")
+        one.ask("new", "k", vcore=2)
+    (before, after) = (one.scheduler.explain("new", "k").checks for one in (script, again))
+    assert "expected run time 30 s (predicted by user, queue and task group)" in {
+        c.text for c in after
+    }
+    assert [c.text for c in before if c.about == "run time"] == [
+        c.text for c in after if c.about == "run time"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"[rm]default": 1}', '{"[rm]default": [["q", "u", "", [-1]]]}', "[" * 10**5],
+)
+def test_q11_run_times_that_cannot_be_read_are_a_warning(
+    path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, script = RunTimesFile(path), Script()
+    file.path.write_text(text, encoding="utf-8")
+    file.load(script.scheduler)
+    assert "run times of before cannot be read" in caplog.text
+    assert script.scheduler.run_times() == {"[rm]default": []}
 
 
 def test_a_full_file_becomes_the_old_one_and_there_are_never_more_than_two(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def test_the_model_in_small(quadriga: Any) -> None:
     "options",
     [
         ("--policy", "stateaware"),
-        ("--policy", "fair"),
+        ("--policy", "expected"),
         ("--node-sort", "binpacking"),
         ("--no-reservations",),
         ("--gang-style", "Hard", "--placeholder-timeout", "30"),
@@ -73,8 +74,37 @@ def test_a_configuration_of_ones_own(quadriga: Any, trace: Path, tmp_path: Path)
     path = tmp_path / "queues.yaml"
     path.write_text(printed.out.replace("fair\n            ", "fifo\n            "))
     done = quadriga("simulate", "--trace", trace, "--config", path, "--json")
-    assert done.code == 0
+    assert done.code == 1  # fair rejects the gangs
     assert json.loads(done.out)["options"]["config"] == "given"
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_rejected_jobs_are_said_first_and_are_an_exit_code(
+    quadriga: Any, trace: Path, quiet: bool
+) -> None:
+    run = ("simulate", "--trace", trace, "--policy", "fair")
+    done = quadriga(*run, "--quiet") if quiet else quadriga(*run)
+    line = "6 of 30 jobs were rejected, and nothing else here is about them; the first: queue root.queue-1 cannot run"
+    assert done.code == 1
+    assert f"quadriga: {line}" in done.err
+    assert done.out.startswith(line) is not quiet
+
+
+def test_every_job_is_a_line_of_csv(quadriga: Any, trace: Path, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    done = quadriga("simulate", "--trace", trace, "--jobs", path, "--json")
+    assert done.code == 0
+    with path.open(encoding="utf-8", newline="") as file:
+        jobs = list(csv.DictReader(file))
+    told = json.loads(done.out)
+    assert len(jobs) == told["jobs"]["total"] == 30
+    assert {job["outcome"] for job in jobs} == {"completed"}
+    assert all(float(j["submitted_s"]) < float(j["started_s"]) < float(j["ended_s"]) for j in jobs)
+    assert [len(job["nodes"].split()) for job in jobs if job["pods"] == "2"] == [2] * 6
+    waits = [float(job["started_s"]) - float(job["submitted_s"]) for job in jobs]
+    assert max(waits) == told["waits"]["simulated"]["max"]
+    waited_for = {job["waited_for"] for job, wait in zip(jobs, waits, strict=True) if wait > 10}
+    assert waited_for == {"room on nodes"}
 
 
 def test_story_of_a_run(
@@ -178,7 +208,7 @@ def test_a_configuration_that_was_not_made_for_the_trace(
     path.write_text(FOREIGN, encoding="utf-8")
     run = ("simulate", "--trace", trace, "--config", path)
     refused = quadriga(*run)
-    assert refused.code == 0
+    assert refused.code == 1
     assert "--queue-map and --user-map say" in refused.err
     assert "Rejected jobs: 30" in refused.out
     let_in = quadriga(*run, "--queue-map", "*=root.prod.short", "--user-map", "*=sue", "--json")

@@ -83,8 +83,8 @@ def test_of_several_names_of_a_filter_an_invalid_one_matches_nobody_and_is_a_war
 """
     configuration = load(text)
     assert [(w.path, w.line, w.reason.split(":")[0]) for w in configuration.warnings] == [
-        (f"{RULE}.filter.users[2]", 6, "'.*' is not a valid user name and matches nobody"),
-        (f"{RULE}.filter.groups[1]", 9, "'dev@site' is not a valid group name and matches nobody"),
+        (f"{RULE}.filter.users[2]", 6, "'.*' is not a valid user name and matches no one"),
+        (f"{RULE}.filter.groups[1]", 9, "'dev@site' is not a valid group name and matches no one"),
     ]
 
 

@@ -12,7 +12,7 @@ from quadriga.core.config import ConfigError, load
 USERS = {"ann": ("g1", "g2"), "bob": ("g2",), "cem": (), "dot": ("g3", "g1")}
 TYPES = ("vcore", "memory")
 NAMES = ("a", "b", "c")
-POLICIES = ("fifo", "fifo", "fair", "stateaware")
+POLICIES = ("fifo", "expected", "fair", "stateaware")
 
 Amounts = dict[str, int]
 #: what a user or a group may have at most, as far as queues above have said: (kind, name)

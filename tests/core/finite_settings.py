@@ -69,7 +69,7 @@ def _leaves(name: str, most: int) -> st.SearchStrategy[Leaf]:
     return st.builds(
         Leaf,
         name=st.just(name),
-        sort=st.sampled_from(("fifo", "fifo", "stateaware", "fair")),
+        sort=st.sampled_from(("fifo", "expected", "stateaware", "fair")),
         most=_quotas(most),
         running=st.sampled_from((0, 0, 0, 1, 2)),
         priority=st.sampled_from((0, 0, 5)),

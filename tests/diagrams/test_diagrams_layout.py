@@ -13,13 +13,12 @@ from xml.etree import ElementTree
 import pytest
 
 from quadriga.diagrams import DiagramError, render, render_path
-from quadriga.diagrams.__main__ import main
 from quadriga.diagrams.formats.image import graphviz_version, image
-from quadriga.diagrams.layout import layout_document, layout_source, write_layouts
 from quadriga.fsm import APPLICATION, LIFECYCLES, NODE, Lifecycle
+from quadriga.web.pages.layout import layout_document, layout_source, write_layouts
 
 COMMITTED = Path(__file__).parents[2] / "web" / "pages" / "data" / "layouts.json"
-STALE = "the tables have changed: run `python -m quadriga.diagrams --layouts " + (
+STALE = "the tables have changed: run `python -m quadriga.web.pages.layout " + (
     "web/pages/data/layouts.json`"
 )
 
@@ -82,12 +81,6 @@ def test_the_layout_has_no_words_whose_width_a_font_decides(awkward: Lifecycle) 
     assert "label=<" in source
     assert not any(state in source for state in awkward.states if len(state) > 4)
     assert "back" not in source
-
-
-@pytest.mark.usefixtures("needs_dot")
-def test_the_command_writes_the_layouts(tmp_path: Path) -> None:
-    assert main(["--layouts", str(tmp_path / "l.json")]) == 0
-    assert (tmp_path / "l.json").read_text(encoding="utf-8") == layout_document()
 
 
 def test_without_graphviz_the_file_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

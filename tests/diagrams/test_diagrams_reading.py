@@ -1,4 +1,4 @@
-"""JSON and SCXML are read back into the lifecycle that they were written from."""
+"""JSON is read back into the lifecycle that it was written from."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import pytest
 
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.cli.catalogue import all_lifecycles
-from quadriga.diagrams import DiagramError, functions_of, read_json, read_scxml, render
+from quadriga.diagrams import DiagramError, functions_of, read_json, render
 from quadriga.fsm import (
     ASK,
     Effect,
     Fired,
     Lifecycle,
-    Row,
-    Unbounded,
     ignored,
     row,
     unbounded,
@@ -26,9 +24,6 @@ from quadriga.fsm import (
 )
 from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.table import Info
-
-READERS: dict[str, Callable[..., Lifecycle]] = {"json": read_json, "scxml": read_scxml}
-both = pytest.mark.parametrize("format", READERS)
 
 
 def same(one: Lifecycle, other: Lifecycle) -> bool:
@@ -77,28 +72,25 @@ def door(**changed: Any) -> Lifecycle:
     return Lifecycle("door: \u2603", **table)
 
 
-@both
 @pytest.mark.parametrize("name", all_lifecycles())
-def test_every_lifecycle_is_read_back(name: str, format: str) -> None:
+def test_every_lifecycle_is_read_back(name: str) -> None:
     lifecycle = all_lifecycles()[name]
-    text = render(lifecycle, format)
-    again = READERS[format](text, functions_of(lifecycle))
+    text = render(lifecycle, "json")
+    again = read_json(str(text), functions_of(lifecycle))
     assert same(again, lifecycle)
-    assert render(again, format) == text
+    assert render(again, "json") == text
 
 
-@both
-def test_names_and_limits_of_every_kind_are_read_back(format: str) -> None:
+def test_names_and_limits_of_every_kind_are_read_back() -> None:
     lifecycle = door()
-    again = READERS[format](render(lifecycle, format), globals())
+    again = read_json(str(render(lifecycle, "json")), globals())
     assert same(again, lifecycle)
     entity = Door()
     again.fire(entity, "open", locked=True)
     assert entity.state == "is_locked"
 
 
-@both
-def test_effects_of_entering_and_leaving_stay_with_the_state(format: str) -> None:
+def test_effects_of_entering_and_leaving_stay_with_the_state() -> None:
     lifecycle = Lifecycle(
         "bell",
         initial="off",
@@ -113,16 +105,15 @@ def test_effects_of_entering_and_leaving_stay_with_the_state(format: str) -> Non
         on_enter={"loud": (ring, hum), "gone": hum, "off": ring},
         on_exit={"loud": ring},
     )
-    text = render(lifecycle, format)
-    again = READERS[format](text, functions_of(lifecycle))
+    text = render(lifecycle, "json")
+    again = read_json(str(text), functions_of(lifecycle))
     assert same(again, lifecycle)
     assert (again.on_enter, again.on_exit) == (lifecycle.on_enter, lifecycle.on_exit)
     assert again.own_rows == lifecycle.own_rows
-    assert render(again, format) == text
-    if format == "scxml":
-        hums = '<raise event="effect.hum"/>'
-        assert f'<onentry><raise event="effect.ring"/>{hums}<send id="loud.limit"' in str(text)
-        assert str(text).count(hums) == 3  # once for each time it is written
+    assert render(again, "json") == text
+    hums, text = '<raise event="effect.hum"/>', render(again, "scxml")
+    assert f'<onentry><raise event="effect.ring"/>{hums}<send id="loud.limit"' in str(text)
+    assert str(text).count(hums) == 3  # once for each time it is written
 
 
 def test_json_is_edited_and_may_have_the_counts_of_a_coverage() -> None:
@@ -133,17 +124,16 @@ def test_json_is_edited_and_may_have_the_counts_of_a_coverage() -> None:
     assert same(read_json(str(text), functions_of(ASK)), ASK)
 
 
-@both
-def test_names_without_a_function_are_all_named(format: str) -> None:
-    text = render(door(), format)
+def test_names_without_a_function_are_all_named() -> None:
+    text = render(door(), "json")
     with pytest.raises(DiagramError) as refused:
-        READERS[format](text, {"is_loked": is_locked, "ring": "a bell"})
+        read_json(str(text), {"is_loked": is_locked, "ring": "a bell"})
     assert str(refused.value) == (
         "door: \u2603: no function for guard is_locked; did you mean 'is_loked'?, "
         "emitter ring, which is not callable"
     )
     with pytest.raises(DiagramError, match="no function for guard is_locked, emitter ring$"):
-        READERS[format](text)
+        read_json(str(text))
 
 
 def test_two_functions_of_one_name_cannot_be_told_apart() -> None:
@@ -160,8 +150,6 @@ def test_two_functions_of_one_name_cannot_be_told_apart() -> None:
     # an interpreter must tell them apart
     text = str(render(lifecycle, "scxml"))
     assert len(set(re.findall('cond="([^"]+)"', text))) == 2
-    with pytest.raises(DiagramError, match="two guards that are called <lambda>"):
-        read_scxml(text, {"<lambda>": is_locked})
 
 
 @pytest.mark.parametrize(
@@ -190,18 +178,11 @@ def test_json_of_another_form_is_refused_with_the_place(
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "message"),
-    [
-        (read_json, "{", "not JSON: "),
-        (read_json, "[]", "the document is not an object"),
-        (read_scxml, "<scxml", "not XML: "),
-        (read_scxml, "<svg/>", "not SCXML: the root is svg"),
-        (read_scxml, "<!DOCTYPE x><scxml/>", "has a DOCTYPE"),
-    ],
+    ("text", "message"), [("{", "not JSON: "), ("[]", "the document is not an object")]
 )
-def test_what_is_neither_json_nor_scxml_is_refused(read: Any, text: str, message: str) -> None:
+def test_what_is_not_json_is_refused(text: str, message: str) -> None:
     with pytest.raises(DiagramError, match=message):
-        read(text)
+        read_json(text)
 
 
 def test_a_document_that_is_no_lifecycle_is_a_definition_error() -> None:
@@ -209,77 +190,3 @@ def test_a_document_that_is_no_lifecycle_is_a_definition_error() -> None:
     document["rows"][0]["target"] = "Nowhere"
     with pytest.raises(DefinitionError, match="unknown state 'Nowhere'"):
         read_json(json.dumps(document), functions_of(ASK))
-
-
-OTHER = """<?xml version="1.0" encoding="us-ascii"?>
-<!-- a turnstile -->
-<scxml xmlns="http://www.w3.org/2005/07/scxml" xmlns:q="http://www.qt.io/x" version="1.0" name="gate">
-  <state id="Locked" q:geometry="1;2">
-    <q:editorinfo/>
-    <transition event="coin token" cond="x &gt; 3" target="Open"><raise event="thank"/></transition>
-    <transition event="coin token" target="Locked"/>
-    <transition event="push"/>
-  </state>
-  <state id="Open">
-    <onentry><send id="t" event="push" delay="1.5m"/></onentry>
-    <onexit><cancel sendid="t"/></onexit>
-    <transition event="push" target="Locked"/>
-    <transition event="break" target="Broken"/>
-  </state>
-  <final id="Broken"/>
-</scxml>"""
-
-
-def test_a_document_of_another_tool_is_read() -> None:
-    lifecycle = read_scxml(OTHER, {"x > 3": is_locked, "thank": ring})
-    assert (lifecycle.name, lifecycle.initial) == ("gate", "Locked")
-    assert lifecycle.lasts == {
-        "Locked": Unbounded("coin"),
-        "Open": within(90 * SECOND, then="push"),
-    }
-    assert lifecycle.rows == (
-        Row("coin", "Locked", "Open", is_locked, (ring,), line=0),
-        Row("token", "Locked", "Open", is_locked, (ring,), line=0),
-        Row("coin", "Locked", "Locked", line=1),
-        Row("token", "Locked", "Locked", line=1),
-        Row("push", "Locked", None, why="ignored in the document", line=2),
-        Row("push", "Open", "Locked", line=3),
-        Row("break", "Open", "Broken", line=4),
-    )
-
-
-def test_what_a_lifecycle_cannot_express_is_refused_all_at_once() -> None:
-    text = """<scxml xmlns="http://www.w3.org/2005/07/scxml" initial="none">
-      <parallel id="p"/>
-      <script>1</script>
-      <state id="a">
-        <onentry><log label="x"/></onentry>
-        <transition target="b"/>
-        <transition event="x.y" target="b"><assign location="n" expr="1"/></transition>
-        <transition event="go" target="b c"/>
-        <invoke id="inner"/>
-      </state>
-      <state id="b">
-        <onentry><send id="t" event="x" delay="1 day"/></onentry>
-        <onexit><cancel sendid="t"/></onexit>
-      </state>
-      <final id="f"><donedata/></final>
-    </scxml>"""
-    with pytest.raises(DiagramError) as refused:
-        read_scxml(text)
-    said = str(refused.value)
-    for problem in (
-        "<parallel>",
-        "<script>",
-        "the initial state 'none', which is not there",
-        "a transition without an event (state a)",
-        "the event 'x.y' (a trigger is one word)",
-        "<assign> in the transition of a on x.y",
-        "the transition of a on go to 'b c', which is not one state of the document",
-        "<invoke> in the state a",
-        "actions on entry or exit of a other than one delayed event",
-        "the time '1 day' of b",
-        "<donedata> in the final state f",
-    ):
-        assert problem in said
-    assert said.startswith("lifecycle: a lifecycle cannot have ")

@@ -16,8 +16,9 @@ from fsm_entities import Device
 
 from quadriga.cli.catalogue import all_lifecycles
 from quadriga.diagrams import render
-from quadriga.diagrams.wording import function_name, identifiers
+from quadriga.diagrams.wording import identifiers
 from quadriga.fsm import STAYS, Effect, Lifecycle, history, row, tour, unbounded
+from quadriga.fsm.table import name_of
 
 INTERPRETERS = {"python-statemachine": "statemachine", "PySide6-Addons": "PySide6.QtScxml"}
 PROGRAM = Path(__file__).with_name("scxml_interpreters.py")
@@ -35,7 +36,7 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
     """Walks that together take every row, with an illegal trigger before each step; and the states."""
     ids: dict[str, str | None] = {**identifiers(lifecycle.states)}
     ids |= dict.fromkeys(lifecycle.final)
-    names = {function_name(row.guard) for row in lifecycle.rows if row.guard}
+    names = {name_of(row.guard) for row in lifecycle.rows if row.guard}
     illegal = {
         state: [each for each in lifecycle.triggers() if not lifecycle.allows(state, each)]
         for state in lifecycle.states
@@ -48,7 +49,7 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
             if wrong := illegal[step.source]:
                 walk.append([dict.fromkeys(names, True), wrong[number % len(wrong)]])
                 seen.append(ids[step.source])
-            agreeing = {function_name(step.guard)} if step.guard else set()
+            agreeing = {name_of(step.guard)} if step.guard else set()
             walk.append([{name: name in agreeing for name in names}, step.trigger])
             seen.append(ids[step.target or step.source])
         walks.append(walk)
@@ -99,7 +100,9 @@ STOVE = Lifecycle(
     "stove",
     initial="Idle",
     final=(),
-    lasts={"Idle": unbounded("heat"), "Hot": unbounded("cool")},
+    lasts={
+        "Idle": unbounded("heat"), "Hot": unbounded("cool"), "Hot_Burnt": unbounded("cool"),
+    },
     rows=(
         row("heat", "Idle", "Hot"),
         row("cool", "Hot",  "Idle"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -127,7 +128,10 @@ class World:
             event = arg.event and arg.event.name
             said.append((event, states, path, arg.args, arg.kwargs, copy.deepcopy(about)))
             said.append((arg.model.name, repr(arg.error), arg.result, arg.machine is self.machine))
-        self.story.append((model.name, what, self.states(model), self.scope(), said, kwargs))
+        handled = type(sys.exception())
+        self.story.append(
+            (model.name, what, self.states(model), self.scope(), said, kwargs, handled)
+        )
 
     def states(self, model: Any) -> Any:
         return [repr(getattr(model, attribute, None)) for attribute in ATTRIBUTES]
@@ -137,7 +141,9 @@ class World:
         try:
             result = getattr(self, name)(*arguments)
         except Exception as error:
-            result = (type(error), str(error).replace("Hierarchical", ""))
+            result = [
+                (type(each), str(each).replace("Hierarchical", "")) for each in chain_of(error)
+            ]
         return result, [self.states(model) for model in self.models], self.scope()
 
     # -- acts ---------------------------------------------------------------------------------
@@ -245,6 +251,13 @@ class World:
     def print_steps(self, on: bool) -> None:
         for name in LOGGERS:
             logging.getLogger(name).setLevel(logging.DEBUG if on else logging.NOTSET)
+
+
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and those that were being handled when it was raised."""
+    while error is not None:
+        yield error
+        error = error.__context__
 
 
 class Lines(logging.Handler):

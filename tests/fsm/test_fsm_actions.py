@@ -1,11 +1,13 @@
-"""Effects of entering and of leaving a state, whatever row does it."""
+"""Effects of entering and of leaving a state, whatever row does it; guards that are made of others."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,13 +15,17 @@ import pytest
 from fsm_entities import switch
 from transitions import Machine
 
+from quadriga.diagrams import functions_of, read_json, render
 from quadriga.fsm import (
     STAYS,
     DefinitionError,
     Effect,
     Fired,
     Lifecycle,
+    all_of,
+    any_of,
     history,
+    not_,
     row,
     unbounded,
     within,
@@ -191,3 +197,58 @@ def test_members_of_an_enum_cannot_be_nested() -> None:
     inside: Any = {Power.ON: heater().inside["On"]}
     with pytest.raises(DefinitionError, match="state Off is a member of an Enum; in a nested"):
         switch("heater", Power.OFF, "start", Power.ON, "stop", inside=inside)
+
+
+# -- guards that are made of others ------------------------------------------------------------------
+
+
+def is_late(it: Any, info: Any) -> object:
+    return info.get("late", "")
+
+
+def is_lost(it: Any, info: Any) -> bool:
+    return bool(info["lost"])  # asked only where the first one does not decide
+
+
+@pytest.mark.parametrize(
+    ("guard", "name", "agrees"),
+    [  # of: late, lost, both, neither
+        (all_of(is_late, is_lost), "is_late and is_lost", "both"),
+        (any_of(is_late, is_lost), "is_late or is_lost", "late lost both"),
+        (not_(any_of(is_late, is_lost)), "not (is_late or is_lost)", "neither"),
+        (all_of(is_late, not_(is_lost)), "is_late and not is_lost", "late"),
+        (any_of(all_of(is_late, is_lost), not_(is_late)), "(is_late and is_lost) or not is_late", "lost both neither"),
+        (not_(not_(partial(is_late))), "not not is_late", "late both"),
+    ],
+    ids=lambda it: getattr(it, "__name__", it),
+)  # fmt: skip
+def test_a_guard_of_guards_is_asked_named_drawn_and_read_again(
+    guard: Any, name: str, agrees: str
+) -> None:
+    rows = row("send", "Open", "Sent", when=guard) + row("send", "Open", "Held")
+    parcel = Lifecycle(
+        "parcel", initial="Open", final=("Sent", "Held"), lasts={"Open": unbounded("send")}, rows=(rows,)
+    )  # fmt: skip
+    again = read_json(str(render(parcel, "json")), {"is_late": is_late, "is_lost": is_lost})
+    same = read_json(str(render(parcel, "json")), functions_of(parcel))
+    for table in (parcel, pickle.loads(pickle.dumps(parcel)), parcel.copy(stock=True), again, same):
+        assert str(table.rows[0]) == f"row 0: Open --send [{name}]--> Sent"
+        for late, lost in product((False, True), repeat=2):
+            case = {(0, 0): "neither", (0, 1): "lost", (1, 0): "late", (1, 1): "both"}[late, lost]
+            it: Any = SimpleNamespace(key="p-1", state="Open")
+            table.fire(it, "send", late=late, lost=lost)
+            assert (it.state == "Sent") == (case in agrees.split())
+    assert all_of(is_late, is_lost)(None, {}) is False  # the second one would raise
+    assert pickle.loads(pickle.dumps(all_of(is_late))) == all_of(is_late) != any_of(is_late)
+
+
+async def is_paid(it: Any, info: Any) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("part", [is_paid, "is_paid"])
+def test_a_part_of_a_guard_that_nobody_would_await_or_call_is_refused(part: Any) -> None:
+    with pytest.raises(DefinitionError, match="is_paid is async or cannot be called"):
+        not_(part)
+    with pytest.raises(DefinitionError, match=r"guard <lambda>\(it\) is called with two arguments"):
+        switch("door", "A", "go", "B", "back", rows=(row("x", "A", "B", when=not_(lambda it: it)),))  # type: ignore

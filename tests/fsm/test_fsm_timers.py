@@ -484,6 +484,20 @@ async def test_the_clock_may_be_another_one() -> None:
     assert door.heard[-1] == (10, "close")
 
 
+@virtual
+async def test_a_clock_that_is_set_is_followed() -> None:
+    now = [1_000 * SECOND]
+    timers, door = running(tell, clock=lambda: now[0]), Door("front")
+    for moment, follows in enumerate((lambda: asyncio.sleep(0.05), lambda: timers.wake())):
+        await timers.fire(DOOR, door, "open")
+        await asyncio.sleep(60)  # of the loop, and the clock stands still
+        assert door.state == "Open"
+        now[0] += 1_000 * SECOND
+        await (follows() or asyncio.sleep(0))
+        await asyncio.sleep(0)
+        assert (door.state, door.heard[-1][0]) == ("Shut", 60 * (moment + 1))
+
+
 @pytest.mark.parametrize(
     "machine_cls", [AsyncMachine, HierarchicalAsyncMachine, Machine], ids=lambda cls: cls.__name__
 )

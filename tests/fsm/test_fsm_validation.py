@@ -46,6 +46,16 @@ def test_a_good_table_is_built() -> None:
     assert str(door.rows[-1]) == "row 3: Open --burn--> Gone"
 
 
+def alone(door: object) -> bool:
+    return True
+
+
+def needy(a: object, b: object, *, c: object) -> tuple[()]:
+    return ()
+
+
+CALLED = "is called with two arguments: the entity"
+DECLARED = "; lasts names every state that is not final, with its time limit"
 NAMES = "is not callable (names would fail only when fired)"
 GUARDED = row("push", "Closed", "Open", when=likely)
 BACK = (GOOD[0], row("close", "Open", "Closde"), GOOD[2])
@@ -80,11 +90,18 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "a state without an exit": ((GOOD[0],), {"final": ()}, NO_EXIT),
     "a state whose only rows come back to it": ((GOOD[0], row("close", "Open", "Open"), LOOK), {"final": ()}, NO_EXIT),
     "a state that cannot be reached": (GOOD[:2], {}, "state Gone cannot be reached from Closed"),
-    "an initial state that is not declared": (GOOD, {"initial": "Ajar"}, "initial state 'Ajar' is not declared"),
+    "an initial state that is not declared": (GOOD, {"initial": "Ajar"},
+        f"initial state 'Ajar' is not declared{DECLARED}"),
+    "a table without limits": (GOOD, {"lasts": {}}, f"initial state 'Closed' is not declared{DECLARED}"),
     "a final state with a limit": (GOOD, {"lasts": {**LASTS, "Gone": within(1)}},
         "final state Gone cannot have a time limit"),
     "a state that declares no limit": (GOOD, {"lasts": {"Closed": unbounded("open")}},
-        "row 0: Closed --open--> Open: unknown state 'Open'"),
+        f"row 0: Closed --open--> Open: unknown state 'Open'{DECLARED}"),
+    "a guard that takes only the entity": ((*GOOD, row("push", "Closed", "Open", when=alone)), {},  # type: ignore[arg-type]
+        f"row 3: Closed --push [alone]--> Open: guard alone(door: object) -> bool {CALLED}, and info"),
+    "an emitter that needs more": ((*GOOD, row("push", "Closed", "Open", emit=needy)), {},  # type: ignore[arg-type]
+        f"row 3: Closed --push--> Open: emitter needy(a: object, b: object, *, c: object) -> tuple[()] "
+        f"{CALLED}, and fired"),
     **{f"an unbounded state whose named exit leads nowhere: {ends}": ((*GOOD, LOOK), {"opens": unbounded(ends)},
         f"state Open: unbounded, but {ends!r} does not lead out of it")
        for ends in ("open", "knock")},

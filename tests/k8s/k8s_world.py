@@ -473,6 +473,9 @@ class World:
     def _cancel(self, cancel: actions.CancelBind) -> None:
         self.inputs.append(inputs.BindEnded(cancel.uid, "failed", reason="cancelled"))
 
+    def _cancel_create(self, cancel: actions.CancelCreate) -> None:
+        """Too late: each placeholder is created at once."""
+
     def _delete(self, delete: actions.Delete) -> None:
         self.deletes.append(delete)
         self.delete_pod(delete.pod.uid)
@@ -640,6 +643,7 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
     actions.Send: World._send,
     actions.Bind: World._bind,
     actions.CancelBind: World._cancel,
+    actions.CancelCreate: World._cancel_create,
     actions.Delete: World._delete,
     actions.Create: World._create,
     actions.Annotate: World._annotate,

@@ -292,6 +292,7 @@ def test_the_engine_installs_nothing_but_the_library(alone: Path) -> None:
 
 def test_the_engine_alone_runs(alone: Path, engine: Path, repository: Path, tmp_path: Path) -> None:
     names = [module(name) for name in files(engine) if name.endswith(".py")]
+    names = [name for name in names if not name.endswith(".__main__")]
     run(alone / "python", "-W", "error", "-c", IMPORT, *names, cwd=tmp_path)
     for example in ("own_lifecycle", "order_service", "device"):
         path = repository / "examples" / f"{example}.py"
@@ -303,7 +304,9 @@ def test_the_engine_alone_runs(alone: Path, engine: Path, repository: Path, tmp_
     assert said.strip() == "ASK is a lifecycle of the scheduler: install the distribution quadriga"
     page = said_of(engine).get_payload()
     (sample,) = re.findall("```python\n(.*?)```", str(page), re.DOTALL)
-    run(alone / "python", "-W", "error", "-c", sample, cwd=tmp_path)
+    (tmp_path / "shop.py").write_text(sample, encoding="utf-8")
+    drawn = run(alone / "quadriga-fsm", "draw", "shop:DOOR", "--format", "mermaid", cwd=tmp_path)
+    assert "Closed --> Open : open" in drawn
 
 
 def test_the_plugin_runs_with_pytest_and_the_engine_alone(alone: Path, tmp_path: Path) -> None:

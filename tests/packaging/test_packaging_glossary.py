@@ -1,4 +1,4 @@
-"""docs/glossary.md has a sentence for every state, every room of core and every word of the house."""
+"""docs/glossary.md has a sentence for every state and every word of the house."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def section(repository: Path, title: str) -> dict[str, list[str]]:
     return rows
 
 
-@pytest.mark.parametrize("title", ["Words", "States", "Rooms of core"])
+@pytest.mark.parametrize("title", ["Words", "States"])
 def test_each_word_has_one_sentence_and_stands_in_order(repository: Path, title: str) -> None:
     rows = section(repository, title)
     assert list(rows) == sorted(rows, key=str.lower)
@@ -45,10 +45,8 @@ def test_each_word_has_one_sentence_and_stands_in_order(repository: Path, title:
         assert kubernetes, word
 
 
-def test_words_of_the_house_states_and_rooms_of_core_are_explained(repository: Path) -> None:
+def test_words_of_the_house_and_states_are_explained(repository: Path) -> None:
     wanted = {word.strip() for word in WORDS.split(",")}
     assert sorted(wanted - section(repository, "Words").keys()) == []
     states = {state for lifecycle in LIFECYCLES.values() for state in lifecycle.states}
     assert section(repository, "States").keys() == states
-    rooms = {path.parent.name for path in (repository / "core").glob("*/__init__.py")}
-    assert section(repository, "Rooms of core").keys() == rooms

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quadriga.cli import draw, simulate
-from quadriga.core.config import ConfigError, load
+from quadriga.core.config import SORT_POLICIES, ConfigError, load
 from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.core.scheduling.effects import HANDLERS
 from quadriga.diagrams import FORMATS
@@ -44,6 +44,13 @@ def test_every_node_ordering_policy_can_be_chosen_and_no_other(repository: Path)
     with pytest.raises(ConfigError):
         load(policy("another"))
     assert choices(simulate, "simulate", "--node-sort") == set(NODE_POLICIES)
+
+
+def test_every_order_of_applications_can_be_chosen_and_is_described(repository: Path) -> None:
+    page = (repository / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `application.sort.policy` .+", page, re.MULTILINE)
+    assert [name for name in SORT_POLICIES if f"`{name}`" not in row] == []
+    assert choices(simulate, "simulate", "--policy") == set(SORT_POLICIES)
 
 
 def test_every_diagram_format_can_be_drawn_and_is_described(repository: Path) -> None:

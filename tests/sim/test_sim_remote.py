@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,19 @@ def serving() -> Iterator[Serving]:
         yield serving
 
 
+def without_inside(text: str) -> dict[str, Any]:
+    """A report without what only a scheduler in this process tells."""
+    told: dict[str, Any] = json.loads(text)
+    del told["scheduler"]
+    return told
+
+
 def same(serving: Serving, workload: Workload, **options: Any) -> dict[str, Any]:
     here = Simulation(workload, SimulationOptions(**options)).run()
     with Client(serving.address, backoff=SOON, timeout_s=PATIENCE) as client:
         there = RemoteSimulation(workload, SimulationOptions(**options), client=client).run()
     assert there.unaccounted == 0
-    assert here.json() == there.json()
+    assert without_inside(here.json()) == without_inside(there.json())
     return there.data
 
 
@@ -120,7 +128,7 @@ def test_the_command_gives_the_same_json(serving: Serving, tmp_path: Path) -> No
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     assert main([*run, str(here)]) == 0
     assert main([*run, str(there), "--connect", serving.address]) == 0
-    assert there.read_bytes() == here.read_bytes()
+    assert without_inside(there.read_text()) == without_inside(here.read_text())
 
 
 def test_the_command_shows_its_token(

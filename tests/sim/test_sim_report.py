@@ -106,6 +106,34 @@ def test_waits_are_told_for_each_queue_with_gangs_apart() -> None:
     ]  # fmt: skip
 
 
+def test_waits_are_told_by_width_and_by_user() -> None:
+    jobs = (
+        job("a", 0, 100, (2, 1)),
+        job("b", 0, 100),
+        job("c", 1, 50, (8, 1)),
+        job("d", 2, 50, (1, 8)),
+    )
+    report = simulate(workload((8,), *jobs))
+    waits = report.data["waits"]
+    counts = {name: each["count"] for name, each in waits["widths"]["pods"].items()}
+    assert counts == {"1": 2, "2-4": 1, "5-16": 1, "17-64": 0, "65+": 0}
+    shares = {name: each["count"] for name, each in waits["widths"]["percent"].items()}
+    assert shares == {"0-1": 0, "1-5": 0, "5-25": 2, "25-50": 0, "50+": 2}
+    assert {user: each["count"] for user, each in waits["users"].items()} == {jobs[0].user: 4}
+    widest = waits["widths"]["pods"]["5-16"]
+    lines = [line.split() for line in section(report, "Waits by width").splitlines()]
+    row = next(line for line in lines if line[:2] == ["5-16", "pods"])
+    assert row[2:] == ["1", *[duration(widest["max"])] * 3]
+
+
+def test_expected_run_times_are_compared_with_the_true_ones() -> None:
+    times = [(100, 100), (1000, 100), (10, 1000), (None, 50)]
+    jobs = [job(str(n), n, ran, walltime_s=told) for n, (told, ran) in enumerate(times)]
+    report = simulate(workload((8,), *jobs), expected_runtime=True)
+    assert report.data["scheduler"]["estimates"] == {"told": {"right": 1, "short": 1, "long": 1}}
+    assert "run times told: 1 right, 1 short, 1 long" in section(report, "In the scheduler")
+
+
 def test_the_figures_of_quality() -> None:
     """Two jobs run together, the third waits for both; the last one fits no node."""
     jobs = job("a", 0, 100, (1, 2)), job("b", 0, 50, (1, 2)), job("c", 10, 100, (1, 4))

@@ -1,7 +1,7 @@
 """The pictures of the lifecycles that the pages draw.
 
 A picture joins a lifecycle's table with the coordinates in ``data/layouts.json``. graphviz computed
-these at development time (``quadriga.diagrams.layout``), so a running server needs no graphviz.
+these at development time (``quadriga.web.pages.layout``), so a running server needs no graphviz.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from quadriga.core.events import EventBatch, EventsRefused, Ring, Stream, text_o
 from quadriga.web.resource import Operation, Query, Resource
 from quadriga.web.responses import HEADERS, JSON, Refusal, encode, text_response
 from quadriga.web.rest.objects import EventBatchObject, EventObject
+from quadriga.web.rest.viewing import NUMBER, number
 
 if TYPE_CHECKING:
     from quadriga.core.events.records import Record
@@ -31,17 +31,13 @@ _CHUNK: Final = 500
 #: s for a reader to read the rest after its stream was closed
 _GRACE: Final = 1.0
 
-#: the largest number that YuniKorn's parameters allow
-_LARGEST: Final = 2**64 - 1
-
-_NUMBER: Final = {"type": "integer", "minimum": 0, "maximum": _LARGEST}
-
 _OFF: Final = "Event tracking is disabled"
 
 
 def resources(site: Site) -> list[Resource]:
     async def batch(request: Request) -> Response:
-        start, count = _number(request, "start", 0), _number(request, "count", 10_000)
+        given = request.query_params
+        start, count = number(given.get("start"), 0), number(given.get("count"), 10_000)
         if count == 0:
             raise Refusal(400, '0 is not a valid value for "count"')
 
@@ -66,7 +62,7 @@ def resources(site: Site) -> list[Resource]:
         return encode(answer)
 
     async def stream(request: Request) -> Response:
-        count = _number(request, "count", 0)
+        count = number(request.query_params.get("count"), 0)
         if request.method == "HEAD":
             return text_response("", JSON)
         host = request.client.host if request.client is not None else "unknown"
@@ -78,9 +74,9 @@ def resources(site: Site) -> list[Resource]:
         {JSON: EventBatchObject},
         (400, 500),
         (
-            Query("start", _NUMBER, "The first id, 0 if absent."),
+            Query("start", NUMBER, "The first id, 0 if absent."),
             Query(
-                "count", {**_NUMBER, "minimum": 1}, "The maximum number of events, 10000 if absent."
+                "count", {**NUMBER, "minimum": 1}, "The maximum number of events, 10000 if absent."
             ),
         ),
     )
@@ -90,23 +86,12 @@ def resources(site: Site) -> list[Resource]:
         "scheduler. The stream ends if its reader is too slow.",
         {JSON: None},
         (400, 500, 503),
-        (Query("count", _NUMBER, "The number of earlier events to send first, 0 if absent."),),
+        (Query("count", NUMBER, "The number of earlier events to send first, 0 if absent."),),
     )
     return [
         Resource("/ws/v1/events/batch", {"GET": events_batch}, "events"),
         Resource("/ws/v1/events/stream", {"GET": events_stream}, "events"),
     ]
-
-
-def _number(request: Request, name: str, absent: int) -> int:
-    text = request.query_params.get(name, "")
-    if not text:
-        return absent
-    if not (text.isascii() and text.isdecimal()):
-        raise Refusal(400, f"strconv.ParseUint: parsing {json.dumps(text)}: invalid syntax")
-    if len(text.lstrip("0")) > len(str(_LARGEST)) or int(text) > _LARGEST:
-        raise Refusal(400, f"strconv.ParseUint: parsing {json.dumps(text)}: value out of range")
-    return int(text)
 
 
 def event_object(record: Record) -> EventObject:

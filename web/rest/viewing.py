@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -50,6 +51,17 @@ _ONE_PARTITION: Final = Query(
     "partition", {"type": "string", "minLength": 1}, "The partition, `default` if absent."
 )
 
+#: the largest number that YuniKorn's parameters allow
+_LARGEST: Final = 2**64 - 1
+
+NUMBER: Final = {"type": "integer", "minimum": 0, "maximum": _LARGEST}
+
+#: a page of a long list, which takes the scheduler's thread no longer than its members do
+_PAGE: Final = (
+    Query("limit", {**NUMBER, "minimum": 1}, "At most this number of members; absent: all."),
+    Query("offset", NUMBER, "The number of members to leave out first, 0 if absent."),
+)
+
 #: a percent sign that does not begin an escape
 _STRAY: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
 
@@ -89,14 +101,15 @@ VIEWS: Final = (
          QueueObject, lambda v, p: v.queue(p["partition"], p["queue"], subtree="subtree" in p),
          query=(_SUBTREE,)),
     View(_Q + "/applications", "applications", "The active applications of a queue.",
-         list[ApplicationObject], lambda v, p: v.snapshot_queue_applications(p["partition"], p["queue"]),
-         encode=Fragments.applications),
+         list[ApplicationObject], lambda v, p: v.snapshot_queue_applications(
+             p["partition"], p["queue"], page=_page(p)),
+         query=_PAGE, encode=Fragments.applications),
     View(_Q + "/applications/{state}", "applications",
          "The same; `active` is the only valid state.",
          list[ApplicationObject],
          lambda v, p: v.snapshot_queue_applications(
-             p["partition"], p["queue"], p["state"], p.get("status", "")),
-         query=(_STATUS,), states=("active",), encode=Fragments.applications),
+             p["partition"], p["queue"], p["state"], p.get("status", ""), _page(p)),
+         query=(_STATUS, *_PAGE), states=("active",), encode=Fragments.applications),
     View(_Q + "/application/{application}", "applications", "One application of a queue.",
          ApplicationObject,
          lambda v, p: v.application(p["partition"], p["application"], p["queue"])),
@@ -106,11 +119,13 @@ VIEWS: Final = (
     View(_P + "/applications/{state}", "applications",
          "Applications that are `active`, `completed` (including killed ones) or `rejected`.",
          list[ApplicationObject],
-         lambda v, p: v.snapshot_applications(p["partition"], p["state"], p.get("status", "")),
-         query=(_STATUS,), states=tuple(sorted(APPLICATION_STATES)),
+         lambda v, p: v.snapshot_applications(
+             p["partition"], p["state"], p.get("status", ""), _page(p)),
+         query=(_STATUS, *_PAGE), states=tuple(sorted(APPLICATION_STATES)),
          encode=Fragments.applications),
     View(_P + "/nodes", "nodes", "All nodes.",
-         list[NodeObject], lambda v, p: v.snapshot_nodes(p["partition"]), encode=Fragments.nodes),
+         list[NodeObject], lambda v, p: v.snapshot_nodes(p["partition"], _page(p)),
+         query=_PAGE, encode=Fragments.nodes),
     View(_P + "/node/{node}", "nodes", "One node.",
          NodeObject, lambda v, p: v.node(p["partition"], p["node"])),
     View(_P + "/usage/users", "usage", "Usage and limits of all users.",
@@ -183,3 +198,22 @@ def parameters(request: Request, query: tuple[Query, ...]) -> dict[str, str]:
         if values:
             given[each.name] = values[0]
     return given
+
+
+def _page(given: Given) -> slice:
+    """The part of a list that is asked for."""
+    first, most = number(given.get("offset"), 0), number(given.get("limit"), _LARGEST)
+    if most == 0:
+        raise Refusal(400, '0 is not a valid value for "limit"')
+    return slice(first, first + most)
+
+
+def number(text: str | None, absent: int) -> int:
+    """What a query parameter says that is a number."""
+    if not text:
+        return absent
+    if not (text.isascii() and text.isdecimal()):
+        raise Refusal(400, f"strconv.ParseUint: parsing {json.dumps(text)}: invalid syntax")
+    if len(text.lstrip("0")) > len(str(_LARGEST)) or int(text) > _LARGEST:
+        raise Refusal(400, f"strconv.ParseUint: parsing {json.dumps(text)}: value out of range")
+    return int(text)

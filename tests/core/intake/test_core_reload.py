@@ -9,6 +9,7 @@ from tree_side import below, tree
 
 from quadriga import si
 from quadriga.core import Options
+from quadriga.core.config import SORT_POLICIES
 from quadriga.core.views import Views
 from quadriga.sim.scripted.script import Script
 
@@ -180,7 +181,11 @@ def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None
     assert script.scheduler.partition().root.priorities == {}
 
 
-POLICIES = [(kind, by) for kind in ("fifo", "fair", "stateaware") for by in ("enabled", "disabled")]
+POLICIES = [
+    ("fifo", "enabled"),
+    ("fair", "disabled"),
+    *((kind, "enabled") for kind in SORT_POLICIES[1:]),
+]
 
 
 @pytest.mark.parametrize("after", POLICIES, ids="-".join)

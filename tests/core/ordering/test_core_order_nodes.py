@@ -162,6 +162,14 @@ def test_the_board_agrees_with_a_look_at_every_node(
             script.node(rng.choice(names), action)
         if rng.random() < 0.4:
             script.release("app", f"k{rng.randrange(at + 1)}-0")
+        for _ in range(rng.choice((0, 0, 1, 2))):  # one goes, comes or has another size
+            name, size = rng.choice(names), {"vcore": rng.choice((8, 12)), "memory": 12}
+            if name not in script.scheduler.partition().nodes:
+                script.node(name, **size)
+            elif rng.random() < 0.3:
+                script.node(name, NodeInfo.UPDATE, **size)
+            elif rng.random() < 0.5:
+                script.node(name, NodeInfo.DECOMISSION)
         partition = script.scheduler.partition()
         node_index = partition.node_index
         for shape in [s for s in partition.shapes.by_number.values() if s.asks]:

@@ -14,6 +14,13 @@ from preemption_side import ask, preempted, reserved
 from tree_side import configuration, in_units
 
 from quadriga.core import Options
+from quadriga.core.model.ask import Ask
+from quadriga.core.preemption import guaranteed
+from quadriga.core.preemption.candidates import candidates_for
+from quadriga.core.preemption.guaranteed import further_victims
+from quadriga.core.preemption.on_nodes import Offer, may_use, offer_on
+from quadriga.core.preemption.shortfall import Evicted, Shortfall
+from quadriga.core.runtime.kernel import Kernel
 from quadriga.sim.scripted.script import Script
 from tests.oracle.models.model_parts import fits, narrower, plus, within
 
@@ -407,3 +414,78 @@ def compare(seed: int) -> str:
 def test_5_9_the_core_decides_like_the_reference(start: int) -> None:
     seen = {compare(seed) for seed in range(start, start + 70)}
     assert len(seen) > 1  # it is not always the same that is compared
+
+
+# -- many asks in one call -------------------------------------------------------------------------
+
+
+def found_anew(kernel: Kernel, ask: Ask, nodes_tried: bool) -> Any:
+    """What an attempt finds if all candidates and all offers are made for this ask alone."""
+    assert ask.group is not None
+    shape, snapshots = ask.group.shape, guaranteed.snapshots_for(kernel, ask.app.queue)
+    refused = snapshots.refusal(ask.vector)
+    if refused is not None:
+        return refused.why
+    found = candidates_for(ask.app.queue, ask.priority, ask.vector, snapshots)
+    if not found:
+        return guaranteed.NO_CANDIDATES
+    with_all = Shortfall(snapshots.path, ask.vector)
+    with_all.evict_all(found)
+    if not with_all.covered:
+        return guaranteed.TOO_LITTLE
+    offers = []
+    for node in ask.app.partition.nodes.values():
+        here = [each for each in found if each.allocation.node is node]
+        if may_use(node, ask) and not shape.fits(node.available):
+            offers.append(offer_on(node, shape, here, node.available, Evicted()))
+        elif may_use(node, ask) and not nodes_tried:
+            offers.append(Offer(node, -1, ()))
+    offer = min(filter(None, offers), key=lambda each: each.order, default=None)
+    if offer is None:
+        return guaranteed.NO_NODE
+    found.sort(key=lambda each: each.willing_first)
+    more = further_victims(Shortfall(snapshots.path, ask.vector), offer.chosen, found)
+    return guaranteed.NOT_WITHIN if more is None or not (offer.chosen or more) else (offer, more)
+
+
+def said(found: Any) -> Any:
+    if isinstance(found, str):
+        return found
+    offer, more = found
+    victims = [[each.allocation.key for each in some] for some in (offer.chosen, more)]
+    return offer.node.node_id, *victims
+
+
+def test_5_9_candidates_found_once_are_those_found_for_each_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = guaranteed._plan
+    kept = 0
+
+    def compared(kernel: Kernel, ask: Ask, nodes_tried: bool) -> Any:
+        nonlocal kept
+        before = ask.app.partition.failed_preemptions.candidates
+        expected = found_anew(kernel, ask, nodes_tried)
+        found = plan(kernel, ask, nodes_tried)
+        kept += before is ask.app.partition.failed_preemptions.candidates is not None
+        assert said(found) == said(expected)
+        return found
+
+    monkeypatch.setattr(guaranteed, "_plan", compared)
+    for seed in range(25):
+        cluster = Cluster(seed)
+        script, dice = cluster.script, cluster.dice
+        script.check = False
+        for number in range(4):
+            leaves = [leaf.path for leaf in script.scheduler.partition().leaves()]
+            script.app(f"asking{number}", dice.choice((cluster.high, dice.choice(leaves))))
+            shape = cluster._amount(1, 3)
+            for key in range(dice.randint(1, 6)):
+                need = cluster._amount(1, 3) if dice.random() < 0.4 else shape
+                ask(script, f"asking{number}", f"h{key}", priority=dice.randint(0, 4), **need)
+        script.advance(3)
+        script.schedule()
+        script.confirm()
+        script.advance(16)
+        script.schedule()
+    assert kept > 20

@@ -65,7 +65,7 @@ def configuration(random: Random) -> str:
             children = range(random.randrange(1, 4))
             found["queues"] = [queue(f"{name}{at}", depth + 1, room // 2) for at in children]
         else:
-            policy = random.choice(("fifo", "fifo", "fifo", "fair", "fair", "stateaware"))
+            policy = random.choice(("fifo", "fifo", "expected", "fair", "fair", "stateaware"))
             found["properties"] = {"application.sort.policy": policy}
             if random.random() < 0.3:
                 users = [random.choice(("ann", "*"))]

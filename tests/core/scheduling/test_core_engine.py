@@ -146,6 +146,34 @@ def test_a_condition_added_to_the_application_keeps_it_from_completing(
     assert script.scheduler.application("a").state == state
 
 
+@pytest.mark.parametrize("where", ["before", "after", "condition", "observer"])
+def test_what_fails_in_an_added_callback_changes_no_decision_and_is_noted(where: str) -> None:
+    """Half of an allocation would stay in the queues for good."""
+
+    def fails(*seen: Any) -> bool:
+        raise OSError("no line to the pager")
+
+    own, stop = copies(), None
+    for lifecycle in own.values():
+        machine: Any = lifecycle.machine
+        if where == "condition":
+            for each in (one for t in lifecycle.triggers() for one in machine.get_transitions(t)):
+                each.conditions.append(each.condition_cls(fails))
+        elif where != "observer":
+            getattr(machine, f"{where}_state_change").append(fails)
+    if where == "observer":
+        own, stop = {}, LIFECYCLES["application"].watch(fails)
+    script = life_of_a_gang(Script(options=Options(journal_size=None, lifecycles=own)))
+    if stop is not None:
+        stop()
+    plain = life_of_a_gang(Script(options=Options(journal_size=None)))
+    assert (script.log, moves_of(script)) == (plain.log, moves_of(plain))
+    assert script.scheduler.check() == []
+    (*_, (_, note)) = script.scheduler.notes
+    assert note.startswith("what was added to a lifecycle failed, and its own table was followed: ")
+    assert "no line to the pager" in note
+
+
 def test_a_transition_removed_from_the_machine_is_refused() -> None:
     own = copies()
     own["application"].machine.remove_transition("run", source="Accepted")

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 from transitions.extensions.nesting import HierarchicalMachine
 from transitions.extensions.states import Tags, add_state_features
 
-from quadriga.fsm import ASK, QUEUE, FastHierarchicalMachine, Lifecycle
+from quadriga.fsm import ASK, QUEUE, FastHierarchicalMachine, FastMachine, Lifecycle
 
 
 def calls(work: Callable[[], object]) -> Counter[str]:
@@ -192,3 +193,64 @@ def test_a_model_that_looks_at_its_state_is_told() -> None:
     assert looking.seen[-4:] == ["busy", "idle_warm_up"] * 2
     with pytest.raises(AttributeError, match="missing"):
         looking.work()
+
+
+# -- a FastMachine: its plans ---------------------------------------------------------------------
+
+
+class Order:
+    def is_paid(self) -> bool:
+        return True
+
+    def pack(self) -> None:
+        raise OSError("no box")
+
+
+def shop() -> tuple[Any, Any]:
+    order: Any = Order()
+    machine = FastMachine(order, states=["new", "sent"], initial="new", auto_transitions=False)
+    machine.add_transition("send", "new", "sent", conditions="is_paid")
+    machine.add_transition("back", "sent", "new")
+    return order, machine
+
+
+def test_a_plan_can_be_read_and_changes_with_the_machine() -> None:
+    order, machine = shop()
+    assert "model.is_paid" in machine.plan("send", "new") and "pack" not in machine.plan(
+        "send", "new"
+    )
+    assert "is_paid" not in machine.plan("back", "sent")
+    for _ in range(3):
+        assert order.send() and order.back()
+    machine.before_state_change.append("pack")
+    assert "model.pack" in machine.plan("send", "new")
+    with pytest.raises(ValueError, match="back in new: the library's own steps run"):
+        machine.plan("back", "new")
+    with pytest.raises(ValueError, match="'lost' is not a registered state"):
+        machine.plan("send", "lost")
+
+
+def test_a_traceback_shows_the_lines_of_a_plan() -> None:
+    order, machine = shop()
+    machine.get_transitions("send")[0].before.append("pack")
+    for _ in range(3):
+        with pytest.raises(OSError, match="no box") as raised:
+            order.send()
+    assert raised.value.__context__ is None
+    lines = [(at.name, at.line) for at in traceback.extract_tb(raised.tb)]
+    assert lines[-2:] == [("plan", "func(*args, **kwargs)"), ("pack", 'raise OSError("no box")')]
+
+
+def test_a_change_of_one_machine_costs_another_one_nothing() -> None:
+    (order, machine), (_, other) = shop(), shop()
+    shared = other.states["sent"]
+    machine.states["sent"] = shared
+    for _ in range(3):
+        assert order.send() and order.back()
+    other.add_transition("lose", "new", "sent")
+    other.after_state_change = "pack"
+    assert calls(order.send)["call"] <= 4
+    assert order.back()
+    shared.on_enter.append("pack")  # of both
+    with pytest.raises(OSError, match="no box"):
+        order.send()

@@ -157,6 +157,29 @@ def test_methods_come_and_go_with_triggers_and_states() -> None:
     assert hasattr(newer[0], "later")
 
 
+@pytest.mark.parametrize("trigger", ["go", "to_A"])
+def test_a_model_that_comes_after_a_trigger_was_removed_does_not_have_it(trigger: str) -> None:
+    for remove in (FastMachine.remove_transition, lambda owner, name: owner.events.pop(name)):
+        owner = machine()
+        owner.add_model([Plain(), Plain()])
+        remove(owner, trigger)
+        late = Plain()
+        owner.add_model(late)
+        assert not hasattr(late, trigger)
+
+
+@pytest.mark.parametrize("make", [Plain, lambda *_: Slotted()])
+def test_an_object_of_a_models_type_is_no_model_before_it_is_added(make: Any) -> None:
+    owner = machine()
+    models: list[Any] = [make("a"), make("b")]
+    owner.add_model(models)
+    other = type(models[0])(*["c"] * hasattr(models[0], "name"))
+    assert type(other) is models[0].__class__
+    assert not hasattr(other, "go")
+    owner.add_model(other)
+    assert other.go() and other.is_B() and models[0].is_A()
+
+
 def test_a_model_of_two_machines() -> None:
     first, second = machine(), machine(model_attribute="mood")
     second.add_transition("cheer", "A", "B")

@@ -1,4 +1,5 @@
-"""``python tests/fsm/library/run.py``: the library's own tests, with our fast machines for its own."""
+"""``python tests/fsm/library/run.py``: the library's own tests, with our fast machines for its own; again with plans
+that are made and followed from the first trigger on, since most tests fire once."""
 
 import os
 import subprocess
@@ -15,6 +16,8 @@ RUNS = {
     "Machine": EVERYTHING,
     "LockedMachine": ("tests/test_threading.py", "tests/test_states.py"),
 }
+#: which of them once more with plans forced
+FORCED = ("Machine", "LockedMachine")
 
 
 def main(arguments: list[str]) -> int:
@@ -32,12 +35,14 @@ def main(arguments: list[str]) -> int:
         command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm", "-p", "substitute", *arguments]
         environment = {**os.environ, "PYTHONPATH": str(HERE)}
         running = {}
-        for machine, selected in RUNS.items():
-            with (Path(folder) / machine).open("w") as said:
-                running[machine] = subprocess.Popen(
-                    [*command, *selected],
+        runs = [(name, "") for name in RUNS] + [(name, "1") for name in FORCED]
+        for machine, forced in runs:
+            with (Path(folder) / (machine + forced)).open("w") as said:
+                wanted_of = {"QUADRIGA_SUBSTITUTE": machine, "QUADRIGA_FORCE_PLANS": forced}
+                running[machine + forced] = subprocess.Popen(
+                    [*command, *RUNS[machine]],
                     cwd=sources,
-                    env=environment | {"QUADRIGA_SUBSTITUTE": machine},
+                    env=environment | wanted_of,
                     stdout=said,
                     stderr=subprocess.STDOUT,
                 )

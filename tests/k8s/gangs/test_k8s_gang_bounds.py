@@ -228,9 +228,19 @@ def test_q16_no_more_than_a_slice_of_a_gang_is_under_way(monkeypatch: pytest.Mon
     world = cluster(cpu="1000")
     asked: list[Any] = []
     monkeypatch.setitem(_EFFECTS, actions.Create, lambda world, action: asked.append(action))
-    world.add_gang(members=5000)
+    driver = world.add_gang(members=5000)
     world.run(1)
     assert len(asked) == 64
+    # Two minutes later they are taken for lost, and some are asked for again (K80); then the gang is gone.
+    cancelled: list[str] = []
+    monkeypatch.setitem(
+        _EFFECTS, actions.CancelCreate, lambda world, action: cancelled.append(action.name)
+    )
+    world.run(121)
+    world.end_pod(driver.uid)
+    world.run(1)
+    assert len(asked) > 64
+    assert sorted(cancelled) == sorted(each.manifest["metadata"]["name"] for each in asked)
 
 
 def test_q16_the_placeholders_of_a_large_gang_are_deleted_in_slices() -> None:

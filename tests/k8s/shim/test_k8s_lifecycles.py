@@ -80,9 +80,9 @@ AGREES: dict[str, dict[str, Any]] = {
     "reserves": {"is_gang": True},
     "timed_out_soft": {"is_gang": True, "timeout_over": True},
     "groups_full": {"groups_full": True},
-    "unaware": {"core_waits": True},
-    "none_left": {},
-    "has_no_pods": {"has_pods": False},
+    "core_waits": {"core_waits": True},
+    "has_placeholders": {"has_placeholders": True},
+    "has_pods": {},
     "ends_at_once": {"core_has_pods": False},
     "places_whole": {"places_whole": True},
     "is_hard": {"hard": True},
@@ -94,7 +94,7 @@ AGREES: dict[str, dict[str, Any]] = {
     "has_allocation": {"uuid": "u-0"},
     "is_foreign": {"is_foreign": True},
     "app_has_ended": {"app_has_ended": True},
-    "is_unknown_there": {},
+    "not has_allocation": {},
     "has_version": {"has_version": True},
     "may_open": {"info": {"serving": True}},
     "is_cordoned": {"is_cordoned": True},
@@ -103,11 +103,10 @@ AGREES: dict[str, dict[str, Any]] = {
     "is_whole": {"lasts_to_the_end": True, "info": {"why": ""}},
 }
 REFUSES: dict[str, dict[str, Any]] = {
-    "none_left": {"has_placeholders": True},
     "may_open": {"is_cordoned": True},
-    "unaware": {},
+    "has_pods": {"has_pods": False},
     "ends_at_once": {"core_has_pods": True},
-    "is_unknown_there": {"uuid": "u-0"},
+    "not has_allocation": {"uuid": "u-0"},
     "same_allocation": {"uuid": "u-9"},
 }
 

@@ -211,6 +211,33 @@ def test_k87_k66_an_ask() -> None:
     assert messages.ask(one, "app-1", no_gangs).taskGroupName == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "bound", "tags"),
+    [
+        ("90", None, {"expected.runtime": "90"}),
+        ("1h0.5s", 7200, {"expected.runtime": "3601", "expected.runtime.bound": "7200"}),
+        ("", 60, {"expected.runtime.bound": "60"}),
+        ("soon", None, {"expected.runtime": "soon"}),  # the core notes that it is ignored
+        ("-5m", None, {"expected.runtime": "-300"}),
+    ],
+)
+def test_q11_a_pod_tells_its_expected_run_time(
+    text: str, bound: int | None, tags: dict[str, str]
+) -> None:
+    spec = {"activeDeadlineSeconds": bound} if bound else {}
+    annotations = {"quadriga/expected-runtime": text} if text else {}
+    one = pod(labels={APP_ID: "app-1"}, annotations=annotations, spec=spec)
+    for said in (
+        messages.ask(one, "a", SETTINGS).tags,
+        messages.allocation(one, "a", SETTINGS).allocationTags,
+    ):
+        assert {name: value for name, value in said.items() if name.startswith("expected")} == tags
+    gang = annotations | {DOMAIN + "task-groups": json.dumps([GROUP])}
+    for given, there in ((gang, tags), (annotations, {})):  # for its placeholders
+        told = application(pod(labels={APP_ID: "app-1"}, annotations=given, spec=spec)).tags
+        assert {name: value for name, value in told.items() if name.startswith("expected")} == there
+
+
 def test_k87_flags_and_preemption_of_an_ask() -> None:
     assert messages.ask(pod(annotations=FLAG), "a", SETTINGS).placeholder
     assert messages.ask(pod(), "a", SETTINGS, originator=True).Originator

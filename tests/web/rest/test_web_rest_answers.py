@@ -50,6 +50,12 @@ RANGE = 'strconv.ParseUint: parsing "18446744073709551616": value out of range'
         (f"{OF}/applications/active?status=happy", 400, STATUSES),
         (f"{OF}/queue/root.%25zz", 400, 'invalid URL escape "%zz"'),
         ("/ws/v1/events/batch?count=0", 400, '0 is not a valid value for "count"'),
+        (f"{OF}/nodes?limit=0", 400, '0 is not a valid value for "limit"'),
+        (
+            f"{OF}/applications/active?offset=-1",
+            400,
+            'strconv.ParseUint: parsing "-1": invalid syntax',
+        ),
         ("/ws/v1/events/batch?start=-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
         ("/ws/v1/events/batch?count=18446744073709551616", 400, RANGE),
         ("/ws/v1/config?rmID=no", 404, "Resource manager not found"),
@@ -130,6 +136,22 @@ async def test_2_14_applications_by_state(client: Client) -> None:
     # ended ones can still be looked at
     done = (await client.get(f"{OF}/application/done")).json()
     assert (done["applicationState"], done["finishedTime"] > 0) == ("Completed", True)
+
+
+async def test_2_14_long_lists_are_read_in_pages(client: Client) -> None:
+    for path in (
+        "nodes",
+        "applications/active",
+        "applications/completed",
+        "queue/root.prod.gangs/applications",
+    ):
+        whole = (await client.get(f"{OF}/{path}")).json()
+        pages = [
+            (await client.get(f"{OF}/{path}?limit=1&offset={n}")).json()
+            for n in range(len(whole) + 1)
+        ]
+        assert pages == [*([each] for each in whole), []]
+        assert (await client.get(f"{OF}/{path}?offset=1")).json() == whole[1:]
 
 
 async def test_2_14_the_configuration_as_yaml_and_as_json(client: Client) -> None:

@@ -1,22 +1,17 @@
 """The dispatcher's table as a Markdown page: which message fires what, and how it is answered.
 
-``python -m quadriga.diagrams --messages docs/messages.md`` writes the committed page again.
+``quadriga draw dispatcher -o docs/messages.md`` writes the committed page again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-
-from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES
-from quadriga.si import NodeInfo
 
 _HEAD = """\
 # Messages
 
 What each part of a message fires, and how it is answered. This page is written from the table in
-`core/intake/dispatcher.py`; do not edit it. `python -m quadriga.diagrams --messages docs/messages.md` writes it
-again.
+`core/intake/dispatcher.py`; do not edit it. `quadriga draw dispatcher -o docs/messages.md` writes it again.
 
 A handler fires only the triggers of its row, at entities of these lifecycles, and answers only with the fields of
 its row. What follows from a trigger is in the tables of the lifecycles ([gallery](gallery/README.md)): a state
@@ -31,11 +26,9 @@ def messages_page() -> str:
     return f"{_HEAD}\n{parts}\n## Actions on nodes\n\n{actions}"
 
 
-def write_messages(path: str | Path) -> None:
-    Path(path).write_text(messages_page(), encoding="utf-8")
-
-
 def _parts() -> Iterator[tuple[str, ...]]:
+    from quadriga.core.intake.dispatcher import ROUTES
+
     for route in ROUTES:
         part = f"`{route.field}`" if route.field else "the whole"
         if route.of is not None:
@@ -48,6 +41,9 @@ def _parts() -> Iterator[tuple[str, ...]]:
 
 
 def _actions() -> Iterator[tuple[str, ...]]:
+    from quadriga.core.intake.dispatcher import NODE_ROUTES
+    from quadriga.si import NodeInfo
+
     for route in NODE_ROUTES:
         name = NodeInfo.ActionFromRM.Name(route.action)
         yield f"`{name}`", f"`{route.trigger}`", _code(route.answers.fields)

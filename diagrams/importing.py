@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from quadriga.cli.errors import CommandError
+from quadriga.diagrams.errors import DiagramError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,31 +21,40 @@ if TYPE_CHECKING:
 def import_lifecycle(name: str) -> Lifecycle:
     """The lifecycle that ``package.module:TABLE`` names; the current directory is searched first.
 
-    ``TABLE`` may have dots, for a table in a class. Raises `CommandError` that names what is missing
+    ``TABLE`` may have dots, for a table in a class. Raises ``DiagramError`` that names what is missing
     and what resembles it.
     """
     from quadriga.fsm import Lifecycle
 
+    found: Lifecycle = import_table(name, Lifecycle)
+    return found
+
+
+def import_table(name: str, *kinds: type) -> Any:
+    """Like ``import_lifecycle``, for an object of one of these classes. Raises ``DiagramError`` that names what is
+    missing and what resembles it.
+    """
     module_name, _, path = name.partition(":")
     if module_name.endswith(".py") or "/" in module_name:
         inner = module_name.removesuffix(".py").strip("./").replace("/", ".")
-        raise CommandError(
+        raise DiagramError(
             f"{module_name!r} is a file; name the module, as in {inner}:{path or 'TABLE'}"
         )
     module = _import(module_name)
     if not path:
-        raise CommandError(f"{name!r} names no table: give {_choice(module)}")
+        raise DiagramError(f"{name!r} names no table: give {_choice(module)}")
     found: Any = module
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise CommandError(
+            raise DiagramError(
                 f"{module_name} has no {path}{_near(path, _tables(module)) or f': give {_choice(module)}'}"
             ) from None
-    if not isinstance(found, Lifecycle):
-        raise CommandError(
-            f"{name} is a {type(found).__name__}, not a Lifecycle: give {_choice(module)}"
+    if not isinstance(found, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise DiagramError(
+            f"{name} is a {type(found).__name__}, not a {wanted}: give {_choice(module)}"
         )
     return found
 
@@ -60,16 +69,16 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name != missing and not name.startswith(f"{missing}."):
-            raise CommandError(f"{name} needs the module {missing}, which is not there") from error
-        raise CommandError(
+            raise DiagramError(f"{name} needs the module {missing}, which is not there") from error
+        raise DiagramError(
             f"there is no module {name!r}{_near(name, _modules(name))}"
             " (searched: the current directory and the installed packages)"
         ) from None
     except ValueError:  # an empty part of the name
-        raise CommandError(f"{name!r} is not the name of a module") from None
+        raise DiagramError(f"{name!r} is not the name of a module") from None
     except (Exception, SystemExit) as error:  # any code may run in an import
         what = f"{type(error).__name__}: {error}"
-        raise CommandError(f"the import of {name} failed: {what}") from error
+        raise DiagramError(f"the import of {name} failed: {what}") from error
 
 
 def _modules(name: str) -> list[str]:

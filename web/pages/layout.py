@@ -1,7 +1,7 @@
 """The coordinates with which the pages of the web server draw the lifecycles.
 
 graphviz computes the coordinates when a table changes, and the result is committed:
-``python -m quadriga.diagrams --layouts web/pages/data/layouts.json``. The pages draw from that file,
+``python -m quadriga.web.pages.layout web/pages/data/layouts.json``. The pages draw from that file,
 so a running server needs no graphviz.
 
 All lengths are in pixels, with the origin at the upper left corner. States and labels are given to
@@ -11,6 +11,7 @@ graphviz as boxes of a fixed size, so the layout does not depend on the fonts of
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,14 +38,12 @@ MARGIN: Final = 6
 _POINTS_PER_INCH: Final = 72
 
 
-def write_layouts(
-    path: str | Path, lifecycles: Iterable[Lifecycle] = tuple(LIFECYCLES.values())
-) -> None:
-    """Write the layouts of the lifecycles to a JSON file.
+def write_layouts(path: str | Path) -> None:
+    """Write the layouts of the scheduler's lifecycles to a JSON file.
 
     Raises ``DiagramError`` where graphviz is missing; the file stays as it is then.
     """
-    text = layout_document(lifecycles)
+    text = layout_document()
     Path(path).write_text(text, encoding="utf-8")
 
 
@@ -156,3 +155,7 @@ def _block(layout: dict[str, Any]) -> str:
             text = "[\n" + ",\n".join(f"        {json.dumps(each)}" for each in value) + "\n      ]"
         members.append(f"      {json.dumps(name)}: {text}")
     return "{\n" + ",\n".join(members) + "\n    }"
+
+
+if __name__ == "__main__":
+    write_layouts(sys.argv[1])

@@ -1,0 +1,201 @@
+"""The words of a composition: its parts, what they do on effects, and what the network does to messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from quadriga.fsm.checking.facts import declared_facts
+from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import Unbounded
+
+
+class Once(tuple[Any, ...]):
+    """A fact with one of these values, which is chosen when a guard or an emitter first reads it.
+
+    Until then it is ``None`` for rules and reactions.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *values: Any) -> Once:
+        return super().__new__(cls, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """``send``, and ``call``, which is carried out at once."""
+
+    to: str
+    trigger: Any
+    info: tuple[tuple[str, Any], ...]
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """``put``"""
+
+    facts: Mapping[str, Any]
+
+
+def send(to: str, trigger: Any, /, **info: Any) -> Send:
+    """A message to a part, which the network delivers later. Values of ``info`` are hashable."""
+    return Send(to, trigger, tuple(sorted(info.items())))
+
+
+def call(to: str, trigger: Any, /, **info: Any) -> Send:
+    """Fire a trigger at a part in the same move, after what has begun. It cannot be lost."""
+    return Send(to, trigger, tuple(sorted(info.items())), at_once=True)
+
+
+def put(**facts: Any) -> Put:
+    """Change facts of the part itself. Values are hashable."""
+    return Put(facts)
+
+
+#: A rule: whether it holds in this ``World``.
+Rule = Callable[[Any], object]
+Rules = Mapping[str, Rule]
+#: What a part does on an effect or a trigger: actions, or a function of the part and of the effect or
+#: the information of the trigger, which returns them.
+Actions = Send | Put | Iterable[Send | Put]
+Reaction = Actions | Callable[[Any, Any], Actions]
+#: Triggers, or triggers with conditions; ``"*"``: see ``Part``.
+Outside = Collection[Any] | Mapping[Any, Rule | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One entity of a composition.
+
+    ``facts`` are the attributes that its guards and emitters read, each
+
+    - a tuple: the fact is free, any of these values whenever it is read;
+    - ``Once(...)``: one of these values, for ever;
+    - a function of the ``World``: it follows from other parts;
+    - anything else: the first value, which ``put`` changes.
+
+    Facts whose type is ``bool``, a ``Literal`` or an ``Enum`` are free if they are not given. ``info``
+    has the values of the information that comes with triggers from outside, by name, which are free
+    too; ``timeout_info`` is what comes with the triggers of time limits.
+
+    ``may`` are the triggers that can come from outside, whenever they are legal, and ``will`` those that
+    come at last if nothing else happens. ``"*"`` is every trigger in ``may``, and in ``will`` the one that
+    ends a state without a limit (``unbounded``). Both may be mappings with conditions. The triggers of
+    time limits need not be named.
+
+    ``on`` has the reactions, by kind of effect and by trigger; other effects are not executed. A message
+    for a part in a final state is dropped: the receiver is gone; ``late`` reacts to its trigger. With
+    ``refuses``, other messages that are illegal in the state are dropped too, else they are violations.
+    """
+
+    name: str
+    lifecycle: Lifecycle[Any, Any, Any]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    info: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    timeout_info: Mapping[str, Any] = field(default_factory=dict)
+    may: Outside = ()
+    will: Outside = ()
+    on: Mapping[Any, Reaction] = field(default_factory=dict)
+    late: Reaction = ()
+    refuses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How many messages of a run are lost, repeated, and overtaken by another in the same channel.
+
+    A channel has one sender and one receiver, and at most ``in_flight`` messages; runs with more are
+    not looked at. While messages are on their way, triggers of time limits and from outside come ``delay``
+    times; ``None``: any number of times.
+    """
+
+    lose: int = 0
+    repeat: int = 0
+    reorder: int = 0
+    delay: int | None = None
+    in_flight: int = 2
+
+
+class System:
+    """A composition of lifecycles with its rules.
+
+    ``always`` has rules that hold in every world, by name; ``possible`` those that hold in some world;
+    ``eventually`` those that are reached at last from every world, by messages that arrive, time limits
+    and ``will``, without ``may``: by default, that all parts with final states are in one.
+    Raises ``DefinitionError``.
+    """
+
+    def __init__(
+        self,
+        *parts: Part,
+        network: Network | None = None,
+        always: Rules | None = None,
+        possible: Rules | None = None,
+        eventually: Rules | None = None,
+    ) -> None:
+        self.parts = parts
+        self.network = network or Network()
+        self.always, self.possible = dict(always or {}), dict(possible or {})
+        self.eventually = dict(_all_end(parts) if eventually is None else eventually)
+        self.index = {part.name: number for number, part in enumerate(parts)}
+        if len(self.index) < len(parts):
+            raise DefinitionError("two parts of a composition have the same name")
+        #: copies, so that the search does not count as coverage and nothing observes it
+        self.lifecycles = tuple(part.lifecycle.copy() for part in parts)
+        self.triggers = tuple(frozenset(part.lifecycle.triggers()) for part in parts)
+        self.facts = tuple({**declared_facts(part.lifecycle), **part.facts} for part in parts)
+        #: the facts that a world contains, with their places; others are free, or follow
+        self.kept = tuple(_kept(part) for part in parts)
+        self.may = tuple(_outside(part, part.may, is_may=True) for part in parts)
+        self.will = tuple(_outside(part, part.will, is_may=False) for part in parts)
+        for part in parts:
+            for key in part.on:
+                if not isinstance(key, type):
+                    self.check_receiver(part.name, key)
+
+    def check_receiver(self, name: str, trigger: Any) -> None:
+        """Raise ``DefinitionError`` if there is no such part, or if it does not know the trigger."""
+        if name not in self.index:
+            raise DefinitionError(f"no part has the name {name!r}{did_you_mean(name, self.index)}")
+        known = self.triggers[self.index[name]]
+        if trigger not in known:
+            near = did_you_mean(trigger, sorted(known, key=text_of))
+            raise DefinitionError(f"part {name}: unknown trigger {text_of(trigger)!r}{near}")
+
+
+def _kept(part: Part) -> dict[str, int]:
+    kept = [
+        name
+        for name, value in part.facts.items()
+        if isinstance(value, Once) or not (isinstance(value, tuple) or callable(value))
+    ]
+    return {name: place for place, name in enumerate(kept)}
+
+
+def _outside(part: Part, named: Outside, *, is_may: bool) -> dict[Any, dict[Any, Rule | None]]:
+    """The triggers from outside by state, with their conditions."""
+    table = part.lifecycle
+    conditions = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
+    for trigger in conditions:
+        if trigger != "*" and trigger not in table.triggers():
+            raise DefinitionError(f"part {part.name}: unknown trigger {text_of(trigger)!r}")
+    found: dict[Any, dict[Any, Rule | None]] = {}
+    for state in table.states:
+        legal = table.triggers(state)
+        here = found[state] = {t: rule for t, rule in conditions.items() if t in legal}
+        if "*" in conditions:
+            around = [table.composites[each].lasts for each in table.around(state)]
+            limits = (table.lasts.get(state), *around)
+            ends = [limit.ends for limit in limits if isinstance(limit, Unbounded)]
+            here.update(dict.fromkeys(t for t in legal if is_may or t in ends))
+    return found
+
+
+def _all_end(parts: tuple[Part, ...]) -> Rules:
+    final = {part.name: part.lifecycle.final for part in parts if part.lifecycle.final}
+    ends: Rule = lambda world: all(world[name].state in final[name] for name in final)  # noqa: E731
+    return {"every part ends": ends} if final else {}

@@ -1,0 +1,373 @@
+"""Worlds: the states of all parts, their facts, the messages on their way; and moves, which lead on.
+
+A ``Node`` is a world as a value; a ``World`` is what guards, rules and reactions see of it. A ``Trial``
+carries out a move: a trigger is fired, reactions follow, until nothing is left to do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from quadriga.fsm.checking.facts import Answer, Answers, Info
+from quadriga.fsm.checking.system import Once, Put, Send, System
+from quadriga.fsm.errors import DefinitionError, text_of
+from quadriga.fsm.firing import Step
+from quadriga.fsm.table import Row
+
+#: Information, or values of facts, by name.
+Pairs = tuple[tuple[str, Any], ...]
+#: The sender of what comes from outside.
+OUTSIDE = "outside"
+#: A move that calls more often than this does not come to an end.
+MOST_CALLS = 1_000
+
+LOSE, REPEAT, REORDER, DELAY = range(4)
+
+
+class Life(NamedTuple):
+    """A part: its state, the facts that are kept, its history, and those of its time limits that are over
+    (by state, or composite around the state)."""
+
+    state: Any
+    facts: tuple[Any, ...]
+    history: tuple[tuple[str, str], ...] = ()
+    over: tuple[Any, ...] = ()
+
+
+class Message(NamedTuple):
+    """A message on its way."""
+
+    sender: str
+    to: str
+    trigger: Any
+    info: Pairs
+
+
+class Node(NamedTuple):
+    """A world as a value. ``budget``: how many messages may still be lost, repeated, overtaken, delayed."""
+
+    lives: tuple[Life, ...]
+    mail: tuple[Message, ...]
+    budget: tuple[int, ...]
+
+
+class Move(NamedTuple):
+    """What happens next.
+
+    ``kind`` is ``fire`` (from outside), ``timeout``, ``deliver``, ``repeat`` (deliver a message that stays
+    on its way) or ``lose``. ``seen`` are the values of the free facts that were read.
+    """
+
+    kind: str
+    part: str
+    trigger: str
+    sender: str = ""
+    info: Pairs = ()
+    seen: Pairs = ()
+
+    def __repr__(self) -> str:
+        more = (f", {name}={value!r}" for name, value in self._asdict().items() if value)
+        return f"Move({self.kind!r}, {self.part!r}, {self.trigger!r}{''.join([*more][3:])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A trigger that is fired, or a message that is lost (``kind``): from whom, at whom, and what it does.
+
+    ``quadriga.diagrams.sequence`` draws them too: they have all that it reads.
+    """
+
+    sender: str
+    receiver: str
+    label: str
+    kind: str
+    note: str
+    time_ns: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.sender} -> {self.receiver}: {self.label}   ({self.note})"
+
+
+class World:
+    """The parts by name (``world["order"].state``), and ``mail``, the messages on their way.
+
+    The facts of a part are its attributes. Only guards and emitters may read free ones.
+    """
+
+    def __init__(self, system: System, node: Node, answer: Answer | None = None) -> None:
+        self.system, self._answer = system, answer
+        self.lives, self.mail = list(node.lives), list(node.mail)
+
+    def __getitem__(self, name: str) -> It:
+        return It(self, self.system.index[name])
+
+    def fact(self, number: int, name: str) -> Any:
+        """The value of a fact of a part. Raises ``AttributeError``."""
+        part, place = self.system.parts[number].name, self.system.kept[number].get(name)
+        if place is not None:
+            fact = self.lives[number].facts[place]
+            if not isinstance(fact, Once) or self._answer is None:
+                return None if isinstance(fact, Once) else fact
+        else:
+            fact = self.system.facts[number].get(name, ())
+            if callable(fact):
+                return fact(self)
+            if not fact:
+                raise AttributeError(f"{part} has no fact {name!r}: declare its values in facts=")
+            if self._answer is None:
+                raise AttributeError(f"{part}.{name} is free: only guards and emitters can read it")
+        value = self._answer(f"{part}.{name}", fact)
+        if place is not None:
+            self.put(number, name, value)
+        return value
+
+    def put(self, number: int, name: str, value: Any) -> None:
+        """Change a fact that is kept. Raises ``KeyError`` for others."""
+        life, place = self.lives[number], self.system.kept[number][name]
+        facts = (*life.facts[:place], value, *life.facts[place + 1 :])
+        self.lives[number] = life._replace(facts=facts)
+
+
+class It:
+    """A part as guards, emitters, rules and reactions see it: ``state``, ``key``, ``world``, its facts."""
+
+    __slots__ = ("_number", "history", "state", "world")
+    state: Any
+    world: World
+
+    def __init__(self, world: World, number: int) -> None:
+        life, put = world.lives[number], object.__setattr__
+        put(self, "world", world)
+        put(self, "_number", number)
+        put(self, "state", life.state)
+        put(self, "history", dict(life.history))
+
+    @property
+    def key(self) -> str:
+        """The name of the part."""
+        return str(self.world.system.parts[self._number].name)
+
+    def __getattr__(self, name: str) -> Any:
+        return self.world.fact(self._number, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "state":
+            raise AttributeError(f"{self.key}.{name} is read only: a reaction changes it by put()")
+        object.__setattr__(self, name, value)
+
+
+def beginning(system: System) -> Node:
+    """The world in which every run begins."""
+    lives = (
+        Life(part.lifecycle.initial, tuple(part.facts[name] for name in kept))
+        for part, kept in zip(system.parts, system.kept, strict=True)
+    )
+    network = system.network
+    budget = (network.lose, network.repeat, network.reorder, network.delay or 0)
+    return Node(tuple(lives), (), budget)
+
+
+def moves(system: System, node: Node) -> Iterator[tuple[Move, bool]]:
+    """What can happen next, and whether it helps: whether it happens at last, if nothing else does."""
+    budget = node.budget
+    channels: set[tuple[str, str]] = set()
+    for message in dict.fromkeys(node.mail):
+        what = (message.to, text_of(message.trigger), message.sender, message.info)
+        if message[:2] not in channels:
+            channels.add(message[:2])
+            yield Move("deliver", *what), True
+            if budget[REPEAT]:
+                yield Move("repeat", *what), False
+            if budget[LOSE]:
+                yield Move("lose", *what), False
+        elif budget[REORDER]:
+            yield Move("deliver", *what), False
+    if node.mail and system.network.delay is not None and not budget[DELAY]:
+        return
+    world = World(system, node)
+    for number, (part, life) in enumerate(zip(system.parts, node.lives, strict=True)):
+        for trigger in dict.fromkeys(trigger for _, trigger in due(system, number, life)):
+            yield Move("timeout", part.name, text_of(trigger)), True
+        will = system.will[number][life.state]
+        for trigger, condition in (system.may[number][life.state] | will).items():
+            if condition is None or condition(world):
+                yield Move("fire", part.name, text_of(trigger)), trigger in will
+
+
+def due(system: System, number: int, life: Life) -> Iterator[tuple[Any, Any]]:
+    """The states that the part is in and whose time may be over, with the trigger that is fired then."""
+    table = system.lifecycles[number]
+    for state in (life.state, *table.around(life.state)):
+        limit = table.timed.get(state)
+        if limit is not None and limit.then is not None and state not in life.over:
+            yield state, limit.then
+
+
+class Broken(Exception):
+    """A move breaks a rule that nobody has to write down: ``kind`` is ``refused`` or ``raised``."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class Overflow(Exception):
+    """More messages would be on their way than the network allows."""
+
+
+class Trial:
+    """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
+
+    ``rows``, with the numbers of the parts, are those that were taken. With ``twice``, guards and emitters
+    are called again, to see whether they waver.
+    """
+
+    def __init__(self, system: System, node: Node, answer: Answer, *, twice: bool = False) -> None:
+        self.system, self.node, self._answer, self._twice = system, node, answer, twice
+        self.world = World(system, node, answer)
+        self.happenings: list[Happening] = []
+        self.rows: list[tuple[int, Row | None]] = []
+        self._calls: deque[tuple[str, Send]] = deque()
+
+    def run(self, move: Move) -> Node:
+        """Carry out one of ``moves``. Raises ``Broken``, also when it has happened, and ``Overflow``."""
+        mail, network, budget = self.world.mail, self.system.network, list(self.node.budget)
+        if move.sender:
+            self._deliver(move, budget)
+        else:
+            self._from_outside(move)
+            budget[DELAY] -= bool(self.node.mail) and network.delay is not None
+        for _ in range(MOST_CALLS):
+            if not self._calls:
+                break
+            sender, call = self._calls.popleft()
+            self._arrive(sender, call.to, call.trigger, call.info)
+        else:
+            raise Broken("raised", f"{move} calls without an end")
+        channels = [message[:2] for message in mail]
+        if max(map(channels.count, channels), default=0) > network.in_flight:
+            raise Overflow
+        mail.sort(key=lambda message: message[:2])  # stable: the order in a channel is kept
+        return Node(tuple(self.world.lives), tuple(mail), tuple(budget))
+
+    def _deliver(self, move: Move, budget: list[int]) -> None:
+        mail = self.world.mail
+        channel = [message for message in mail if message[:2] == (move.sender, move.part)]
+        wanted = (move.trigger, move.info)
+        message = next(m for m in channel if (text_of(m.trigger), m.info) == wanted)
+        budget[REORDER] -= message != channel[0]
+        budget[REPEAT] -= move.kind == "repeat"
+        budget[LOSE] -= move.kind == "lose"
+        if move.kind != "repeat":
+            mail.remove(message)
+        if move.kind == "lose":
+            said = _said(message.trigger, message.info)
+            self.happenings.append(Happening(move.sender, move.part, said, "lost", "is lost"))
+        else:
+            again = " (and again)" if move.kind == "repeat" else ""
+            self._arrive(move.sender, move.part, message.trigger, message.info, again)
+
+    def _from_outside(self, move: Move) -> None:
+        number = self.system.index[move.part]
+        part, table = self.system.parts[number], self.system.lifecycles[number]
+        life = self.world.lives[number]
+        trigger = next(t for t in table.triggers(life.state) if text_of(t) == move.trigger)
+        if move.kind == "fire":
+            info = Info({}, part.info, self._answer)
+            self._fire(number, trigger, info, OUTSIDE, move.trigger)
+            return
+        over = next(s for s, then in due(self.system, number, life) if then == trigger)
+        info = Info(part.timeout_info, {}, self._answer)
+        step = self._fire(number, trigger, info, part.name, f"time limit: {move.trigger}")
+        if not step.entered and table.timed[over].backoff_to is None:  # it is fired once only
+            life = self.world.lives[number]
+            self.world.lives[number] = life._replace(over=(*life.over, over))
+
+    def _arrive(self, sender: str, to: str, trigger: Any, info: Pairs, more: str = "") -> None:
+        """A message or a call is there."""
+        number, said = self.system.index[to], _said(trigger, info) + more
+        part, table = self.system.parts[number], self.system.lifecycles[number]
+        state = self.world.lives[number].state
+        if table.allows(state, trigger):
+            self._fire(number, trigger, Info(dict(info), {}, self._answer), sender, said)
+        elif state in table.final or part.refuses:
+            self._tell(sender, to, said, f"dropped in {text_of(state)}")
+            if state in table.final:
+                self._react(number, part.late, trigger)
+        else:
+            self._tell(sender, to, said, f"illegal in {text_of(state)}")
+            raise Broken("refused", f"{to} cannot {text_of(trigger)!r} in state {text_of(state)}")
+
+    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: str) -> Step:
+        part, table = self.system.parts[number], self.system.lifecycles[number]
+        it = It(self.world, number)
+        source = it.state
+        try:
+            step = table.take(it, trigger, info)
+            if self._twice:
+                again = table.take(It(self.world, number), trigger, info)
+                if (again.row, again.effects) != (step.row, step.effects):
+                    raise AssertionError(f"two results: {step.effects}, then {again.effects}")
+        except Exception as error:
+            self._tell(sender, part.name, said, "raises")
+            raise Broken("raised", f"{type(error).__name__}: {error}") from error
+        self.rows.append((number, step.row))
+        arrow = f"{text_of(source)} → {text_of(step.target)}"
+        self._tell(sender, part.name, said, arrow if step.entered else f"stays {text_of(source)}")
+        if step.entered:
+            life = self.world.lives[number]
+            left, _ = table.crossed(step.edge)
+            around = table.around(step.target)
+            over = tuple(each for each in life.over if each in around and each not in left)
+            history = tuple(sorted(it.history.items()))
+            self.world.lives[number] = life._replace(state=step.target, history=history, over=over)
+        for kind, cause in ((trigger, info), *((type(effect), effect) for effect in step.effects)):
+            if kind in part.on:
+                self._react(number, part.on[kind], cause)
+        return step
+
+    def _react(self, number: int, reaction: Any, cause: Any) -> None:
+        name = self.system.parts[number].name
+        done = reaction(It(self.world, number), cause) if callable(reaction) else reaction
+        for action in done if isinstance(done, Iterable) else (done,):
+            if isinstance(action, Put):
+                for fact, value in action.facts.items():
+                    if fact not in self.system.kept[number]:
+                        raise DefinitionError(f"part {name}: put() of {fact!r}, no first value")
+                    self.world.put(number, fact, value)
+            elif isinstance(action, Send):
+                self.system.check_receiver(action.to, action.trigger)
+                if action.at_once:
+                    self._calls.append((name, action))
+                else:
+                    message = Message(name, action.to, action.trigger, action.info)
+                    self.world.mail.append(message)
+            else:
+                raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
+
+    def _tell(self, sender: str, to: str, said: str, note: str) -> None:
+        self.happenings.append(Happening(sender, to, said, "message", note))
+
+
+def _said(trigger: Any, info: Pairs) -> str:
+    named = ", ".join(f"{name}={value}" for name, value in info)
+    return f"{text_of(trigger)}({named})" if named else text_of(trigger)
+
+
+def outcomes(
+    system: System, node: Node, move: Move
+) -> Iterator[tuple[Move, Trial, Node | Broken | Overflow]]:
+    """Each outcome of a move, by what the free facts are: the world that it leads to, or an error."""
+    answers: Answers | None = Answers()
+    while answers is not None:
+        trial = Trial(system, node, answers)
+        found: Node | Broken | Overflow
+        try:
+            found = trial.run(move)
+        except (Broken, Overflow) as error:
+            found = error
+        yield move._replace(seen=tuple(answers.known.items())), trial, found
+        answers = answers.following()

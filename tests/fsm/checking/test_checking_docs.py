@@ -1,0 +1,35 @@
+"""docs/checking.md says what is so: its program runs, and its diagram is what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import checking
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    path = Path(__file__).resolve().parents[3] / "docs" / "checking.md"
+    if not path.is_file():
+        pytest.skip("docs/ is part of a checkout only")
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_program_of_the_page_runs_and_its_diagram_is_the_one_that_is_shown(page: str) -> None:
+    code, drawn = (
+        "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+        for language in ("python", "mermaid")
+    )
+    namespace: dict[str, Any] = {"__name__": "page"}
+    exec(compile(code, "checking.md", "exec"), namespace)
+    assert namespace["violation"].as_mermaid() == drawn
+
+
+def test_the_page_has_every_public_name_or_a_word_of_it(page: str) -> None:
+    """What a rule, a reaction or a counterexample is given explains itself where it is used."""
+    given = {"Happening", "Message"}
+    assert [n for n in checking.__all__ if n not in page and n not in given] == []
