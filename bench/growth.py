@@ -200,7 +200,7 @@ def preempting_asks(running: int) -> Iterator[int]:
 
 
 def waiting_gangs(gangs: int) -> Iterator[int]:
-    """A pod ends while gangs of one size wait for more room than it had."""
+    """A pod ends while gangs of one size wait, and are tried with each pod that ends: they lack more than it had."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
     add_nodes(scheduler, 1, vcore=(TURNS + 5) * 1000, memory=10**9)
     add_apps(scheduler, ["root.a"])
@@ -214,14 +214,15 @@ def waiting_gangs(gangs: int) -> Iterator[int]:
     wanted = si.ApplicationRequest(rmID=RM)
     request = si.AllocationRequest(rmID=RM)
     for at in range(gangs):
-        whole = resource({"vcore": size, "memory": 19})
+        whole = resource({"vcore": size + 1, "memory": 20})
         wanted.new.add(
             applicationID=f"gang-{at}", queueName="root.b", ugi=USER, placeholderAsk=whole
         )
         _ask(request, f"gang-{at}", f"gang-{at}", vcore=size // (TURNS + 4), memory=1)
         request.asks[-1].maxAllocations = TURNS + 4
-        request.asks[-1].placeholder = True
-        request.asks[-1].taskGroupName = "members"
+        _ask(request, f"gang-{at}", f"leader-{at}", vcore=1, memory=1)
+        for each in request.asks[-2:]:
+            each.placeholder, each.taskGroupName = True, each.allocationKey
     scheduler.apply(wanted, 0)
     scheduler.apply(request, 0)
     scheduler.schedule(0)
@@ -314,7 +315,7 @@ DIMENSIONS = (
     Dimension("a node leaves and a pod is placed", "nodes", _pod_after(_leaves), 1_000, 10_000, 0.2),
     Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
     Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
-    Dimension("a release", "waiting gangs", waiting_gangs, 10, 100, 0.2),
+    Dimension("a release", "waiting gangs", waiting_gangs, 10, 1_000, 0.2),
     Dimension("a health check", "applications", health_check, 100, 1_000),
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),

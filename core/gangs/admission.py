@@ -17,7 +17,7 @@ cannot be planned: it waits for them and holds nothing, and fails when its place
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +73,12 @@ _OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
 def admit(kernel: Kernel, app: Application) -> bool:
     """Place all outstanding members of the gang, or preempt for them, and return True; or note what the
     gang lacks."""
+    decided = _attempt(kernel, app)
+    app.partition.node_index.attempted(app)
+    return decided
+
+
+def _attempt(kernel: Kernel, app: Application) -> bool:
     attempts = kernel.tally.gang_attempts
     if _place_all(kernel, app):
         attempts["placed"] += 1
@@ -118,18 +124,35 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
         _wait_for(kernel, app, PREDICATES)
         return False
     _wait_for(kernel, app, NODES, plan.lacks)
+    shapes, more = [plan.lacks[0].shape], own.missing
     if plan.crowded:  # more room for any member may help
-        for group in members:
-            partition.node_index.await_room(app, group.shape, 1)
-    else:
-        one_helps = len(members) > 1 or own.state in gang_fsm.KEEPS_NODES
-        more = 1 if one_helps else own.missing
-        partition.node_index.await_room(app, plan.lacks[0].shape, more)
+        shapes = list(dict.fromkeys(group.shape for group in members))
+    if plan.crowded or len(members) > 1 or own.state in gang_fsm.KEEPS_NODES:
+        more = 1
+    partition.node_index.await_room(app, _alike(kernel, app, members), shapes, more)
     if own.state in gang_fsm.KEEPS_NODES:
         _keep_nodes(kernel, app, members, plan.lacks)
     else:
         _gather_if_due(kernel, app)
     return False
+
+
+def _alike(kernel: Kernel, app: Application, members: list[AskGroup]) -> Hashable:
+    """What an attempt of the gang depends on beside the nodes: its members, their quotas and limits, and its
+    place in the order. A gang that may gather or preempt, or for which more matters, is like no other."""
+    queue = app.queue
+    if (
+        _due(app) <= kernel.now
+        or app.reservations
+        or any(app.reserved_headroom)
+        or queue.stateaware
+        or app.partition.waiting.backs_off
+        or gang_preemption.may_come(app)
+        or any(group.shape.required_node for group in members)
+    ):
+        return app
+    groups = tuple([(group.shape, group.pending) for group in members])
+    return app.above, queue.fair, queue.sorts_priority, app.gang.over, groups
 
 
 def _demand_of(members: list[AskGroup]) -> dict[int, int]:
@@ -290,13 +313,13 @@ def _rest(kernel: Kernel, app: Application) -> None:
 
 def _is_candidate(kernel: Kernel, app: Application) -> bool:
     own = app.gang
+    if own.state in gang_fsm.KEEPS_NODES or own.waiting_since < 0 or _due(app) > kernel.now:
+        return False
+    app.partition.node_index.wait_alone(app)
     return (
-        own.state not in gang_fsm.KEEPS_NODES
-        and own.lacks == NODES
+        own.lacks == NODES
         and not app.blocked
         and not app.not_admitted
-        and own.waiting_since >= 0
-        and _due(app) <= kernel.now
         and own.admission == "atomic"
         and _fits_empty_cluster(app)
     )
@@ -312,6 +335,7 @@ def gather_due(kernel: Kernel, app: Application) -> None:
     """The gang has waited long enough to gather."""
     own = app.gang
     own.timers = tuple([each for each in own.timers if each.name != _GATHER_TIMER])
+    app.partition.node_index.wait_alone(app)
     _gather_if_due(kernel, app)
 
 

@@ -64,12 +64,19 @@ def preempt(kernel: Kernel, app: Application) -> bool:
     return True
 
 
+def may_come(app: Application) -> bool:
+    """Whether the next attempt of the gang may preempt."""
+    own = app.gang
+    if own.preempted or own.failed_preemption is not None:
+        return False
+    enabled = app.partition.config.preemption_enabled
+    return enabled and any(queue.guaranteed_by_type for queue in app.queue.lineage)
+
+
 def _may_preempt(kernel: Kernel, app: Application, members: list[AskGroup]) -> bool:
     """Whether the gang may preempt for the guarantee of its queue: all these members have waited for
     the delay. Otherwise it is tried again then."""
-    if not members or not app.partition.config.preemption_enabled:
-        return False
-    if not any(queue.guaranteed_by_type for queue in app.queue.lineage):
+    if not members or not may_come(app):
         return False
     due, own = for_gang.due(app, members), app.gang
     if due <= kernel.now:

@@ -341,6 +341,12 @@ class Application(Level):
         self.rank = key
         return key
 
+    def touch(self) -> None:
+        super().touch()
+        line = self.gang.line
+        if line is not None and self in line:
+            line.add(self)
+
     def _shares(self) -> Key:
         """The shares, largest first, as YuniKorn compares them (5)."""
         guaranteed = self.queue.guaranteed_by_type

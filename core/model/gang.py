@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
+from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.vectors import Vector, covers
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.failed_preemptions import FailedGangPreemption
     from quadriga.core.model.timer import Timer
+    from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
 
 
@@ -113,6 +116,19 @@ def whole_seconds(text: str) -> int:
     return int(text) * SECOND
 
 
+class Line(Ranking):
+    """Gangs that differ in nothing that an attempt depends on, and wait for the same room (``key``). If the
+    first of them does not fit the nodes, none does: it is tried for all."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Hashable, int, tuple[tuple[Shape, int], ...]]) -> None:
+        super().__init__()
+        #: what they have in common, the members that lacked room in the last attempt, and the number of
+        #: asks of each shape for which nodes must have room
+        self.key = key
+
+
 class Gang:
     """Every application has one; ``size`` is ``None`` if the application is no gang."""
 
@@ -125,6 +141,7 @@ class Gang:
         "key",
         "lacks",
         "last_event",
+        "line",
         "lost",
         "missing",
         "missing_before",
@@ -189,6 +206,8 @@ class Gang:
         #: members to be placed at that time, and those of them for which no node had room
         self.outstanding = 0
         self.missing = 0
+        #: the gangs with which it waits for room
+        self.line: Line | None = None
         #: the number missing when its patience timer started
         self.missing_before = 0
         #: instant (ns) since which it lacks nodes or asks; -1: it does not
@@ -228,6 +247,8 @@ class Gang:
     def try_again(self) -> None:
         """What it lacked may have come back: its asks wait to be placed again."""
         self.lacks = ""
+        if self.line is not None:
+            self.line.discard(self.application)
         self.partition.waiting.refresh(self.application)
 
     @property

@@ -12,7 +12,7 @@ from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.fsm.lifecycles import node as node_fsm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     import numpy.typing as npt
 
@@ -296,10 +296,23 @@ class NodeOrder:
         """The same number if nothing of this scheduler ran on the open nodes."""
         raise NotImplementedError
 
-    def await_room(self, app: Application, shape: Shape, more: int) -> None:
-        """Retry the gang when nodes have room for this number of asks more than now."""
+    def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
+        """Retry the gang when nodes have room for this number of asks of one of the shapes more than now. Of
+        gangs that are ``alike`` the first is retried, and the next one unless it waits for room again."""
         raise NotImplementedError
 
     def forget_wait(self, app: Application) -> None:
         """The gang no longer waits for room."""
+        raise NotImplementedError
+
+    def wait_alone(self, app: Application) -> None:
+        """The gang is not like those any more that wait for the same room."""
+        raise NotImplementedError
+
+    def attempted(self, app: Application) -> None:
+        """The attempt of the gang is over."""
+        raise NotImplementedError
+
+    def pass_on(self) -> bool:
+        """Retry others for gangs that are to be tried and are not to be placed. Return whether there are any."""
         raise NotImplementedError

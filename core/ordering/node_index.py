@@ -37,7 +37,7 @@ from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     import numpy.typing as npt
 
@@ -467,14 +467,25 @@ class NodeIndex(NodeOrder):
                 room += room_for(shape, [total - occupied for total, occupied in pairs])
         return room
 
-    def await_room(self, app: Application, shape: Shape, more: int) -> None:
-        room = self._room_of_nodes(shape)
-        pairs = zip(self.nodes, room.tolist(), strict=True)
-        of_node = {node: number for node, number in pairs if number}
-        self._room_watch.wait(app, shape, int(room.sum()) + more, of_node)
+    def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
+        numbers, rooms = [], []
+        for shape in shapes:
+            room = self._room_of_nodes(shape)
+            numbers.append((shape, int(room.sum()) + more))
+            rooms.append({self.nodes[at]: int(room[at]) for at in np.flatnonzero(room)})
+        self._room_watch.wait(app, alike, tuple(numbers), rooms)
 
     def forget_wait(self, app: Application) -> None:
         self._room_watch.forget(app)
+
+    def wait_alone(self, app: Application) -> None:
+        self._room_watch.wait_alone(app)
+
+    def attempted(self, app: Application) -> None:
+        self._room_watch.attempted(app)
+
+    def pass_on(self) -> bool:
+        return bool(self._room_watch.tried) and self._room_watch.pass_on()
 
     # -- columns -----------------------------------------------------------------------------
 

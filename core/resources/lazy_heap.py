@@ -40,6 +40,9 @@ class LazyHeap:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._numbers)
 
+    def __contains__(self, item: object) -> bool:
+        return item in self._numbers
+
     def key_of(self, item: Any) -> Key:
         """The present key of the item."""
         raise NotImplementedError

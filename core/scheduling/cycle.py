@@ -67,6 +67,7 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
         partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
         or partition.reservations
         or waiting.retries
+        or partition.node_index.pass_on()
     ):  # nothing waits that could be served: most calls end here
         if waiting.backs_off:
             backoff.start_after_round(kernel, partition)
@@ -110,6 +111,8 @@ def _serve_next(round_: Round) -> bool:
             rest = None
             found = descend(partition, node_index.feasible | START_GANG)
         if found is None:
+            if node_index.pass_on():
+                continue
             return False
         kept, rest = rest, None
         app, group, feasible = found

@@ -1,7 +1,7 @@
 """The facts that guards and emitters read: which values they may have, and who decides.
 
 A fact that is declared with several values is *free*: whenever it is read it may be any of them. Values
-are chosen only when they are read, so a step branches on what its guards look at and on nothing else.
+are chosen only when they are read, so a step branches on what its guards look at and on nothing else. See D305.
 """
 
 from __future__ import annotations

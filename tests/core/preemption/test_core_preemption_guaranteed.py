@@ -106,7 +106,7 @@ def test_2_2_a_shorter_delay_applies_to_pending_asks() -> None:
         (
             TWO_QUEUES.replace("low, ", "low, properties: {preemption.policy: disabled}, "),
             {},
-            "nobody",
+            "no queue outside is above its guarantee",
         ),
     ],
     ids=["policy of the ask", "required node", "no guarantee on the path", "disabled queue"],

@@ -1,0 +1,124 @@
+"""Gangs that are alike wait for room in one line: the decisions are those of trying each of them."""
+
+from __future__ import annotations
+
+from random import Random
+from unittest.mock import patch
+
+from core_world import launch, news, queues, scripted
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from quadriga.core import Options
+from quadriga.core.gangs import admission
+from quadriga.si import NodeInfo
+from quadriga.sim.scripted.script import Script
+
+CONFIG = queues(
+    *("a", "b", "c", "d", "e"),
+    root="properties: {gang.gather.after: 60s, gang.gather.patience: 40s, preemption.delay: 5s}",
+    b="properties: {application.sort.policy: fair}",
+    c="resources: {max: {vcore: 7}}",
+    d="limits: [{users: ['*'], maxresources: {vcore: 5}}]",
+    e="resources: {guaranteed: {vcore: 6}}",
+)
+OPTIONS = Options(journal_size=None, gang_admission="atomic")
+#: the task groups of a gang: number of members, vcores of each
+SIZES = (((2, 2),), ((3, 1),), ((1, 1), (2, 2)), ((1, 1), (3, 3)), ((9, 2),))
+
+
+def gang(script: Script, name: str, groups: tuple[tuple[int, int], ...], **more: str) -> None:
+    script.app(name, gang={"vcore": sum(number * vcore for number, vcore in groups)}, **more)
+    for at, (number, vcore) in enumerate(groups):
+        keys = [f"{name}-{at}-{each}" for each in range(number)]
+        script.ask(name, *keys, group=f"t{at}", placeholder=True, vcore=vcore)
+
+
+def history(seed: int) -> tuple[Script, int]:
+    """A random history; also the number of attempts to place gangs."""
+    random = Random(seed)
+    script = scripted(CONFIG, options=OPTIONS)
+    script.check = False
+    for at in range(5):
+        script.node(f"n{at}", vcore=4)
+    apps: list[str] = []
+    attempts = 0
+
+    def counted(*given: object) -> bool:
+        nonlocal attempts
+        attempts += 1
+        return attempt(*given)  # type: ignore[arg-type]
+
+    attempt = admission._attempt
+    with patch.object(admission, "_attempt", counted):
+        for step in range(80):
+            live = news(script.log)
+            match random.choice(("gang", "gang", "pods", "end", "end", "end", "more", "wait")):
+                case "gang":
+                    queue = random.choice("aaabbcde")
+                    groups = SIZES[random.randrange(len(SIZES))]
+                    user = random.choice("uv")
+                    for each in range(random.choice((1, 1, 3))):
+                        apps.append(f"g{step}-{each}")
+                        gang(script, apps[-1], groups, queue=f"root.{queue}", user=user)
+                case "pods":
+                    script.app(f"s{step}", queue=f"root.{random.choice('abc')}")
+                    keys = [str(at) for at in range(random.choice((1, 4)))]
+                    priority = random.choice((0, 0, 1))
+                    script.ask(f"s{step}", *keys, vcore=random.choice((1, 2)), priority=priority)
+                case "end" if live:
+                    for line in random.choices(live, k=random.choice((1, 2, 5))):
+                        app, _, uuid = line.split()[0].partition("/")
+                        script.release(app, uuid)
+                case "more" if apps:
+                    app, other = random.choice(apps), random.choice(apps)
+                    match random.choice(("members", "remove", "asks", "node")):
+                        case "members":
+                            script.ask(app, "m0", "m1", group="t0", vcore=1)
+                        case "remove":
+                            script.remove_app(app)
+                        case "asks":
+                            script.release_ask(app)
+                            script.release_ask(other, f"{other}-0-0")
+                        case _:
+                            node = f"n{random.randrange(5)}"
+                            act = random.choice(
+                                (NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_TO_SCHEDULABLE)
+                            )
+                            script.node(node, act)
+                case "wait":
+                    script.advance(random.choice((1, 20, 70)))
+            script.schedule(random.choice((None, None, 1, 3)))
+            if random.random() < 0.5:
+                script.confirm()
+    assert not script.scheduler.check()
+    return script, attempts
+
+
+@given(st.integers(min_value=0, max_value=2**32))
+@example(48)  # a gang that leaves its line decides which one gathers
+@example(134)
+@settings(max_examples=max(2, settings.default.max_examples // 20))
+def test_gangs_in_a_line_are_decided_as_if_each_were_tried(seed: int) -> None:
+    in_lines, few = history(seed)
+    with patch.object(admission, "_alike", lambda kernel, app, members: app):
+        each_tried, many = history(seed)
+    assert in_lines.log == each_tried.log
+    assert few <= many
+
+
+def test_the_next_gang_of_a_line_is_tried_if_the_first_does_not_wait_again() -> None:
+    """The first loses its asks before it is tried, or is placed."""
+    for lost in (True, False):
+        script = scripted(queues("default"), options=OPTIONS)
+        script.node("n", vcore=4)
+        launch(script, "s", "a", "b", "c", "d", vcore=1)
+        for name in ("g0", "g1", "g2"):
+            gang(script, name, ((1, 1),))
+        assert news(script.schedule()) == []
+        script.release("s", "a-0")
+        if lost:
+            script.release_ask("g0")
+        assert news(script.schedule()) == [f"g{int(lost)}/g{int(lost)}-0-0-0 on n"]
+        script.release("s", "b-0")
+        assert len(news(script.schedule())) == 1
