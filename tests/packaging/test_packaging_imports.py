@@ -123,11 +123,11 @@ def test_imports_point_one_way_and_are_absolute(package: str) -> None:
 def test_the_engine_imports_the_library_and_nothing_else() -> None:
     """It is installed alone as well (packaging/fsm), with no dependency but transitions."""
     known = {*sys.stdlib_module_names, "quadriga", "transitions"}
-    for path in (*modules_below("fsm"), *modules_below("diagrams")):
+    for path in (*modules_below("base"), *modules_below("fsm"), *modules_below("diagrams")):
         allowed = known | ({"pytest"} if path.name == "pytest_plugin.py" else set())
         foreign = lambda name: name.partition(".")[0] not in allowed  # noqa: B023, E731
         assert wrong_imports([path], foreign, at_once=True) == []
-        beyond = lambda name: ours(name) not in (None, "fsm", "diagrams")  # noqa: E731
+        beyond = lambda name: ours(name) not in (None, "base", "fsm", "diagrams")  # noqa: E731
         assert wrong_imports([path], beyond) == []
 
 
