@@ -1,8 +1,8 @@
 """The package is plain Python; with QUADRIGA_COMPILE=1 mypyc compiles the part of it that decides.
 
 All that is declared is in setup.cfg, but for the packages, which are found. A release is built from a
-source distribution; it leaves the engine, quadriga.fsm, quadriga.fsm.fast and quadriga.diagrams, to a distribution
-of its own (packaging/fsm) and depends on that one.
+source distribution; it leaves the engine (quadriga.base, quadriga.fsm and its packages, quadriga.diagrams) to a
+distribution of its own (packaging/fsm) and depends on that one.
 
 mypyc wants modules to lie where they are imported from, which the folders at the top of the repository do
 not, so it is shown a copy that does. docs/development.md says more. See D129 and D160.
@@ -56,7 +56,7 @@ def extensions() -> list[Extension]:
     copy = Path("build", "compiled")
     home = copy / "quadriga"
     shutil.rmtree(copy, ignore_errors=True)
-    for folder in ("fsm", "si", "core", "sim"):
+    for folder in ("base", "fsm", "si", "core", "sim"):
         shutil.copytree(folder, home / folder)
     modules = sorted(path for name in COMPILED for path in (home / name).rglob("*.py"))
     # All are named, or mypy might look at those of another version that is installed.

@@ -26,9 +26,9 @@ from bench._support.cluster import (
 )
 from bench._support.timing import Clock
 from quadriga import si
+from quadriga.base.times import SECOND
 from quadriga.core import Scheduler
 from quadriga.core.views import Views
-from quadriga.fsm.table import SECOND
 from quadriga.sim.scripted.script import resource
 
 #: the times of turns of one step at a size (ns)

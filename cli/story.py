@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from quadriga.base.times import MILLISECOND, SECOND
 from quadriga.cli.errors import FOUND, CommandError, about
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _SUGGESTED = 5
 _PLACES = 5
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
 #: ns; later times are real ones: virtual time begins at 0, and no simulation lasts for thirty years
-_REAL = 1_000_000_000 * 1_000_000_000
+_REAL = SECOND * 1_000_000_000
 
 
 def configure(commands: Commands) -> None:
@@ -145,13 +146,13 @@ def _time(ns: int) -> str:
     """Days and time of day since the start, to the ms: ``12 d 03:04:05.000``. Real times from a
     service are printed as dates (UTC)."""
     if ns >= _REAL:
-        when = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
-        return f"{when:%Y-%m-%d %H:%M:%S}.{ns // 1_000_000 % 1000:03}"
-    seconds, rest = divmod(ns, 1_000_000_000)
+        when = datetime.fromtimestamp(ns // SECOND, UTC)
+        return f"{when:%Y-%m-%d %H:%M:%S}.{ns // MILLISECOND % 1000:03}"
+    seconds, rest = divmod(ns, SECOND)
     days, seconds = divmod(seconds, _DAY_S)
     hours, seconds = divmod(seconds, _HOUR_S)
     minutes, seconds = divmod(seconds, _MINUTE_S)
-    return f"{days} d {hours:02}:{minutes:02}:{seconds:02}.{rest // 1_000_000:03}"
+    return f"{days} d {hours:02}:{minutes:02}:{seconds:02}.{rest // MILLISECOND:03}"
 
 
 def _plain(text: object) -> str:

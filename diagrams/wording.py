@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm import Lifecycle, Row, Within
-from quadriga.fsm.table import HOUR, MINUTE, SECOND, name_of
+from quadriga.fsm.table import name_of
 
 _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 

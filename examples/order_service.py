@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quadriga.base.times import HOUR
 from quadriga.fsm import Effect, Entity, Fired, Lifecycle, Timers, row, unbounded, within
-from quadriga.fsm.table import HOUR
 
 
 @dataclass(frozen=True, slots=True)

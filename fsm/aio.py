@@ -12,12 +12,12 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any, Final, NoReturn
 
+from quadriga.base.times import SECOND
 from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Entity, State, Trigger
 from quadriga.fsm.timers import Due, OwnLimit, Timers
 
-_SECOND: Final = 1_000_000_000
 #: how long (s) a clock that is not the event loop's is trusted to go on
 _LOOKS_EVERY: Final = 0.02
 
@@ -73,7 +73,7 @@ class AsyncTimers:
         """The present instant (ns) of the clock."""
         if self._clock is not None:
             return self._clock()
-        return round(asyncio.get_running_loop().time() * _SECOND)
+        return round(asyncio.get_running_loop().time() * SECOND)
 
     async def fire(
         self,
@@ -181,7 +181,7 @@ class AsyncTimers:
         self._sleeps_until = until = self._timers.next_deadline()
         alarm = None
         if until is not None:
-            seconds = max(0, until - self.now()) / _SECOND
+            seconds = max(0, until - self.now()) / SECOND
             if self._clock is not None:
                 seconds = min(seconds, _LOOKS_EVERY)
             alarm = asyncio.get_running_loop().call_later(seconds, earlier.set)

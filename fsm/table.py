@@ -35,11 +35,6 @@ else:
     from typing import TypeVar
 
 
-SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
-MINUTE: Final = 60 * SECOND
-HOUR: Final = 60 * MINUTE
-
-
 class Every(str):
     """The type of ``EVERY``, so that a typed table accepts it where only its states are accepted."""
 

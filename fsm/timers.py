@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from quadriga.base.pacing import doubled
 from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Edge, Effect, Entity, State, Trigger
@@ -180,7 +181,7 @@ class Timers:
             if limit.backoff_to is None:
                 del self._living[timer.name]
             else:
-                delay = max(1, timer.delay, min(2 * timer.delay, limit.backoff_to))
+                delay = max(1, doubled(timer.delay, limit.backoff_to))
                 again = (now + delay, delay, timer.earlier + 1, lifecycle, timer.entity, state)
                 self._start(_Timer(*again))
             yield Due(timer.when, lifecycle, timer.entity, state, limit.then, timer.earlier)

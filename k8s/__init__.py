@@ -3,6 +3,7 @@
 It watches the cluster, tells the core what it sees, and carries out what the core decides. Its packages, from
 the bottom up:
 
+- ``tuning``: every bound, rate, pause and timeout that is a choice of the shim
 - ``objects``: the objects of a cluster, with only the fields that are used
 - ``conversion``: the meaning of the objects: settings, identities, task groups, resources, messages
 - ``lifecycles``: the shim's own state machines, as tables of ``quadriga.fsm``

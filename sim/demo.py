@@ -20,9 +20,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.core import Options, Output
 from quadriga.fsm.lifecycles import application as application_fsm
-from quadriga.fsm.table import MINUTE, SECOND
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.options import SimulationOptions
 from quadriga.sim.outbox import RM_ID

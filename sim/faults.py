@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from quadriga.base.times import SECOND
 from quadriga.core import Output
-from quadriga.fsm.table import SECOND
 from quadriga.si import NodeInfo
 from quadriga.sim.errors import SimulationError
 from quadriga.sim.lifecycles import BOUND

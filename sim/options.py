@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quadriga.base.times import SECOND
 from quadriga.core import Options
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES, SORT_POLICIES
-from quadriga.fsm.table import SECOND
 
 ADMISSIONS = ("atomic", "whole", "incremental")
 STYLES = ("Soft", "Hard")

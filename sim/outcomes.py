@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.sim.workload.model import Job
 
 COMPLETED: Final = "completed"

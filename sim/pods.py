@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.si import TerminationType
 from quadriga.sim import lifecycles
 from quadriga.sim.fragmentation import Holding

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.views.holdings import holdings_of
 from quadriga.fsm import InvalidTransition
-from quadriga.fsm.table import SECOND
 from quadriga.si.explained import Explained
 from quadriga.si.recorder import Recorder
 from quadriga.sim.destinations import Destinations

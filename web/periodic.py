@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.checks.health import CHECK_EVERY, check_interval
 from quadriga.core.views.history import INTERVAL
-from quadriga.fsm.table import SECOND
 from quadriga.web.responses import Refusal
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quadriga.si.descriptors import lowered
 from quadriga.si.open_connections import OpenConnections
-from quadriga.web.tls import names_of
 
 if TYPE_CHECKING:
     from quadriga.web.site import Site
@@ -47,7 +46,7 @@ _REFUSED: Final = (
 class WebServer:
     """Serves an application made by ``create_app``. Signals are left to the caller.
 
-    ``tls`` is made by ``tls.server_context``; the names in a client's certificate are then in
+    ``tls`` is made by ``quadriga.base.tls.server_context``; the names in a client's certificate are then in
     ``scope["state"]["certificate"]``. ``port`` 0 means any free port. Beyond ``connections`` open
     connections, or fewer if ``ulimit -n`` allows no more, requests get 503; far beyond, the newest
     connections are dropped. One address may have ``connections_per_client`` of them.
@@ -244,3 +243,13 @@ class _LimitedProtocol(H11Protocol):
         self._timer = None
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+
+
+def names_of(certificate: dict[str, Any] | None) -> tuple[str, ...]:
+    """The common name and the alternative names in a verified client certificate."""
+    if not certificate:
+        return ()
+    common = (pair for part in certificate.get("subject", ()) for pair in part)
+    found = [value for kind, value in common if kind == "commonName"]
+    found += [value for _, value in certificate.get("subjectAltName", ())]
+    return tuple(dict.fromkeys(found))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bench._comparison import measured
+from quadriga.base.times import HOUR
 from quadriga.fsm import (
     STAYS,
     DefinitionError,
@@ -22,7 +23,6 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.table import HOUR
 
 NAME, PACKAGE, DISTRIBUTION = "quadriga.fsm", "quadriga.fsm", "quadriga"
 

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from bench._kubernetes.processes import memory
 from bench._kubernetes.soaked import Sample, Soaked
+from quadriga.base.times import SECOND
 from quadriga.core.runtime.kernel import Options
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions

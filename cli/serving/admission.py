@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import signal
 import time
 from argparse import Namespace
@@ -21,23 +20,13 @@ from quadriga.k8s.admission.process import run as serve
 from quadriga.k8s.admission.validators import ask_core
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.limits import Limits
+from quadriga.k8s.transport.reflector import RealTiming
 
 if TYPE_CHECKING:
     from quadriga.k8s.admission.validators import Validator
     from quadriga.k8s.transport.login import Login
 
 _log = logging.getLogger("quadriga.serve")
-
-
-class _Timing:
-    """The time and the chance of the real world."""
-
-    now = staticmethod(time.monotonic_ns)
-    random = staticmethod(random.random)
-
-    @staticmethod
-    async def sleep(seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def _limits() -> Limits:
@@ -80,7 +69,7 @@ async def serve_alone(
             ready.set_result(port)
 
     async with Client(login, _limits()) as client:
-        await serve(client, plan, _Timing(), validate=validate, ready=serves)
+        await serve(client, plan, RealTiming(), validate=validate, ready=serves)
 
 
 def serve_webhook(arguments: Namespace, namespace: str) -> int:

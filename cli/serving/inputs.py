@@ -67,7 +67,7 @@ def tls(settings: Settings, who: Access) -> ssl.SSLContext | None:
     without a token."""
     if settings.tls is None:
         return None
-    from quadriga.web.tls import server_context
+    from quadriga.base.tls import server_context
 
     files = settings.tls
     try:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from quadriga.base.times import SECOND
 from quadriga.cli.errors import FOUND, CommandError
 from quadriga.cli.serving.addresses import Address
 from quadriga.cli.serving.health import HealthServer
@@ -117,7 +118,7 @@ class KubernetesPart:
         health = self.shim.health()
         slow = ""
         if self._service is not None:
-            slow = self._service.slow(int(self._settings.health_delay * 1e9))
+            slow = self._service.slow(int(self._settings.health_delay * SECOND))
         reasons = (*health.reasons, *((f"the core is slow: {slow}",) if slow else ()))
         return "" if (health.ready or health.leader) and not slow else "; ".join(reasons)
 

@@ -65,7 +65,7 @@ class Reloading:
             self._task = asyncio.create_task(self._read_while_wanted(self._queues))
 
     def _renew(self, tls: ssl.SSLContext, files: TlsFiles) -> None:
-        from quadriga.web.tls import server_context
+        from quadriga.base.tls import server_context
 
         # Loaded into a separate context first: files that do not belong together would leave half
         # of themselves in the active one.

@@ -9,10 +9,9 @@ some time after the last failure.
 from __future__ import annotations
 
 from collections import deque
-from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
-from quadriga.fsm.table import MINUTE
+from quadriga.base.times import MINUTE, whole_time
 
 #: ns for which a failure counts as recent
 KEPT_FOR: Final = 10 * MINUTE
@@ -68,14 +67,8 @@ class FailureLog:
         listed = []
         for text, failure in latest.items():
             often = f"{times[text]} times, last" if times[text] > 1 else "once,"
-            listed.append(f"{text} ({often} at {_utc(failure.time)})")
+            listed.append(f"{text} ({often} at {whole_time(failure.time)})")
         more = len(listed) - _LISTED
         if more > 0:
             listed[_LISTED:] = [f"and {more} other errors"]
         return f"{summary}, {number} of them recent: " + "; ".join(listed)
-
-
-def _utc(ns: int) -> str:
-    """The time in UTC, to the second."""
-    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=ns // 1_000_000_000)
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
 from quadriga.core.resources.vectors import Totals, Vector, add, subtract
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
 
 #: ns between two rounds of checks, where nothing else is configured (2.10)
-CHECK_EVERY: Final = 30 * 1_000_000_000
+CHECK_EVERY: Final = 30 * SECOND
 
 
 # The result of one check, and those of all; without docstrings, which the REST schema would quote.

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from quadriga.base.times import HOUR, MILLISECOND, MINUTE, SECOND
+
 _UNITS: Final = {
     "ns": 1,
     "us": 1_000,
     "\u00b5s": 1_000,  # micro sign
     "\u03bcs": 1_000,  # Greek mu
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
+    "ms": MILLISECOND,
+    "s": SECOND,
+    "m": MINUTE,
+    "h": HOUR,
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _INT64_MAX: Final = 2**63 - 1

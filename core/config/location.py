@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from quadriga.base.texts import shortened
 from quadriga.core.config.reader import Mapping, Node, Path, Scalar, Sequence, render_path
 
 MAX_PROBLEMS: Final = 100
@@ -90,7 +91,7 @@ def _problem(path: Path, reason: str, line: int) -> Problem:
 
 def _cut(text: str) -> str:
     """Shorten a text for a problem: a cited value may be as long as the whole configuration."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    return shortened(text, _MAX_SHOWN)
 
 
 class Location:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.config.durations import parse_duration
-from quadriga.fsm.table import SECOND
 
 #: a longer name is like no known one
 _LONGEST_NAME: Final = 64

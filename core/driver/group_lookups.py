@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.driver.os_groups import (
     KEEP_FAILED,
     MANY,
@@ -139,7 +140,7 @@ class GroupLookups:
                 _log.warning(
                     "the groups of user %r are not known after %g s: the user counts as one without"
                     " groups for %d s (%d such users, %d reports left out)",
-                    *(late[0], self._deadline_s, KEEP_FAILED // 10**9, len(late), left_out),
+                    *(late[0], self._deadline_s, KEEP_FAILED // SECOND, len(late), left_out),
                 )
         for lookup in ended:
             lookup.wake()

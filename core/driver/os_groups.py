@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 
 try:
     import grp

@@ -27,6 +27,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
 from quadriga.core.config import Configuration
 from quadriga.core.driver.callbacks import Callbacks
@@ -528,7 +529,7 @@ class SchedulerService:
         found = [self.watchdog.stuck(longest)]
         for rm_id, waits in sorted(self.delays().items()):
             if waits > longest:
-                found.append(f"a request of {rm_id} has waited for {waits / 1e9:.1f} s")
+                found.append(f"a request of {rm_id} has waited for {waits / SECOND:.1f} s")
         return "; ".join(filter(None, found))
 
     def diagnostics(self) -> dict[str, Any]:
@@ -647,7 +648,7 @@ class SchedulerService:
         deadline = self.scheduler.next_deadline()
         if deadline is None:
             return self._work_queue.take(longest)
-        return self._work_queue.take(min(max(pause, (deadline - self._now()) / 1e9), longest))
+        return self._work_queue.take(min(max(pause, (deadline - self._now()) / SECOND), longest))
 
     def _tried(self, work: Work) -> list[Output]:
         """Do the scheduler's own work: there is no caller to raise an error at, so it is logged."""

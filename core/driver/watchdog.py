@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 
 _log = logging.getLogger("quadriga.watchdog")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.events.records import (
     ADD,
     APP,
@@ -36,7 +37,6 @@ from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 from quadriga.fsm.lifecycles import node as node_fsm
-from quadriga.fsm.table import SECOND
 from quadriga.si import EventRecord, TerminationType
 
 if TYPE_CHECKING:

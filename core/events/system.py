@@ -12,12 +12,12 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quadriga.base.times import SECOND
 from quadriga.core.events.records import Bundle, Entry, Record, message_of, records_of
 from quadriga.core.events.settings import EventSettings
 from quadriga.core.events.streams import STREAM_BUFFER, EventsRefused, Stream
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager

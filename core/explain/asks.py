@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import Check, Explanation, Holder
 from quadriga.core.explain.gangs import of_gang, of_members
 from quadriga.core.explain.nodes import of_nodes
@@ -24,7 +25,6 @@ from quadriga.core.steps import gang
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

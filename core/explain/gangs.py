@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.base.times import HOUR
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.gang import PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.resources.amounts import amount
 from quadriga.core.steps import gang
-from quadriga.fsm.table import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

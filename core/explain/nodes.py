@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.resources.amounts import type_name
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.fsm.table import SECOND
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from collections.abc import Hashable, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.gangs import preemption as gang_preemption
 from quadriga.core.gangs import short_gangs
 from quadriga.core.gangs.placing import place_members
@@ -36,7 +37,6 @@ from quadriga.core.steps.refused import refusal_of
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.failed_preemptions import RETRY, FailedGangPreemption
 from quadriga.core.model.gang import NODES, QUOTA
 from quadriga.core.preemption import for_gang, preemption_queue
@@ -19,7 +20,6 @@ from quadriga.core.steps import reservation
 from quadriga.core.steps.releasing import evict
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -11,13 +11,13 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.preemption import for_gang
 from quadriga.core.preemption.candidates import of_application
 from quadriga.core.resources.vectors import covers
 from quadriga.core.steps import reservation
 from quadriga.core.steps.releasing import evict
 from quadriga.fsm.lifecycles import application as application_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from quadriga.base.texts import shortened
+from quadriga.base.times import MILLISECOND, SECOND
 from quadriga.core.intake.fires import AdditionFires, RemovalFires
 from quadriga.core.intake.routes import Answers
 from quadriga.core.intake.tags import SECONDS, expected_runtime, has_no_placeholders
 from quadriga.core.model.application import Application
-from quadriga.core.model.ended import shortened
 from quadriga.core.model.gang import PLACEHOLDERS, whole_seconds
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
@@ -21,7 +22,6 @@ from quadriga.core.runtime.refusal import Refused
 from quadriga.core.scheduling import ending
 from quadriga.core.steps import limits, queue_tree
 from quadriga.fsm.lifecycles import queue as queue_fsm
-from quadriga.fsm.table import SECOND
 from quadriga.si import (
     AcceptedApplication,
     AddApplicationRequest,
@@ -35,7 +35,6 @@ from quadriga.si.constants import APP_TAG_CREATE_FORCE, TAG_CREATION_TIME
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
-_MILLISECOND = SECOND // 1000
 
 #: user and group of an application that runs already and names none (2.4)
 NOBODY, NOGROUP = "nobody", "nogroup"
@@ -99,7 +98,7 @@ def _add(
     app.gang.without_placeholders = app.gang.over = bare
     app.gang.timeout = 0 if bare else _placeholder_timeout(kernel, app, request)
     if (whole is None or bare) and request.executionTimeoutMilliSeconds > 0:
-        app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
+        app.run_limit = request.executionTimeoutMilliSeconds * MILLISECOND
     app.first_number = partition.serials.first(app_id, kernel.now)
     partition.applications[app_id] = app
     leaf.apps[app_id] = app
@@ -241,12 +240,12 @@ def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicati
     asked = request.executionTimeoutMilliSeconds
     if asked < 0:
         return 0
-    timeout = asked * _MILLISECOND or kernel.options.placeholder_timeout
+    timeout = asked * MILLISECOND or kernel.options.placeholder_timeout
     created = app.tags.get(TAG_CREATION_TIME, "")
     if created.isdecimal() and len(created) < 19:
         age = kernel.now - int(created) * SECOND
         if age > 0:
-            timeout = max(_MILLISECOND, timeout - age)
+            timeout = max(MILLISECOND, timeout - age)
     return min(timeout, 2**62)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake.fires import AskFires, AskReleaseFires
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
@@ -20,7 +21,6 @@ from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.runtime.refusal import Refused
 from quadriga.core.scheduling.ending import Removals, reject_ask
 from quadriga.core.steps import gang, reservation
-from quadriga.fsm.table import SECOND
 from quadriga.si import (
     Allocation,
     AllocationAsk,

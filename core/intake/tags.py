@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.gang import PLACEHOLDERS, WAIT_LIMIT, whole_seconds
-from quadriga.fsm.table import SECOND
 from quadriga.si.constants import CREATION_TIME, TAG_CREATION_TIME
 
 #: tag of an application or an ask: its allocations are expected to end after this many seconds (Q7)

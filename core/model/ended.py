@@ -6,6 +6,7 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.texts import shortened
 from quadriga.core.model.usage import ResourceHistory
 from quadriga.core.resources.vectors import Totals
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-#: texts are cut to at most this many characters
-LONGEST: Final = 1024
 #: at most this many states, tags, groups and task groups of an application are kept
 _MOST: Final = 100
 #: bytes of a record besides its texts: the object, its timer, its table entries
@@ -29,11 +28,6 @@ _FIXED: Final = 800
 _NOTHING: Final = b""
 
 _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def shortened(text: str) -> str:
-    """The text, cut to ``LONGEST`` characters, because a request may carry megabytes."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 class EndedApplication:

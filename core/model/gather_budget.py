@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.reservation import WHOLE
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

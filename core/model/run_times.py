@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from quadriga.base.times import SECOND
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quadriga.fsm.table import HOUR
+from quadriga.base.times import HOUR
 
 #: shortest time for which an ended application is remembered (ns)
 KEPT_FOR: Final = HOUR

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.application import Application
 from quadriga.core.resources.vectors import Totals
 from quadriga.fsm.lifecycles.allocation import PREEMPTION
-from quadriga.fsm.table import SECOND
 from quadriga.si.constants import INSTANCE_TYPE
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.run_times import Expected
 from quadriga.core.resources.vectors import Totals
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.gang import ASKS, LIMIT, PREDICATES
 from quadriga.core.preemption import for_gang
 from quadriga.core.preemption.guaranteed import snapshots_for
 from quadriga.core.preemption.queue_snapshot import ABOVE, AT_MAX, NO_GUARANTEE, PROMISED
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

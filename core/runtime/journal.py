@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from quadriga.base.times import SECOND
 from quadriga.fsm.table import Edge, Entity
 
 #: an unformatted record: seq, time, entity, edge, cause
@@ -37,7 +38,7 @@ class Record(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.seq:>6} {self.time / 1e9:>14.3f}s  {self.source} --{self.trigger}--> "
+            f"{self.seq:>6} {self.time / SECOND:>14.3f}s  {self.source} --{self.trigger}--> "
             f"{self.target}  because of {self.cause}"
         )
 

@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.texts import shortened
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
-from quadriga.core.model.ended import shortened
 from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.timer import Timer
 from quadriga.core.resources.message_bounds import MessageBounds
@@ -37,7 +38,7 @@ from quadriga.fsm.firing import Step
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.fsm.lifecycles.effects import Fire, Update
-from quadriga.fsm.table import MINUTE, SECOND, Info, State, Trigger
+from quadriga.fsm.table import Info, State, Trigger
 
 if TYPE_CHECKING:
     from quadriga.core.model.usage import ApplicationSummary

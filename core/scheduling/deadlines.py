@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from quadriga.base.pacing import doubled
 from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.partition import Partition
@@ -59,7 +60,7 @@ def _state_timed_out(kernel: Kernel, timer: Timer) -> None:
         return
     kernel.fire(lifecycle, entity, limit.then, timer=True)
     if entity.entries == timer.entries and limit.backoff_to is not None:
-        later = max(timer.delay, min(2 * timer.delay, limit.backoff_to))
+        later = doubled(timer.delay, limit.backoff_to)
         _report(kernel, name, entity, state)
         kernel.timers.start(kernel.now, later, timer.name, entity, timer.entries)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.texts import shortened
 from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.gangs import replacement
 from quadriga.core.model import accounting, usage
-from quadriga.core.model.ended import EndedApplication, remains_of, shortened
+from quadriga.core.model.ended import EndedApplication, remains_of
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import gang, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK

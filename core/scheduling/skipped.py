@@ -14,6 +14,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.gang import ASKS
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.kernel import Kernel
@@ -21,7 +22,6 @@ from quadriga.core.steps import gang, limits
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
-from quadriga.fsm.table import SECOND
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
 if TYPE_CHECKING:

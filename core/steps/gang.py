@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.gang import ASKS, QUOTA, TaskGroup
@@ -18,7 +19,6 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import APPLICATION, GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

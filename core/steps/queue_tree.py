@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.base.times import SECOND
 from quadriga.core.config import PartitionConfig, QueueConfig, inherit, parse_properties
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.ordering import by_run_time
@@ -18,7 +19,6 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import limits
 from quadriga.fsm import QUEUE
 from quadriga.fsm.lifecycles import queue as queue_fsm
-from quadriga.fsm.table import SECOND
 from quadriga.si import RequestError
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.waiting import FOREVER, Refusal
 from quadriga.core.runtime.remote_predicates import awaited
 from quadriga.core.steps.accepted_nodes import known_refusals
-from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

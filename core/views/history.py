@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quadriga.base.times import MINUTE
+
 if TYPE_CHECKING:
     from quadriga.core.views.objects import ApplicationSample, ContainerSample
 
 #: ns between two samples
-INTERVAL: Final = 60 * 1_000_000_000
+INTERVAL: Final = MINUTE
 
 
 class Sample(NamedTuple):

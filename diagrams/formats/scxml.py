@@ -27,11 +27,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from quadriga.base.times import SECOND
 from quadriga.diagrams.nesting import histories, into_itself
 from quadriga.diagrams.wording import identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.history import History
-from quadriga.fsm.table import SECOND, name_of
+from quadriga.fsm.table import name_of
 
 NAMESPACE = "urn:quadriga:lifecycle"
 

@@ -13,21 +13,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.lifecycles.effects import RequestRelease, StartTimer
-from quadriga.fsm.table import (
-    MINUTE,
-    SECOND,
-    STAYS,
-    Effect,
-    Fired,
-    Info,
-    Tone,
-    ignored,
-    row,
-    unbounded,
-    within,
-)
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone, ignored, row, unbounded, within
 
 # fmt: off
 State = Literal[

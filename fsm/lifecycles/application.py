@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.lifecycles.effects import (
     Fire,
@@ -41,9 +42,6 @@ from quadriga.fsm.lifecycles.effects import (
     Update,
 )
 from quadriga.fsm.table import (
-    HOUR,
-    MINUTE,
-    SECOND,
     STAYS,
     Effect,
     Fired,

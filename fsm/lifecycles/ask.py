@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import MINUTE
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import MINUTE, STAYS, Info, Tone, ignored, row, unbounded, within
+from quadriga.fsm.table import STAYS, Info, Tone, ignored, row, unbounded, within
 
 State = Literal["Initial", "Pending", "Parked", "Allocated", "Rejected"]
 Trigger = Literal["submit", "reject", "allocate", "park", "unpark", "update"]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.lifecycles.effects import DropState
-from quadriga.fsm.table import SECOND, Effect, Fired, Tone, row, unbounded, within
+from quadriga.fsm.table import Effect, Fired, Tone, row, unbounded, within
 
 State = Literal["Init", "Running", "Paused", "Stopped"]
 Trigger = Literal["register", "disconnect", "reconnect", "timeout", "shutdown"]

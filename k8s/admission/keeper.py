@@ -32,11 +32,11 @@ from quadriga.k8s.admission.certificates import (
     secret_data,
 )
 from quadriga.k8s.transport.requester import NoAnswer, Requester
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 SECRET_NAME: Final = "admission-controller-secrets"
-_TRIES: Final = 5
 
 
 class CertificateError(Exception):
@@ -100,7 +100,7 @@ class OwnCertificate:
         return Shown(self._current.chain_pem, self._current.key_pem, bundle)
 
     async def _authorities(self) -> Renewal:
-        for _ in range(_TRIES):
+        for _ in range(TUNING.secret_tries):
             status, body = await self._request("GET", self._path)
             if status == 404:
                 found = _Secret()
@@ -166,13 +166,6 @@ class MountedCertificate:
         there = self._authorities.exists()
         bundle = self._authorities.read_bytes() if there else b""
         return Shown(self._chain.read_bytes(), self._key.read_bytes(), bundle or None)
-
-
-def tls_context() -> ssl.SSLContext:
-    """Return a TLS context for a server, without a certificate yet."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
 
 
 def _show(context: ssl.SSLContext, shown: Shown) -> None:

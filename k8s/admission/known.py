@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -17,11 +17,10 @@ from quadriga.k8s.conversion import settings
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Reading, Settings
 from quadriga.k8s.objects import ConfigMap, Namespace, PriorityClass
 from quadriga.k8s.transport.requester import NoAnswer, Requester
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
-#: seconds; the whole review has two
-_PATIENCE: Final = 1.0
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Kind = TypeVar("Kind", Namespace, PriorityClass)
@@ -65,7 +64,7 @@ class Known:
 
     async def _ask(self, path: str, kind: type[Kind]) -> Kind | None:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(TUNING.known_timeout_s):
                 status, body = await self._requester.request("GET", path)
             return msgspec.json.decode(body, type=kind) if status == 200 else None
         except (NoAnswer, TimeoutError, msgspec.MsgspecError) as error:

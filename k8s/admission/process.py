@@ -13,18 +13,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
 
+from quadriga.base.tls import bare_server_context
 from quadriga.k8s.admission.keeper import (
     CertificateError,
     Keeper,
     MountedCertificate,
     OwnCertificate,
     Source,
-    tls_context,
 )
 from quadriga.k8s.admission.known import Known
 from quadriga.k8s.admission.registration import (
@@ -40,12 +40,9 @@ from quadriga.k8s.objects import ConfigMap, Namespace, PriorityClass
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.reflector import Reflector, Timing
 from quadriga.k8s.transport.requester import NoAnswer
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
-
-#: seconds between checks of the certificate and the registration, and after a first one that failed
-_INTERVAL: Final = 60.0
-_PAUSE: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +81,10 @@ async def run(
         validate = validate or elsewhere(session, lambda: known.settings.scheduler_service_address)
         tasks = await _watch(client, plan, timing, known)
         stack.push_async_callback(_cancel, tasks)
-        context = tls_context()
+        context = bare_server_context()
         keeper = Keeper(_source(client, plan, known), context, _registrar(client, plan, known))
         while not await _started(keeper):
-            await timing.sleep(_PAUSE)
+            await timing.sleep(TUNING.admission_retry_s)
         serving = serve(
             Webhook(known, validate),
             context,
@@ -148,7 +145,7 @@ async def _started(keeper: Keeper) -> bool:
 
 async def _keep(keeper: Keeper, timing: Timing) -> None:
     while True:
-        await timing.sleep(_INTERVAL)
+        await timing.sleep(TUNING.certificate_check_s)
         await keeper.refresh()
 
 

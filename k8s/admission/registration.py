@@ -22,6 +22,7 @@ from quadriga.k8s.admission.rules import WORKLOADS
 from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Settings
 from quadriga.k8s.transport.requester import NoAnswer, Requester
+from quadriga.k8s.tuning import TUNING
 
 MUTATING: Final = "MutatingWebhookConfiguration"
 VALIDATING: Final = "ValidatingWebhookConfiguration"
@@ -32,8 +33,6 @@ _PATHS: Final = {
 #: name of both objects
 NAME: Final = "quadriga-admission"
 
-_TIMEOUT: Final = 2
-_TRIES: Final = 3
 #: label of each namespace with its name, and the first version that has it
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _WITH_NAME_LABEL: Final = (1, 21)
@@ -134,7 +133,7 @@ def _webhook(name: str, path: str, target: Service | Url, bundle: bytes | None) 
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Ignore",
-        "timeoutSeconds": _TIMEOUT,
+        "timeoutSeconds": TUNING.review_timeout_s,
     }
 
 
@@ -205,7 +204,7 @@ async def _write(requester: Requester, document: Document) -> str:
     collection = _PATHS[document["kind"]]
     path = f"{collection}/{quote(document['metadata']['name'])}"
     status = 0
-    for _ in range(_TRIES):
+    for _ in range(TUNING.registration_tries):
         status, body = await requester.request("GET", path)
         if status == 404:
             status, _ = await requester.request("POST", collection, msgspec.json.encode(document))

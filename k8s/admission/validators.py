@@ -6,17 +6,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import aiohttp
 
 from quadriga.core.views import Views
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
-#: seconds; the whole review has two
-_PATIENCE: Final = 1.5
-_MAX_ANSWER: Final = 1 << 20
 
 #: returns the reason against a configuration, or ""
 Validator = Callable[[str], Awaitable[str]]
@@ -36,9 +33,9 @@ def elsewhere(session: aiohttp.ClientSession, address: Callable[[], str]) -> Val
         """Ask the core, else use the check of this program."""
         url = f"http://{address()}/ws/v1/validate-conf"
         try:
-            timeout = aiohttp.ClientTimeout(total=_PATIENCE)
+            timeout = aiohttp.ClientTimeout(total=TUNING.validator_timeout_s)
             async with session.post(url, data=text.encode(), timeout=timeout) as response:
-                body = await response.content.read(_MAX_ANSWER)
+                body = await response.content.read(TUNING.validator_bytes)
                 if response.status != 200:
                     raise ValueError(f"status {response.status}")
             found = json.loads(body)

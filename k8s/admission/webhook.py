@@ -23,13 +23,12 @@ from quadriga.k8s.admission.rules import Decision, Request, Surroundings, decide
 from quadriga.k8s.admission.validators import Validator
 from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME
 from quadriga.k8s.objects import ConfigMap
+from quadriga.k8s.tuning import TUNING
 from quadriga.si.open_connections import OpenConnections, listen
 
 _log = logging.getLogger("quadriga.kubernetes.admission")
 
 PORT: Final = 9089
-#: bytes: an object has at most 1.5 MiB in etcd, and an update has two, as JSON
-_MAX_REVIEW: Final = 16 << 20
 
 
 class Webhook:
@@ -86,7 +85,7 @@ class Webhook:
 
     def application(self) -> web.Application:
         """Return the web application with its routes."""
-        application = web.Application(client_max_size=_MAX_REVIEW)
+        application = web.Application(client_max_size=TUNING.review_bytes)
         application.router.add_post("/mutate", _handler(self.mutate))
         application.router.add_post("/validate-conf", _handler(self.validate_configuration))
         application.router.add_get("/health", _health)

@@ -23,14 +23,12 @@ from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.refused_nodes import RefusedNodes
 from quadriga.k8s.cluster.refused_pairs import RefusedPairs
-from quadriga.k8s.cluster.selections import SLICE, Selections
+from quadriga.k8s.cluster.selections import Selections
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod
 from quadriga.k8s.objects_volumes import VolumeObject
+from quadriga.k8s.tuning import TUNING
 from quadriga.si.known_refusals import KnownRefusals
-
-#: how long (ns) a positive answer counts without being confirmed (K99)
-_TENTATIVE = 1_000_000_000
 
 _NODE_NAME = "NodeName: the pod names another node"
 _RETRY = "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"
@@ -310,7 +308,7 @@ class ClusterCache:
             reasons = self._reasons(record, there, allocate)
             if not reasons and allocate and not record.pod.spec.node_name and not record.assumed:
                 record.tentative = node
-                record.deadline = self._clock() + _TENTATIVE
+                record.deadline = self._clock() + TUNING.tentative_ns
                 self._tentative.append((record.deadline, record))
                 self._choose(record, there.node)
             self._count(record, record.place)
@@ -497,7 +495,7 @@ class ClusterCache:
             labels.setdefault(namespace, set()).add(label)
         everywhere = labels.get("", _NONE)
         for at, record in enumerate(tuple(self._pods.values()) if keys else (), 1):
-            if at % SLICE == 0:
+            if at % TUNING.cluster_slice == 0:
                 yield
             meta = record.pod.metadata
             if (everywhere | labels.get(meta.namespace, _NONE)).isdisjoint(meta.labels):

@@ -26,9 +26,7 @@ from quadriga.k8s.cluster.static_filters import (
 from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, spreads
 from quadriga.k8s.cluster.topology import Numbers
 from quadriga.k8s.objects import Node, Pod, Toleration
-
-#: at most this many signatures without pods are kept for later pods
-_UNUSED = 256
+from quadriga.k8s.tuning import TUNING
 
 #: values of a node's byte in the answers
 _UNKNOWN, _YES, _NO = range(3)
@@ -226,7 +224,7 @@ class PodSignatures:
         if signature.pods:
             return
         self._unused[signature.key] = signature
-        if len(self._unused) > _UNUSED:
+        if len(self._unused) > TUNING.unused_signatures:
             _, oldest = self._unused.popitem(last=False)
             del self._signatures[oldest.key]
             self._release(oldest)

@@ -21,14 +21,8 @@ from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.selections import Profile
 from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node
+from quadriga.k8s.tuning import TUNING
 from quadriga.si.known_refusals import KnownRefusals, Revision
-
-#: with more topology keys than this all are forgotten, and so is a key with this many more values than twice
-#: the nodes
-_KEYS = 64
-_VALUES = 256
-#: at most this many answers are kept
-_ANSWERS = 1_024
 
 _Nodes = npt.NDArray[np.bool_]
 _Ask = tuple[PodSignature, Profile, bool, bool]
@@ -109,7 +103,7 @@ class RefusedNodes:
         ask = (record.signature, record.profile, record.volumes is None, last != "")
         found = self._kept.get(ask)
         if found is None or found.outdated:
-            if len(self._kept) >= _ANSWERS:
+            if len(self._kept) >= TUNING.refused_answers:
                 self._kept.clear()
             found = self._kept[ask] = self._in_order(record, (), "", last)
         return found
@@ -183,8 +177,8 @@ class RefusedNodes:
 
     def _values(self, key: str) -> TopologyValues:
         values = self._topology.get(key)
-        if values is None or len(values.numbers) > 2 * len(self._nodes) + _VALUES:
-            if len(self._topology) >= _KEYS:
+        if values is None or len(values.numbers) > 2 * len(self._nodes) + TUNING.refused_values:
+            if len(self._topology) >= TUNING.refused_keys:
                 self._topology.clear()
             values = self._topology[key] = TopologyValues(key)
             for record in self._nodes.values():

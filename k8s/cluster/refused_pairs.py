@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-_FIRST = 30_000_000_000
-_LONGEST = 300_000_000_000
+from quadriga.base.pacing import doubled
+from quadriga.k8s.tuning import TUNING
 
 
 class RefusedPairs:
@@ -17,7 +17,8 @@ class RefusedPairs:
         """Refuse the node to the pod; return for how long (ns)."""
         nodes = self.pairs.setdefault(uid, {})
         _, before = nodes.get(node, (0, 0))
-        length = min(before * 2, _LONGEST) or _FIRST
+        first, longest = TUNING.pair_pauses_ns
+        length = doubled(before, longest) if before else first
         nodes[node] = now + length, length
         return length
 

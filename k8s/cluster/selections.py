@@ -16,15 +16,12 @@ from typing import TypeVar, cast
 from quadriga.k8s.cluster.domains import CountedPods, Domains
 from quadriga.k8s.cluster.terms import AffinityTerm, PodMatcher
 from quadriga.k8s.objects import Node, Pod
+from quadriga.k8s.tuning import TUNING
 
 _D = TypeVar("_D", bound=Domains)
 
 _NO_LABELS: Mapping[str, str] = {}
 _NO_KEYS: Mapping[str, int] = {}
-#: at most this many profiles and nodes, or pods, are processed before other work has its turn
-SLICE = 1_000
-#: at most this many changes are kept for selections that count them later
-_CHANGES = 4_096
 #: stands for the label of a selection whose pods have none in common
 _ANY = ("", "")
 
@@ -251,7 +248,7 @@ class Selections:
         for profile in tuple(self._profiles_of(selection)):
             seen.add(profile)
             work += 1 + self._add_profile(selection, profile)
-            if work >= SLICE:
+            if work >= TUNING.cluster_slice:
                 work = 0
                 yield
                 self._catch_up(selection, seen)
@@ -304,9 +301,9 @@ class Selections:
 
     def _note(self, change: _Change) -> None:
         self._changes.append(change)
-        if len(self._changes) >= 2 * _CHANGES:
-            del self._changes[:_CHANGES]
-            self._dropped += _CHANGES
+        if len(self._changes) >= 2 * TUNING.selection_changes:
+            del self._changes[: TUNING.selection_changes]
+            self._dropped += TUNING.selection_changes
 
     def settle(self, selections: Iterable[Selection]) -> None:
         """Count the changes that these have not counted yet. Call it before their counts are read."""

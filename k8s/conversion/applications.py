@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from quadriga.base.times import unix_seconds
 from quadriga.k8s.conversion import identity, keys, task_groups
 from quadriga.k8s.conversion.identity import User
 from quadriga.k8s.conversion.namespaces import tags_of
 from quadriga.k8s.conversion.problems import Problem, shown
+from quadriga.k8s.conversion.run_times import run_time_tags
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import Policy, TaskGroup, TaskGroups
-from quadriga.k8s.conversion.times import run_time_tags, unix_seconds
 from quadriga.k8s.objects import Namespace, Pod
 from quadriga.si.constants import TAG_CREATION_TIME
 

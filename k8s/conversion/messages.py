@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from quadriga.base.times import unix_seconds
 from quadriga.k8s.conversion import identity, keys, resources
 from quadriga.k8s.conversion.applications import ApplicationMetadata
+from quadriga.k8s.conversion.run_times import run_time_tags
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import HARD, placeholder_ask
-from quadriga.k8s.conversion.times import run_time_tags, unix_seconds
 from quadriga.k8s.objects import Node, Pod, PriorityClass
 from quadriga.si import (
     AddApplicationRequest,

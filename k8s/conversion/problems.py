@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from quadriga.base.texts import shortened
+from quadriga.k8s.tuning import TUNING
+
 #: why a pod with a claim is not asked for until claims are listed; nothing is wrong (K88)
 CLAIMS_UNREAD: Final = "the claims of the cluster are not known yet"
-
-#: at most this many characters of a user's text are shown
-_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +23,4 @@ class Problem:
 
 def shown(text: str) -> str:
     """Return the text in quotes, shortened if it is long."""
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+    return repr(shortened(text, TUNING.shown_characters, "..."))

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from quadriga.k8s.conversion.settings_table import DEFAULTS, KEYS
 from quadriga.k8s.objects import ConfigMap
+from quadriga.k8s.tuning import TUNING
 
 #: names of the ConfigMaps; a key of the second one replaces the same key of the first one
 DEFAULTS_NAME: Final = "yunikorn-defaults"
@@ -21,8 +22,6 @@ CONFIGS_NAME: Final = "yunikorn-configs"
 
 _COMPRESSED: Final = ".gz"
 _YAML: Final = ".yaml"
-#: limit on the bytes of all unpacked archives: a ConfigMap has at most 1 MiB, and gzip shrinks text tenfold
-_MAX_BYTES: Final = 16 << 20
 _GZIP: Final = zlib.MAX_WBITS | 16
 
 
@@ -68,6 +67,14 @@ class Settings:
     burst: int = DEFAULTS["burst"]
     #: limit of unanswered requests
     inflight: int = DEFAULTS["inflight"]
+    #: Kubernetes events written per second; a tenth of it is left for those of type Normal while binds wait
+    events_per_second: int = DEFAULTS["events_per_second"]
+    #: conditions of pods, and of PodGroups, written per second
+    conditions_per_second: int = DEFAULTS["conditions_per_second"]
+    #: time between two messages of one pod's condition
+    condition_interval: int = DEFAULTS["condition_interval"]
+    #: time from the end of an audit to the next one (K176)
+    audit_interval: int = DEFAULTS["audit_interval"]
 
     # Settings of admission. The lists are regular expressions for `patterns.any_matches`.
     admission_service_name: str = DEFAULTS["admission_service_name"]
@@ -118,7 +125,7 @@ def merge(defaults: ConfigMap | None, configs: ConfigMap | None) -> Merged:
     """
     values: dict[str, str] = {}
     errors: list[str] = []
-    room = _MAX_BYTES
+    room = TUNING.config_map_bytes
     for name, config_map in ((DEFAULTS_NAME, defaults), (CONFIGS_NAME, configs)):
         if config_map is None:
             continue
@@ -146,7 +153,9 @@ def _unpacked(key: str, packed: bytes, room: int) -> tuple[str, int]:
         except zlib.error as error:
             raise ValueError(f"it is not a gzip archive: {error}") from None
         if len(unpacked) > room:
-            raise ValueError(f"it holds more than {_MAX_BYTES} bytes, with all others before it")
+            raise ValueError(
+                f"it holds more than {TUNING.config_map_bytes} bytes, with all others before it"
+            )
         if not member.eof:
             raise ValueError("the gzip archive is not complete")
         rest = member.unused_data

@@ -11,14 +11,12 @@ from typing import Any, Final
 from quadriga.core.config.durations import parse_duration
 from quadriga.k8s.conversion import bounds, patterns
 from quadriga.k8s.conversion.problems import shown
+from quadriga.k8s.tuning import TUNING
 
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
-#: largest limits that a setting can give a gang: pods, and bytes of all annotations of a pod
-_MOST_MEMBERS: Final = 1_000_000
-_MOST_TEXT: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +110,9 @@ _RESTART: Final[dict[str, _Row]] = {
     "service.bindTimeout":                  ("bind_timeout",             _duration,             "121s"),
     "service.disableGangScheduling":        ("disable_gang_scheduling",  boolean,               "false"),
     "service.gangRetries":                  ("gang_retries",             _number(0, _INT32_MAX), "3"),
-    "service.gangMaxMembers":               ("gang_max_members",         _number(1, _MOST_MEMBERS), "10000"),
-    "service.gangMaxTaskGroups":            ("gang_max_groups",          _number(1, _MOST_MEMBERS), "64"),
-    "service.gangMaxDefinitionBytes":       ("gang_max_definition",      _number(1, _MOST_TEXT), "65536"),
+    "service.gangMaxMembers":               ("gang_max_members",         _number(1, TUNING.largest_gang), "10000"),
+    "service.gangMaxTaskGroups":            ("gang_max_groups",          _number(1, TUNING.largest_gang), "64"),
+    "service.gangMaxDefinitionBytes":       ("gang_max_definition",      _number(1, TUNING.largest_text), "65536"),
     "service.gangMaxPlaceholderBytes":      ("gang_max_placeholders",    _number(1, _INT32_MAX), "33554432"),
     "service.gangCacheBytes":               ("gang_cache",               _number(0, _INT32_MAX), "4194304"),
     "service.gangScaleUp":                  ("gang_scale_up",            boolean,               "false"),
@@ -129,6 +127,10 @@ _RESTART: Final[dict[str, _Row]] = {
     "kubernetes.qps":                       ("qps",                      _number(1, _INT32_MAX), "1000"),
     "kubernetes.burst":                     ("burst",                    _number(1, _INT32_MAX), "1000"),
     "kubernetes.inflight":                  ("inflight",                 _number(1, 10_000),    "32"),
+    "kubernetes.eventsPerSecond":           ("events_per_second",        _number(1, 10_000),    "100"),
+    "kubernetes.conditionsPerSecond":       ("conditions_per_second",    _number(1, 10_000),    "50"),
+    "service.conditionInterval":            ("condition_interval",       _duration,             "1m"),
+    "service.auditInterval":                ("audit_interval",           _duration,             "1m"),
     _FILTER + "generateUniqueAppId":         ("generate_unique_app_id",   boolean,               "false"),
 }
 

@@ -33,15 +33,12 @@ from quadriga.k8s.conversion.resources import PODS, Amounts, of_pod
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.weighted_cache import WeightedCache
 from quadriga.k8s.objects import Pod, Toleration
+from quadriga.k8s.tuning import TUNING
 
 HARD: Final = "Hard"
 _SOFT: Final = "Soft"
 _TIMEOUT_KEY: Final = "placeholderTimeoutInSeconds"
 _STYLE_KEY: Final = "gangSchedulingStyle"
-#: at most this many problems of one text are named
-_MOST_NAMED: Final = 10
-#: bytes of a cache entry beside its texts
-_ENTRY: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ def read(pod: Pod, settings: Settings) -> TaskGroups:
         settings.gang_max_placeholders,
         settings.bounds[GANG_TIMEOUT],
     )
-    weight = len(definition) + len(parameters) + _ENTRY
+    weight = len(definition) + len(parameters) + TUNING.cache_entry_bytes
     return _parsed.get(
         (definition, parameters, *bounds),
         weight,
@@ -164,10 +161,11 @@ def _read(
 ) -> TaskGroups:
     policy, skipped = _read_policy(parameters, longest)
     problems = [
-        _problem(f"annotation {keys.POLICY_PARAMETERS}: {each}") for each in skipped[:_MOST_NAMED]
+        _problem(f"annotation {keys.POLICY_PARAMETERS}: {each}")
+        for each in skipped[: TUNING.problems_named]
     ]
-    if len(skipped) > _MOST_NAMED:
-        more = f"{len(skipped) - _MOST_NAMED} more items are skipped"
+    if len(skipped) > TUNING.problems_named:
+        more = f"{len(skipped) - TUNING.problems_named} more items are skipped"
         problems.append(_problem(f"annotation {keys.POLICY_PARAMETERS}: {more}"))
     groups: tuple[TaskGroup, ...] = ()
     if definition:
@@ -182,9 +180,9 @@ def _read(
             problems.append(_problem(f"the pods run without gang scheduling: {where}"))
         else:
             if unknown:
-                fields = ", ".join(unknown[:_MOST_NAMED])
-                if len(unknown) > _MOST_NAMED:
-                    fields += f" and {len(unknown) - _MOST_NAMED} more"
+                fields = ", ".join(unknown[: TUNING.problems_named])
+                if len(unknown) > TUNING.problems_named:
+                    fields += f" and {len(unknown) - TUNING.problems_named} more"
                 problems.append(_problem(f"annotation {keys.TASK_GROUPS}: ignored: {fields}"))
     return TaskGroups(groups, policy, tuple(problems))
 

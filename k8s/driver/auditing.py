@@ -10,20 +10,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from quadriga.base.times import SECOND
+from quadriga.k8s.conversion.settings_table import DEFAULTS
 from quadriga.k8s.driver.core_state import CoreState
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.inputs import AuditBegins, AuditEnds, CoreShows, Input, WatchShows
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes")
 
-#: seconds from the end of an audit to the next one
-EVERY: Final = 60.0
-#: number of pods, nodes and applications in a part
-_PODS: Final = 500
-_NODES: Final = 50
-_APPLICATIONS: Final = 20
 
 T = TypeVar("T")
 
@@ -48,7 +45,7 @@ class Auditor:
         serves: Callable[[], bool],
         put: Callable[[Input], None],
         sleep: Callable[[float], Awaitable[None]],
-        every: float = EVERY,
+        every: float = DEFAULTS["audit_interval"] / SECOND,
     ) -> None:
         self._core_state = core_state
         self._cache = cache
@@ -80,7 +77,7 @@ class Auditor:
 
     async def _show_watch(self) -> None:
         pods = self._pods()
-        for uids in _parts(tuple(pods), _PODS):
+        for uids in _parts(tuple(pods), TUNING.audit_pods):
             self._put(WatchShows([pod for uid in uids if (pod := pods.get(uid)) is not None]))
             await asyncio.sleep(0)
         gone = [uid for uid in self._cache.pod_uids() if uid not in pods]
@@ -89,10 +86,12 @@ class Auditor:
 
     async def _show_core(self, core_state: CoreState) -> None:
         names = await core_state.names()
-        for part in _parts(_union(self._cache.node_names(), names.nodes), _NODES):
+        for part in _parts(_union(self._cache.node_names(), names.nodes), TUNING.audit_nodes):
             nodes = await core_state.nodes(part)
             self._put(CoreShows(nodes_asked=part, nodes=nodes))
-        for part in _parts(_union(self._applications(), names.applications), _APPLICATIONS):
+        for part in _parts(
+            _union(self._applications(), names.applications), TUNING.audit_applications
+        ):
             applications = await core_state.applications(part)
             self._put(CoreShows(applications_asked=part, applications=applications))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
@@ -17,15 +18,12 @@ from quadriga.k8s.transport.reflector import Timing
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
 from quadriga.k8s.transport.retries import is_again
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.settings")
 
 _decode = msgspec.json.Decoder(ConfigMap).decode
 _NAMES: Final = (conversion.DEFAULTS_NAME, conversion.CONFIGS_NAME)
-#: seconds between two attempts to read them at the start
-_PAUSE: Final = 2.0
-_OK: Final = 200
-_NOT_FOUND: Final = 404
 
 
 def config_maps_path(namespace: str) -> str:
@@ -54,7 +52,7 @@ class ConfigMaps:
         """Read both, retrying until the server answers. Raises `PermissionError`."""
         for name in _NAMES:
             while (found := await self._get(client, name)) is None:
-                await timing.sleep(_PAUSE)
+                await timing.sleep(TUNING.settings_retry_s)
             if found.metadata.name:
                 self._maps[name] = found
         self._announced = self._merged()
@@ -67,9 +65,9 @@ class ConfigMaps:
         except NoAnswer as error:
             _log.warning("ConfigMap %s: %s", name, error)
             return None
-        if status == _NOT_FOUND:
+        if status == HTTPStatus.NOT_FOUND:
             return ConfigMap()
-        if status == _OK:
+        if status == HTTPStatus.OK:
             return _decode(body)
         refusal = refusal_of(status, body)
         if is_again(status):

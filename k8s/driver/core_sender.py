@@ -10,10 +10,11 @@ import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any
 
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.shim.inputs import CoreAnswered, CoreForgot, CoreRefused, Input
+from quadriga.k8s.tuning import TUNING
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -26,9 +27,6 @@ from quadriga.si import (
 )
 
 _log = logging.getLogger("quadriga.kubernetes.core")
-
-#: seconds between two attempts to reach a core that does not answer
-_PAUSE: Final = 1.0
 
 
 class CoreSender:
@@ -101,7 +99,7 @@ class CoreSender:
                 _log.exception("%s was not sent", name)
                 self._deliver(CoreRefused(name, repr(error)))
                 return None
-            if self._stopping.wait(_PAUSE):
+            if self._stopping.wait(TUNING.core_retry_s):
                 return None
 
     def _register(self, request: RegisterResourceManagerRequest) -> None:

@@ -16,12 +16,9 @@ from typing import Final, Protocol
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
+from quadriga.k8s.tuning import TUNING
 from quadriga.si import RequestError
 
-#: at most this many nodes are checked against the constraints before other work has its turn
-_CHUNK: Final = 100
-#: at most this many groups of nodes are named
-_GROUPS: Final = 6
 #: checks of the core that are about nodes
 _SIZES, _PREDICATES = "node sizes", "predicates"
 #: the check of the core that names the changes which are needed together
@@ -183,8 +180,8 @@ class Explainer:
         names = sorted(self._nodes())
         refused = Counter[str]()
         if not says.held:
-            for start in range(0, len(names), _CHUNK):
-                for name in names[start : start + _CHUNK]:
+            for start in range(0, len(names), TUNING.explained_slice):
+                for name in names[start : start + TUNING.explained_slice]:
                     reasons = self._refusals(key, name)
                     if reasons:
                         refused[reasons[0]] += 1
@@ -221,7 +218,10 @@ def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
     if says.held or not groups:
         parts = [says.verdict] if says.verdict else []
     else:
-        told, others = "; ".join(groups[:_GROUPS]), len(groups) - _GROUPS
+        told, others = (
+            "; ".join(groups[: TUNING.explained_groups]),
+            len(groups) - TUNING.explained_groups,
+        )
         more = f"; and {others} other {_s(others, 'reason')}" if others > 0 else ""
         parts = [f"0 of {nodes} {_s(nodes, 'node')}: {told}{more}."]
     if says.remedy:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-#: the loop must turn within this time (ns)
-_TURN: Final = 10_000_000_000
+from quadriga.base.times import SECOND
+from quadriga.k8s.tuning import TUNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +31,23 @@ def health_of(
     rival: str = "",
     stuck: str = "",
     delay: int = 0,
-    longest: int = _TURN,
+    longest: int = TUNING.loop_stuck_ns,
 ) -> Health:
     """Return the health for these facts. Times are in ns; ``stopped`` is the reason why the shim has ended, ""
     if it has not; ``rival`` holds the lease as this process has read it. ``stuck`` names what the loop has been
     doing for more than ``longest``, and ``delay`` is how long its oldest input waits."""
     reasons = []
-    alive = now - turned_at <= _TURN
+    alive = now - turned_at <= TUNING.loop_stuck_ns
     if stopped:
         alive = False
         reasons.append(f"it has stopped: {stopped}")
     elif not alive:
-        reasons.append(f"its loop has not turned for {(now - turned_at) // 1_000_000_000} s")
+        reasons.append(f"its loop has not turned for {(now - turned_at) // SECOND} s")
     if stuck:
         reasons.append(stuck)
     late = delay > longest
     if late:
-        reasons.append(f"a change or an answer has waited for {delay / 1e9:.1f} s")
+        reasons.append(f"a change or an answer has waited for {delay / SECOND:.1f} s")
     if not leads:
         reasons.append(f"{rival or 'another process'} leads")
     if unsynced:

@@ -10,12 +10,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
 
 from quadriga.k8s.shim.inputs import BindEnded, Changed, CoreAnswered, CreateEnded, Input
-
-#: with more waiting inputs than this the watches are not read
-_MOST: Final = 100_000
+from quadriga.k8s.tuning import TUNING
 
 
 def described(input: object) -> str:
@@ -40,7 +37,9 @@ class Inbox:
     number of all inputs that were taken and the sum of their times (ns).
     """
 
-    def __init__(self, most: int = _MOST, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self, most: int = TUNING.inputs_waiting, clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
         self._waiting: deque[Input] = deque()
         self._clock = clock
         #: when each of them arrived

@@ -18,16 +18,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from quadriga.base.times import SECOND, whole_time
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from quadriga.k8s.conversion.settings import Settings
-from quadriga.k8s.driver.auditing import EVERY, Auditor
+from quadriga.k8s.driver.auditing import Auditor
 from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path, only_ours
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
@@ -70,26 +70,16 @@ from quadriga.k8s.transport.discovery import (
 )
 from quadriga.k8s.transport.limits import Limits
 from quadriga.k8s.transport.login import Login
-from quadriga.k8s.transport.reflector import Reflector, Watching
+from quadriga.k8s.transport.reflector import RealTiming, Reflector, Watching
+from quadriga.k8s.tuning import TUNING
 from quadriga.k8s.writers.condition_writer import ConditionWriter, Explain, GroupConditionWriter
 from quadriga.k8s.writers.event_writer import EventWriter
 from quadriga.k8s.writers.lease import Guarded, Lease, LeaseTimes
-from quadriga.k8s.writers.timestamps import whole_time
 from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 
 _log = logging.getLogger("quadriga.kubernetes")
 
-#: at most this many inputs are handled before the actions are carried out
-_BATCH: Final = 256
-#: the loop turns at least this often (s), for the health check
-_TURN: Final = 1.0
-#: the start waits this long (s) for claims, which pods may not have at all (K142)
-_VOLUMES_PATIENCE: Final = 30.0
-#: seconds between checks whether the server has PodGroups, or has them in another version
-_LOOK_FOR_GROUPS: Final = 300.0
-#: a state dump waits this long (s) for the loop
-_DUMP_TIMEOUT: Final = 5.0
 _KINDS: Final = (
     ("/api/v1/nodes", Node),
     ("/api/v1/namespaces", Namespace),
@@ -114,24 +104,12 @@ class Options:
     watching: type[Watching] | Watching = Watching
     #: send asks in the form of SI 1.6, as allocations without a node (K8)
     unified_asks: bool = False
-    #: seconds between two audits (K176)
-    audit_every: float = EVERY
+    #: seconds between two audits (K176); ``None``: use the settings
+    audit_every: float | None = None
     #: if an input waits, or is handled, for more than this many seconds the shim is not ready
     health_delay: float = 5.0
     #: disable the garbage collector while the cluster is listed (K190)
     tune_gc: bool = True
-
-
-class _Timing:
-    """The real time and randomness."""
-
-    now = staticmethod(time.monotonic_ns)
-    random = staticmethod(random.random)
-
-    @staticmethod
-    async def sleep(seconds: float) -> None:
-        """Sleep for some seconds."""
-        await asyncio.sleep(seconds)
 
 
 class _Stopped(Exception):
@@ -163,7 +141,7 @@ class KubernetesShim:
         self.options = options or Options()
         self._core = core
         self._observe = observe
-        self._timing = _Timing()
+        self._timing = RealTiming()
         self._thread = threading.Thread(target=self._run, name="quadriga-kubernetes", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
@@ -256,7 +234,7 @@ class KubernetesShim:
             return json.dumps(self._dump(), default=str)
 
         future = asyncio.run_coroutine_threadsafe(dump(), loop)
-        return future.result(_DUMP_TIMEOUT)
+        return future.result(TUNING.dump_timeout_s)
 
     # -- the loop --------------------------------------------------------------------------------
 
@@ -321,6 +299,7 @@ class KubernetesShim:
             clock=clock,
             wall=time.time_ns,
             busy=lambda: limits.pods_wait,
+            per_second=settings.events_per_second,
         )
         conditions = ConditionWriter(
             client,
@@ -329,6 +308,8 @@ class KubernetesShim:
             wall=time.time_ns,
             explain=self._new_explainer(settings, client),
             record=events.record,
+            per_second=settings.conditions_per_second,
+            interval=settings.condition_interval,
         )
         volumes = self._volumes = Volumes(
             *(client, self._cache, settings, self._timing),
@@ -346,7 +327,9 @@ class KubernetesShim:
             bind_volumes=lambda pod, node: volumes.bind(self._cache.pod(pod.uid), node),
         )
         self._shim = self._new_shim(settings, volumes)
-        groups = GroupConditionWriter(client, clock=clock, wall=time.time_ns)
+        groups = GroupConditionWriter(
+            client, clock=clock, wall=time.time_ns, per_second=settings.conditions_per_second
+        )
         self._writers = Writers(sender, pods, conditions, groups, events, _stop)
         version = await self._pod_group_version(client)
         self._put(PodGroupsServed(version))
@@ -398,7 +381,7 @@ class KubernetesShim:
             serves=lambda: shim.serving,
             put=self._put,
             sleep=self._timing.sleep,
-            every=self.options.audit_every,
+            every=self.options.audit_every or self.settings.audit_interval / SECOND,
         )
 
     def _new_reflectors(
@@ -475,7 +458,7 @@ class KubernetesShim:
         may bring them. A server that has lost them may get them again."""
         watched = self._reflectors[-1] if version else None
         while True:
-            await self._timing.sleep(_LOOK_FOR_GROUPS)
+            await self._timing.sleep(TUNING.pod_groups_check_s)
             found = await self._pod_group_version(client)
             if found in ("", version):
                 continue
@@ -499,7 +482,7 @@ class KubernetesShim:
         await self._all_synced.wait()
         if volumes.awaited:
             try:
-                async with asyncio.timeout(_VOLUMES_PATIENCE):
+                async with asyncio.timeout(TUNING.volumes_patience_s):
                     await volumes.synced()
             except TimeoutError:
                 _log.warning("volumes cannot be listed: pods with claims stay pending until then")
@@ -529,13 +512,13 @@ class KubernetesShim:
         while True:
             watchdog.idle()
             deadline = shim.next_deadline()
-            wait = _TURN
+            wait = TUNING.loop_turn_s
             if deadline is not None:
-                wait = min(max((deadline - clock()) / SECOND, pause), _TURN)
+                wait = min(max((deadline - clock()) / SECOND, pause), TUNING.loop_turn_s)
             await inbox.wait(wait)
             self._turned_at = now()
             wall = clock()
-            inputs = inbox.take(_BATCH)
+            inputs = inbox.take(TUNING.inputs_batch)
             for each in inputs:
                 watchdog.at(each)
                 if isinstance(each, Changed) and isinstance(each.object, Pod):

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quadriga.base.times import SECOND
 from quadriga.core.driver.watchdog import Watchdog
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.shim.differences import KINDS, Audit

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Lifecycle, ignored, row, unbounded, within
-from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import (
     AddApplication,
     AskForPods,
@@ -35,6 +36,7 @@ from quadriga.k8s.lifecycles.effects import (
     Say,
     TryPlaceholderAgain,
     Warn,
+    constant,
 )
 
 # fmt: off
@@ -240,16 +242,23 @@ def has_pods(app: ApplicationFacts, info: Info) -> bool:
 
 # -- emitters ----------------------------------------------------------------------------------
 
-_ADD = (AddApplication(),)
-_ADD_ORDINARY = (RemoveApplication(), AddApplication(gang=False))
-_REMOVE = (RemoveApplication(), DeletePlaceholders())
-_WITHDRAW = (RemoveApplication(),)
-_CREATE = (CreateMissing(),)
-_ASK = (AskForPods(),)
-_START = (DropWaitingPlaceholders(), AskForPods())
-_ASK_AGAIN = (AskForPods(again=True),)
-_DELETE = (DeletePlaceholders(),)
-_TIMEOUT_OVER = (
+
+add = constant("add", AddApplication())
+add_as_ordinary = constant("add_as_ordinary", RemoveApplication(), AddApplication(gang=False))
+remove = constant("remove", RemoveApplication(), DeletePlaceholders())
+withdraw = constant("withdraw", RemoveApplication())
+create = constant("create", CreateMissing())
+
+
+def create_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (CreateAgain(fired.info["group"]),)
+
+
+ask = constant("ask", AskForPods())
+start = constant("start", DropWaitingPlaceholders(), AskForPods())
+ask_again = constant("ask_again", AskForPods(again=True))
+timeout_over = constant(
+    "timeout_over",
     Say(
         _GANG,
         "PlaceholderTimeout",
@@ -259,54 +268,9 @@ _TIMEOUT_OVER = (
     DeletePlaceholders(),
     AskForPods(),
 )
-_COMPLETE = (
-    Say(_GANG, "GangReservationComplete", "every task group has all its placeholders on nodes"),
-    AskForPods(),
-)
 
 
-def add(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _ADD
-
-
-def add_as_ordinary(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _ADD_ORDINARY
-
-
-def remove(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _REMOVE
-
-
-def withdraw(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _WITHDRAW
-
-
-def create(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _CREATE
-
-
-def create_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (CreateAgain(fired.info["group"]),)
-
-
-def ask(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _ASK
-
-
-def start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _START
-
-
-def ask_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _ASK_AGAIN
-
-
-def timeout_over(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _TIMEOUT_OVER
-
-
-def delete_placeholders(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _DELETE
+delete_placeholders = constant("delete_placeholders", DeletePlaceholders())
 
 
 def say_allocated(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -315,8 +279,11 @@ def say_allocated(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     return (Say(_GANG, "PlaceholderAllocated", note),)
 
 
-def say_complete(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _COMPLETE
+say_complete = constant(
+    "say_complete",
+    Say(_GANG, "GangReservationComplete", "every task group has all its placeholders on nodes"),
+    AskForPods(),
+)
 
 
 def try_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:

@@ -6,57 +6,21 @@ core is not decided here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from quadriga.fsm.table import Effect
+from quadriga.fsm.table import Effect, Fired
 
-__all__ = [
-    "AbandonAssumption",
-    "AddApplication",
-    "AnnouncePlaceholder",
-    "AskAgain",
-    "AskForPods",
-    "BindPod",
-    "CancelBind",
-    "CancelCreate",
-    "CloseNode",
-    "ConfirmRelease",
-    "CreateAgain",
-    "CreateMissing",
-    "CreateNode",
-    "CreatePod",
-    "DeletePlaceholders",
-    "DeletePod",
-    "DropNode",
-    "DropWaitingPlaceholders",
-    "FailPods",
-    "GiveBack",
-    "HasEnded",
-    "List",
-    "MarkResumed",
-    "NoPlaceholders",
-    "OpenNode",
-    "Pause",
-    "Recover",
-    "RefuseNode",
-    "ReleaseAsk",
-    "ReleaseForeign",
-    "ReleasePod",
-    "RemoveApplication",
-    "Reconcile",
-    "ReportForeign",
-    "ReportPod",
-    "ReportPodsOfNode",
-    "Say",
-    "SayNode",
-    "SendAsk",
-    "Serve",
-    "StopProcess",
-    "TryPlaceholderAgain",
-    "UpdateNode",
-    "Warn",
-    "Watch",
-]
+
+def constant(name: str, *effects: Effect) -> Callable[[Any, Fired], tuple[Effect, ...]]:
+    """Return an emitter of this name that always emits the same effects."""
+
+    def emitter(entity: Any, fired: Fired) -> tuple[Effect, ...]:
+        return effects
+
+    emitter.__name__ = emitter.__qualname__ = name
+    return emitter
 
 
 # -- of every lifecycle ------------------------------------------------------------------------
@@ -349,3 +313,30 @@ class Watch(Effect):
 @dataclass(frozen=True, slots=True)
 class Pause(Effect):
     """Wait: 0.8 s at first, longer after each further error (K22). Then fire ``retry``."""
+
+
+# -- of a connection -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Effect):
+    """Hand the response to the caller; of a watch its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(Effect):
+    """Tell the caller, or the reader of a watch, that no complete response will come."""
+
+    why: str
+    #: the server has most likely not seen the request
+    untouched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WakeReader(Effect):
+    """Wake the reader of a watch: it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSocket(Effect):
+    """Close the socket; nothing is read any more."""

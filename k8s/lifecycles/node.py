@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Lifecycle, ignored, row, unbounded, within
-from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import (
     CloseNode,
     CreateNode,
@@ -20,6 +21,7 @@ from quadriga.k8s.lifecycles.effects import (
     SayNode,
     UpdateNode,
     Warn,
+    constant,
 )
 
 State = Literal["New", "Creating", "Closed", "Open", "Rejected", "Removed"]
@@ -77,41 +79,18 @@ def is_cordoned(node: NodeFacts, info: Info) -> bool:
     return node.is_cordoned
 
 
-_CREATE = (CreateNode(),)
-_REPORT = (SayNode("NodeAccepted", "the scheduler has accepted the node"), ReportPodsOfNode())
-_OPEN = (OpenNode(),)
-_CLOSE = (CloseNode(),)
-_UPDATE = (UpdateNode(),)
 _SAY_DELETED = (SayNode("NodeDeleted", "the scheduler has removed the node"),)
-_DROP = (DropNode(), *_SAY_DELETED)
 
 
-def create(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _CREATE
-
-
-def report(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _REPORT
-
-
-def open_node(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _OPEN
-
-
-def close_node(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _CLOSE
-
-
-def update(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _UPDATE
-
-
-def drop(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _DROP
-
-
-def say_deleted(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _SAY_DELETED
+create = constant("create", CreateNode())
+report = constant(
+    "report", SayNode("NodeAccepted", "the scheduler has accepted the node"), ReportPodsOfNode()
+)
+open_node = constant("open_node", OpenNode())
+close_node = constant("close_node", CloseNode())
+update = constant("update", UpdateNode())
+drop = constant("drop", DropNode(), *_SAY_DELETED)
+say_deleted = constant("say_deleted", *_SAY_DELETED)
 
 
 def say_rejected(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:

@@ -11,9 +11,16 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Entity, Lifecycle, ignored, row, within
-from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Tone
-from quadriga.k8s.lifecycles.effects import CancelCreate, CreateAgain, CreatePod, NoPlaceholders
+from quadriga.fsm.table import STAYS, Effect, Fired, Tone
+from quadriga.k8s.lifecycles.effects import (
+    CancelCreate,
+    CreateAgain,
+    CreatePod,
+    NoPlaceholders,
+    constant,
+)
 
 State = Literal["Waiting", "Creating", "Created", "Seen", "Refused", "Abandoned"]
 Trigger = Literal["create", "created", "name_taken", "refused", "seen", "missed", "abandon"]
@@ -42,12 +49,8 @@ ALLOWED: Final[frozenset[State]] = frozenset({CREATED, SEEN})
 #: States of a pending placeholder that has ended.
 OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
-_CREATE = (CreatePod(),)
-_CANCEL = (CancelCreate(),)
-
-
-def create(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
-    return _CREATE
+create = constant("create", CreatePod())
+cancel = constant("cancel", CancelCreate())
 
 
 def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
@@ -56,10 +59,6 @@ def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
 
 def create_another(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
     return (CancelCreate(), CreateAgain(fired.info["group"]))
-
-
-def cancel(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
-    return _CANCEL
 
 
 # fmt: off

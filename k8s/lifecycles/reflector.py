@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.fsm import Lifecycle, row, unbounded, within
-from quadriga.fsm.table import SECOND, STAYS, Effect, Fired, Info, Tone
-from quadriga.k8s.lifecycles.effects import List, Pause, Watch
+from quadriga.fsm.table import STAYS, Info, Tone
+from quadriga.k8s.lifecycles.effects import List, Pause, Watch, constant
 
 State = Literal["Listing", "Watching", "Backoff", "Stopped"]
 Trigger = Literal["listed", "ended", "expired", "failed", "retry", "stop"]
@@ -49,27 +50,11 @@ def has_version(reflector: ReflectorFacts, info: Info) -> bool:
     return reflector.has_version
 
 
-_LIST = (List(),)
-_LIST_WHOLE = (List(paged=False),)
-_WATCH = (Watch(),)
-_PAUSE = (Pause(),)
-
-
-def list_all(reflector: ReflectorFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _LIST
-
-
-def list_whole(reflector: ReflectorFacts, fired: Fired) -> tuple[Effect, ...]:
-    """The continuation of a paged list has expired (K19)."""
-    return _LIST_WHOLE
-
-
-def watch(reflector: ReflectorFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _WATCH
-
-
-def pause(reflector: ReflectorFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _PAUSE
+list_all = constant("list_all", List())
+#: The continuation of a paged list has expired (K19).
+list_whole = constant("list_whole", List(paged=False))
+watch = constant("watch", Watch())
+pause = constant("pause", Pause())
 
 
 # fmt: off

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import SECOND
 from quadriga.fsm import Entity, Lifecycle, ignored, row, unbounded, within
-from quadriga.fsm.table import SECOND, Effect, Fired, Info, Tone
-from quadriga.k8s.lifecycles.effects import Recover, Serve, StopProcess
+from quadriga.fsm.table import Effect, Fired, Info, Tone
+from quadriga.k8s.lifecycles.effects import Recover, Serve, StopProcess, constant
 
 RecoveryState = Literal["Registering", "Submitting", "Creating", "Reporting", "Recovered"]
 RecoveryTrigger = Literal["progress", "done"]
@@ -95,20 +96,12 @@ def has_synced(shim: ShimFacts, info: Info) -> bool:
     return shim.has_synced
 
 
-_SERVE = (Serve(),)
-_REGISTER = (Recover(REGISTERING),)
-
-
 def begin(recovery: Entity, fired: Fired) -> tuple[Effect, ...]:
     return (Recover(str(fired.target).rpartition("_")[2]),)
 
 
-def register(shim: ShimFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _REGISTER
-
-
-def serve(shim: ShimFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _SERVE
+register = constant("register", Recover(REGISTERING))
+serve = constant("serve", Serve())
 
 
 def stop(shim: ShimFacts, fired: Fired) -> tuple[Effect, ...]:

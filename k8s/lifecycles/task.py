@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Protocol
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import Lifecycle, ignored, not_, row, unbounded, within
-from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone
 from quadriga.k8s.lifecycles.effects import (
     AbandonAssumption,
     AnnouncePlaceholder,
@@ -37,6 +38,7 @@ from quadriga.k8s.lifecycles.effects import (
     Say,
     SendAsk,
     Warn,
+    constant,
 )
 
 # fmt: off
@@ -194,7 +196,6 @@ def app_has_ended(task: TaskFacts, info: Info) -> bool:
 
 _SEND_ASK = (SendAsk(),)
 _REPORT = (ReportPod(),)
-_BIND = (BindPod(),)
 _ANNOUNCE = (AnnouncePlaceholder(),)
 _DELETE = (DeletePod(),)
 _DELETE_PREEMPTED = (DeletePod(preempted=True),)
@@ -208,23 +209,7 @@ _DELETE_TIMED_OUT = (
     ),
     DeletePod(),
 )
-_TAKE_BACK = (ReleaseAsk(), DeletePod())
-_RELEASE_ASK = (ReleaseAsk(),)
-_UNASSUME = (CancelBind(), AbandonAssumption())
-_RECONCILE = (Reconcile(),)
-_STOPPED = (ConfirmRelease(STOPPED_BY_RM),)
 _QUEUED = (SendAsk(), Say("Scheduling", "Scheduling", "the pod waits in its queue for a node"))
-_COUNT_AS_FOREIGN = (
-    Say(
-        "TaskRejected",
-        "Recovery",
-        "the running pod is not counted in its queue: its application has ended",
-        warning=True,
-    ),
-    ReportForeign(),
-)
-#: in this order in one message, so that its resources are never free in between
-_REPORT_AS_OWN = (ReportPod(), ReleaseForeign())
 _STEP_EVENTS: Final = {"bind": "PodBindFailure", "volumes": "PodVolumesBindFailure"}
 
 
@@ -240,8 +225,7 @@ def ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _QUEUED
 
 
-def send_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _SEND_ASK
+send_ask = constant("send_ask", *_SEND_ASK)
 
 
 def say_blocked_reason(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -251,12 +235,8 @@ def say_blocked_reason(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return (Say("FailedScheduling", "Scheduling", blocked_reason, warning=True),)
 
 
-def report(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _REPORT
-
-
-def bind(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _BIND
+report = constant("report", *_REPORT)
+bind = constant("bind", BindPod())
 
 
 def announce(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -307,16 +287,9 @@ def release_elsewhere(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return (*unassume, *ours, *_REPORT)
 
 
-def unassume(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _UNASSUME
-
-
-def delete_timed_out(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _DELETE_TIMED_OUT
-
-
-def delete(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _DELETE
+unassume = constant("unassume", CancelBind(), AbandonAssumption())
+delete_timed_out = constant("delete_timed_out", *_DELETE_TIMED_OUT)
+delete = constant("delete", *_DELETE)
 
 
 def delete_for(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -329,12 +302,8 @@ def delete_for(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return (Say("Preempted", "Preempting", note), *_DELETE_PREEMPTED)
 
 
-def take_back(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _TAKE_BACK
-
-
-def release_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _RELEASE_ASK
+take_back = constant("take_back", ReleaseAsk(), DeletePod())
+release_ask = constant("release_ask", ReleaseAsk())
 
 
 def say_rejected(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -347,16 +316,21 @@ def report_foreign(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return (Say("TaskRejected", "Recovery", note, warning=True), ReportForeign())
 
 
-def count_as_foreign(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _COUNT_AS_FOREIGN
+count_as_foreign = constant(
+    "count_as_foreign",
+    Say(
+        "TaskRejected",
+        "Recovery",
+        "the running pod is not counted in its queue: its application has ended",
+        warning=True,
+    ),
+    ReportForeign(),
+)
 
 
-def report_as_own(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _REPORT_AS_OWN
-
-
-def reconcile(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _RECONCILE
+#: in this order in one message, so that its resources are never free in between
+report_as_own = constant("report_as_own", ReportPod(), ReleaseForeign())
+reconcile = constant("reconcile", Reconcile())
 
 
 def resize(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -378,8 +352,7 @@ def confirm(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return (ConfirmRelease(task.release_type or STOPPED_BY_RM),)
 
 
-def stopped(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    return _STOPPED
+stopped = constant("stopped", ConfirmRelease(STOPPED_BY_RM))
 
 
 # fmt: off

@@ -13,6 +13,7 @@ import msgspec
 
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.tuning import TUNING
 from quadriga.si import (
     AddApplicationRequest,
     Allocation,
@@ -177,9 +178,6 @@ Action = (
 )
 
 
-#: at most this many items go into one message (K141)
-MOST: Final = 1000
-
 _NONE: Final = 0
 _ALLOCATIONS: Final = 1
 _APPLICATIONS: Final = 2
@@ -287,7 +285,7 @@ class Outbox:
         self.flush()
 
     def _begin(self, kind: int) -> None:
-        if self._kind != kind or self._parts >= MOST:
+        if self._kind != kind or self._parts >= TUNING.message_items:
             self._close()
             self._kind = kind
         self._parts += 1

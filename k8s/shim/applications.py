@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import Final
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
 from quadriga.k8s.conversion import identity, keys, messages, task_groups
 from quadriga.k8s.conversion.applications import ApplicationMetadata
@@ -25,15 +26,10 @@ from quadriga.k8s.lifecycles.effects import (
 )
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
 from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
-
-#: the reason in a pod's status has at most this many bytes (K34)
-_MAX_REASON = 1024
-#: ns after which a gang that waits for something other than time is checked again at the latest
-_LOOK_AGAIN = 3600 * SECOND
-
+from quadriga.k8s.tuning import TUNING
 
 # -- pods --------------------------------------------------------------------------------------
 
@@ -247,7 +243,7 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
     app.delay = 0
     if app.pod_group is not None:
         if lacks := pod_groups.lacks(kernel, app):
-            app.delay, app.held_because = _LOOK_AGAIN, lacks
+            app.delay, app.held_because = TUNING.gang_check_ns, lacks
         elif not app.has_started:
             hold(kernel, app)
         return
@@ -255,14 +251,14 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
         return
     refusal = app.metadata.gang.refusal
     if refusal and not app.resumed:
-        app.delay = _LOOK_AGAIN
+        app.delay = TUNING.gang_check_ns
         app.held_because = f"The gang is not scheduled: {refusal}."
         return
     lacks = shortage(kernel, app)
     if not lacks:
         return
     seconds = app.metadata.policy.timeout_seconds
-    app.delay = _LOOK_AGAIN
+    app.delay = TUNING.gang_check_ns
     if seconds > 0:
         began, created = kernel.now, app.metadata.created
         if not kernel.serving and created is not None:  # waited since an earlier process
@@ -409,7 +405,6 @@ def withdraw(kernel: Kernel, app: Application) -> None:
 # -- effects -----------------------------------------------------------------------------------
 
 
-@executes(AddApplication)
 def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     app.held_because = ""
     kernel.too_large.pop(app, None)
@@ -426,12 +421,10 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     kernel.unanswered.setdefault(app.key, deque()).append(app)
 
 
-@executes(RemoveApplication)
 def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None:
     kernel.outbox.remove_application(app.key)
 
 
-@executes(AskForPods)
 def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
     if not kernel.serving:
         return
@@ -448,7 +441,6 @@ def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
             reconcile(kernel, task)
 
 
-@executes(ReleasePod)
 def _release_pod(kernel: Kernel, app: Application, effect: ReleasePod) -> None:
     task = kernel.tasks[effect.key]
     kernel.fire_task(task, task_fsm.RELEASE, type=effect.type)
@@ -456,7 +448,6 @@ def _release_pod(kernel: Kernel, app: Application, effect: ReleasePod) -> None:
         task.release_type = effect.type
 
 
-@executes(MarkResumed)
 def _mark_resumed(kernel: Kernel, app: Application, effect: MarkResumed) -> None:
     app.resumed = True
     if app.originator is not None:
@@ -464,16 +455,14 @@ def _mark_resumed(kernel: Kernel, app: Application, effect: MarkResumed) -> None
         kernel.actions.append(actions.Annotate(ref, {keys.GANG_RESUMED: "true"}))
 
 
-@executes(HasEnded)
 def _has_ended(kernel: Kernel, app: Application, effect: HasEnded) -> None:
     kernel.fire_application(app, application_fsm.FAILED_, reason="")
 
 
-@executes(FailPods)
 def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     """Write the whole reason to the pods' status, and fail the pods for two kinds of failure (K34). Pods of a
     held application that would be replaced at once stay (K60)."""
-    reason = effect.reason.encode()[:_MAX_REASON].decode(errors="ignore")
+    reason = effect.reason.encode()[: TUNING.status_reason_bytes].decode(errors="ignore")
     phase_reason = next(
         (
             kind
@@ -498,3 +487,17 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
             continue
         if phase_reason:
             kernel.actions.append(actions.FailPod(ref_of(task.pod), phase_reason, message))
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    AddApplication:    _add,
+    RemoveApplication: _remove,
+    AskForPods:        _ask_for_pods,
+    ReleasePod:        _release_pod,
+    MarkResumed:       _mark_resumed,
+    HasEnded:          _has_ended,
+    FailPods:          _fail_pods,
+}
+# fmt: on

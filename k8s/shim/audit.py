@@ -8,7 +8,7 @@ difference that the next audit finds again is reported and repaired (``mending``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from quadriga.k8s.conversion import identity, resources
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -28,11 +28,7 @@ from quadriga.k8s.shim.inputs import (
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.mending import mend
 from quadriga.k8s.shim.model import NodeEntry, Task
-
-#: at most this many differences are reported one by one
-_REPORTED: Final = 20
-#: at most this many differences appear in a state dump
-_DUMPED: Final = 100
+from quadriga.k8s.tuning import TUNING
 
 
 def begin(kernel: Kernel, input: AuditBegins) -> None:
@@ -52,12 +48,14 @@ def end(kernel: Kernel, input: AuditEnds) -> None:
     for difference, subject, is_new in list(audit.end(kernel.now)):
         if is_new:
             reported += 1
-            if reported <= _REPORTED:
+            if reported <= TUNING.differences_reported:
                 _report(kernel, difference)
         mend(kernel, difference, subject)
-    if reported > _REPORTED:
+    if reported > TUNING.differences_reported:
         kernel.actions.append(
-            actions.LogWarning(f"audit: {reported - _REPORTED} more differences are not named")
+            actions.LogWarning(
+                f"audit: {reported - TUNING.differences_reported} more differences are not named"
+            )
         )
 
 
@@ -318,5 +316,5 @@ def dump(kernel: Kernel) -> dict[str, Any]:
         "compared": report.compared,
         "stood": dict(sorted(kernel.audit.stood.items())),
         "fleeting": report.fleeting,
-        "standing": [each._asdict() for each in report.standing[:_DUMPED]],
+        "standing": [each._asdict() for each in report.standing[: TUNING.differences_dumped]],
     }

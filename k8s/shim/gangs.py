@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from quadriga.fsm.table import MINUTE, SECOND
+from quadriga.base.pacing import backoff
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.k8s.conversion import placeholders
 from quadriga.k8s.lifecycles import PLACEHOLDER
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -31,21 +32,11 @@ from quadriga.k8s.shim.applications import (
     withdraw,
 )
 from quadriga.k8s.shim.inputs import CreateEnded
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Group, PendingPlaceholder, Task
 from quadriga.k8s.shim.pod_groups import is_whole
 from quadriga.k8s.shim.tasks import record_about, report_to_members
-
-#: at most this many placeholders per gang, and over all gangs, are being created at a time: other pods wait for
-#: no more writes than these, and no more manifests are in memory twice
-_SLICE: Final = 64
-_MOST_CREATED: Final = 512
-#: pause (ns) before a refused placeholder is retried: the first one, and the longest (K202)
-_FIRST_PAUSE: Final = 5 * SECOND
-_LONGEST_PAUSE: Final = 60 * SECOND
-#: at most this many placeholders are deleted, and gangs checked again, in one turn of the loop
-_DISCARDS: Final = 64
-_LOOKED_AT: Final = 16
+from quadriga.k8s.tuning import TUNING
 
 _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
     "created": placeholder_fsm.CREATED_,
@@ -54,7 +45,6 @@ _OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
 }
 
 
-@executes(CreateMissing)
 def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> None:
     """Create the placeholders that the gang lacks, in the order of its definition (K72)."""
     if not kernel.serving:
@@ -87,13 +77,14 @@ def _fill(kernel: Kernel) -> None:
     """Create missing placeholders, a slice of each gang in turn. The next slice follows as pending placeholders
     end (Q16)."""
     waiting = kernel.gathering
-    while waiting and len(kernel.pending_placeholders) < _MOST_CREATED:
+    while waiting and len(kernel.pending_placeholders) < TUNING.all_creates:
         app = next(iter(waiting))
         del waiting[app]
         if app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
             continue
         room = min(
-            _SLICE - len(app.pending_placeholders), _MOST_CREATED - len(kernel.pending_placeholders)
+            TUNING.gang_creates - len(app.pending_placeholders),
+            TUNING.all_creates - len(kernel.pending_placeholders),
         )
         for group in app.groups.values():
             number = min(room, group.owed, app.missing(group))
@@ -103,7 +94,6 @@ def _fill(kernel: Kernel) -> None:
             room -= max(0, number)
 
 
-@executes(CreateAgain)
 def create_again(
     kernel: Kernel, entity: Application | PendingPlaceholder, effect: CreateAgain
 ) -> None:
@@ -141,7 +131,6 @@ def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> str:
     return key
 
 
-@executes(CreatePod)
 def _create_pod(kernel: Kernel, pending: PendingPlaceholder, effect: CreatePod) -> None:
     app = pending.app
     originator = app.originator
@@ -159,7 +148,6 @@ def _create_pod(kernel: Kernel, pending: PendingPlaceholder, effect: CreatePod) 
     kernel.actions.append(actions.Create(app.key, pending.group, manifest))
 
 
-@executes(CancelCreate)
 def _cancel_create(kernel: Kernel, pending: PendingPlaceholder, effect: CancelCreate) -> None:
     kernel.actions.append(actions.CancelCreate(pending.app.metadata.namespace, pending.name))
 
@@ -210,7 +198,6 @@ def time_is_up(
     _fill(kernel)
 
 
-@executes(NoPlaceholders)
 def _no_placeholders(kernel: Kernel, pending: PendingPlaceholder, effect: NoPlaceholders) -> None:
     app = pending.app
     _drop(kernel, pending)
@@ -224,7 +211,6 @@ def _no_placeholders(kernel: Kernel, pending: PendingPlaceholder, effect: NoPlac
     kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, **info)
 
 
-@executes(TryPlaceholderAgain)
 def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) -> None:
     """Retry with one placeholder. Those that were sent together with the refused one may be refused too and
     count as one."""
@@ -234,8 +220,8 @@ def _try_again(kernel: Kernel, app: Application, effect: TryPlaceholderAgain) ->
         group.owed = 0
     if app.probe in app.pending_placeholders:
         return
-    pause = min(_FIRST_PAUSE << min(app.refused, 10), _LONGEST_PAUSE)
     app.refused += 1
+    pause = backoff(*TUNING.placeholder_pauses_ns, app.refused)
     app.probe = _create(kernel, app, app.groups[effect.group], pause)
 
 
@@ -245,7 +231,6 @@ def _abandon_pending(kernel: Kernel, app: Application) -> None:
         _drop(kernel, pending)
 
 
-@executes(DropWaitingPlaceholders)
 def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlaceholders) -> None:
     _abandon_pending(kernel, app)
     _discard(
@@ -255,7 +240,6 @@ def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlacehold
     )
 
 
-@executes(DeletePlaceholders)
 def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
     _abandon_pending(kernel, app)
     _discard(kernel, list(app.placeholders.values()), False)
@@ -266,9 +250,9 @@ def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceho
 def _discard(kernel: Kernel, tasks: list[Task], unplaced: bool) -> None:
     """Delete placeholders: the first slice now, the rest in later turns, so that other pods do not wait for
     them. With ``unplaced`` delete only those without a node at that time."""
-    for task in tasks[:_DISCARDS]:
+    for task in tasks[: TUNING.placeholders_deleted]:
         kernel.fire_task(task, task_fsm.DISCARD)
-    kernel.discards.extend((task, unplaced) for task in tasks[_DISCARDS:])
+    kernel.discards.extend((task, unplaced) for task in tasks[TUNING.placeholders_deleted :])
 
 
 def next_turn(kernel: Kernel) -> int | None:
@@ -283,14 +267,14 @@ def take_turn(kernel: Kernel) -> None:
     if not kernel.serving:
         return
     discards = kernel.discards
-    for _ in range(min(_DISCARDS, len(discards))):
+    for _ in range(min(TUNING.placeholders_deleted, len(discards))):
         task, unplaced = discards.popleft()
         if kernel.tasks.get(task.key) is task and (not unplaced or task.state in task_fsm.UNPLACED):
             kernel.fire_task(task, task_fsm.DISCARD)
     if kernel.look_due is not None and kernel.look_due <= kernel.now:
         kernel.look_due, kernel.look_after = None, kernel.now + SECOND
         kernel.looked_at.update(kernel.too_large)
-    for app in list(islice(kernel.looked_at, _LOOKED_AT)):
+    for app in list(islice(kernel.looked_at, TUNING.gangs_checked)):
         del kernel.looked_at[app]
         if app.pod_group is not None:
             _look_at_group(kernel, app)
@@ -337,3 +321,18 @@ def is_excess(app: Application, task: Task) -> bool:
     if app.state in application_fsm.NEEDS_NO_PLACEHOLDER and not task.node:
         return True
     return app.state in application_fsm.ASKS_PLACEHOLDERS and app.missing(group) < 0
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    CreateMissing:           create_missing,
+    CreateAgain:             create_again,
+    CreatePod:               _create_pod,
+    CancelCreate:            _cancel_create,
+    NoPlaceholders:          _no_placeholders,
+    TryPlaceholderAgain:     _try_again,
+    DropWaitingPlaceholders: _drop_waiting,
+    DeletePlaceholders:      _delete_placeholders,
+}
+# fmt: on

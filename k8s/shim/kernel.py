@@ -1,7 +1,8 @@
 """The state of the shim, and how it changes: fire a trigger, then execute its effects.
 
 Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_placeholder`` or
-``fire_shim``. Each effect is executed at once by the function that ``executes`` its type. The kernel has no
+``fire_shim``. Each effect is executed at once by the function that has its type in one of
+the tables ``EFFECTS``. The kernel has no
 clock: ``now`` is the time that the caller gave.
 
 ``RejectedApplications`` remembers for how long an application that the core rejected is not submitted again
@@ -14,10 +15,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from quadriga.base.pacing import backoff
+from quadriga.base.times import SECOND
 from quadriga.fsm import Effect, Lifecycle, Timers
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
@@ -39,13 +41,8 @@ from quadriga.k8s.shim.model import (
     Task,
 )
 from quadriga.k8s.shim.room import Room
+from quadriga.k8s.tuning import TUNING
 from quadriga.si.constants import TAG_CREATION_TIME
-
-#: ns after the first rejection; doubled with each further one
-_FIRST: Final = SECOND
-_LONGEST: Final = 300 * SECOND
-#: ns without a rejection after which the next one counts as the first
-_FORGOTTEN: Final = 1200 * SECOND
 
 
 @dataclass(slots=True)
@@ -66,7 +63,7 @@ class RejectedApplications:
     def note(self, metadata: ApplicationMetadata, reason: str, now: int) -> None:
         """Note that the core has rejected the application."""
         for id, entry in list(self._entries.items()):
-            if now - entry.at < _FORGOTTEN:
+            if now - entry.at < TUNING.rejection_forgotten_ns:
                 break
             del self._entries[id]
         before = self._entries.pop(metadata.id, None)
@@ -82,7 +79,7 @@ class RejectedApplications:
         entry = self._entries.get(metadata.id)
         if entry is None or entry.metadata != _lasting(metadata):
             return 0
-        pause = min(_FIRST << min(entry.times - 1, 10), _LONGEST)
+        pause = backoff(*TUNING.rejection_pauses_ns, entry.times)
         return max(0, entry.at + pause - now)
 
     def reason(self, id: str) -> str:
@@ -105,35 +102,10 @@ def _lasting(metadata: ApplicationMetadata) -> ApplicationMetadata:
     return replace(metadata, tags=tags, created=None, problems=(), namespace_problems=())
 
 
-E = TypeVar("E")
-F = TypeVar("F", bound=Effect)
-
 #: for each type of effect, the function that executes it; called with the kernel, the entity and the effect
-HANDLERS: Final[dict[type[Effect], Callable[[Kernel, Any, Any], None]]] = {}
+Handlers = Mapping[type[Effect], Callable[["Kernel", Any, Any], None]]
 
-
-def executes(
-    kind: type[F],
-) -> Callable[[Callable[[Kernel, E, F], None]], Callable[[Kernel, E, F], None]]:
-    """Register the decorated function as the one that executes effects of this type."""
-
-    def register(handler: Callable[[Kernel, E, F], None]) -> Callable[[Kernel, E, F], None]:
-        HANDLERS[kind] = handler
-        return handler
-
-    return register
-
-
-#: longest time of a bind without that of its volumes (K37)
-_BIND_LIMIT: Final = 130 * SECOND
-#: added to a pod's grace period or a placeholder timeout
-_GRACE: Final = 60 * SECOND
 _DEFAULT_GRACE_S: Final = 30
-#: limit of a pod's grace period, which can be arbitrarily long: the pod is checked again after a week
-_MAX_GRACE_S: Final = 7 * 86_400
-_MAX_AGAIN: Final = 600 * SECOND
-#: a core over gRPC uses an answer of predicates for 2 s (K137)
-_VALID: Final = 3 * SECOND
 
 
 class Kernel:
@@ -145,6 +117,7 @@ class Kernel:
         self,
         settings: Settings,
         cache: ClusterCache,
+        handlers: Handlers,
         *,
         suffix: Callable[[], str],
         blocked_reason: Callable[[Pod], str],
@@ -153,6 +126,7 @@ class Kernel:
     ) -> None:
         self.settings = settings
         self.cache = cache
+        self._handlers = handlers
         #: makes the random end of a placeholder's name (K69)
         self.suffix = suffix
         #: returns why a pod must not be asked for yet, or "" (K88)
@@ -294,14 +268,14 @@ class Kernel:
     def execute(self, entity: Any, effects: tuple[Effect, ...]) -> None:
         """Execute the effects of a transition."""
         for effect in effects:
-            HANDLERS[effect.__class__](self, entity, effect)
+            self._handlers[effect.__class__](self, entity, effect)
 
     # -- what predicates refuse --------------------------------------------------------------------
 
     def try_again_in(self, ns: int) -> None:
         """Wake the core when a refusal ends after ``ns`` and no earlier answer is valid any more."""
         if ns:
-            self._wake_at(self.now + ns + _VALID)
+            self._wake_at(self.now + ns + TUNING.answer_valid_ns)
 
     def try_again(self) -> None:
         """Wake the core if it is time."""
@@ -316,7 +290,7 @@ class Kernel:
         if self.serving:
             self.outbox.wake()
             # A core over gRPC may still use an earlier answer.
-            self._wake_at(self.now + _VALID)
+            self._wake_at(self.now + TUNING.answer_valid_ns)
 
     def _wake_at(self, when: int) -> None:
         when += -when % SECOND
@@ -359,15 +333,18 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
     if lifecycle is TASK:
         if state in task_fsm.LEAVING:
             grace = entity.pod.spec.termination_grace_period_seconds
-            return min(_DEFAULT_GRACE_S if grace is None else grace, _MAX_GRACE_S) * SECOND + _GRACE
+            return (
+                min(_DEFAULT_GRACE_S if grace is None else grace, TUNING.longest_grace_s) * SECOND
+                + TUNING.grace_ns
+            )
         if state in task_fsm.TRIES_AGAIN:
-            return int(min(30 * SECOND << max(0, min(entity.failures - 1, 10)), _MAX_AGAIN))
+            return backoff(*TUNING.recheck_pauses_ns, int(entity.failures))
         return None
     if lifecycle is APPLICATION:
         if state in application_fsm.HOLDS:
             return int(entity.delay)
         if state in application_fsm.WAITS_FOR_PLACEHOLDERS and entity.timeout_s > 0:
-            return int(entity.timeout_s * SECOND + _GRACE)
+            return int(entity.timeout_s * SECOND + TUNING.grace_ns)
         return None
     if lifecycle is PLACEHOLDER and state in placeholder_fsm.WAITS:
         return int(entity.delay)

@@ -5,7 +5,7 @@ Nothing here decides anything. The state of each entity changes only through its
 
 from __future__ import annotations
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import identity
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.resources import Amounts

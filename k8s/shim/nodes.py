@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.lifecycles import node as node_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
@@ -17,7 +19,7 @@ from quadriga.k8s.lifecycles.effects import (
 from quadriga.k8s.objects import Node
 from quadriga.k8s.shim import actions, refused
 from quadriga.k8s.shim.inputs import Change
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import NodeEntry, order_of
 from quadriga.k8s.shim.pods import report_foreign
 from quadriga.k8s.shim.tasks import report_or_count
@@ -110,24 +112,20 @@ def _next_info(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
     return info
 
 
-@executes(CreateNode)
 def _create(kernel: Kernel, entry: NodeEntry, effect: CreateNode) -> None:
     _next_info(kernel, entry)
     kernel.unanswered_nodes.add(entry.key)
     kernel.outbox.node(messages.node_created(entry.node, kernel.settings))
 
 
-@executes(UpdateNode)
 def _update(kernel: Kernel, entry: NodeEntry, effect: UpdateNode) -> None:
     kernel.outbox.node(_next_info(kernel, entry))
 
 
-@executes(OpenNode)
 def _open(kernel: Kernel, entry: NodeEntry, effect: OpenNode) -> None:
     kernel.outbox.node(messages.node_opened(entry.key))
 
 
-@executes(CloseNode)
 def _close(kernel: Kernel, entry: NodeEntry, effect: CloseNode) -> None:
     kernel.outbox.node(messages.node_drained(entry.key))
 
@@ -138,12 +136,10 @@ def send_open_state(kernel: Kernel, entry: NodeEntry) -> None:
     kernel.outbox.node(message(entry.key))
 
 
-@executes(DropNode)
 def _drop(kernel: Kernel, entry: NodeEntry, effect: DropNode) -> None:
     kernel.outbox.node(messages.node_removed(entry.key))
 
 
-@executes(ReportPodsOfNode)
 def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> None:
     """Report the pods of the node in the order of creation. A recovery reports the pods of all nodes together."""
     if not kernel.serving:
@@ -165,7 +161,6 @@ def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> 
         report_or_count(kernel, task)
 
 
-@executes(SayNode)
 def _say(kernel: Kernel, entry: NodeEntry, effect: SayNode) -> None:
     meta = entry.node.metadata
     kernel.actions.append(
@@ -181,3 +176,17 @@ def _say(kernel: Kernel, entry: NodeEntry, effect: SayNode) -> None:
             kernel.starting,
         )
     )
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    CreateNode:       _create,
+    UpdateNode:       _update,
+    OpenNode:         _open,
+    CloseNode:        _close,
+    DropNode:         _drop,
+    ReportPodsOfNode: _report_pods,
+    SayNode:          _say,
+}
+# fmt: on

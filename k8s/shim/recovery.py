@@ -20,21 +20,17 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions, pod_groups, refused
 from quadriga.k8s.shim.applications import create_application, settle, submit_if_ready
 from quadriga.k8s.shim.gangs import create_missing
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
 from quadriga.k8s.shim.tasks import reconcile, report_or_count
-
-#: at most this many names are shown in a message about what is missing
-_SHOWN: Final = 5
+from quadriga.k8s.tuning import TUNING
 
 
-@executes(Recover)
 def _begin(kernel: Kernel, shim: Kernel, effect: Recover) -> None:
     _STEPS[effect.step](kernel)
 
 
-@executes(StopProcess)
 def _stop(kernel: Kernel, shim: Kernel, effect: StopProcess) -> None:
     kernel.actions.append(actions.Stop(effect.code, effect.reason))
 
@@ -199,7 +195,6 @@ def _report(kernel: Kernel) -> None:
 # -- serve -------------------------------------------------------------------------------------
 
 
-@executes(Serve)
 def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
     kernel.serving = True
     for _, entry in sorted(kernel.nodes.items()):
@@ -232,8 +227,8 @@ def missing(kernel: Kernel) -> str:
         what, names = "applications", sorted(kernel.unanswered)
     elif state == shim_fsm.STEPS["Creating"]:
         what, names = "nodes", sorted(kernel.unanswered_nodes)
-    shown = ", ".join(names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(names[: TUNING.names_shown])
+    more = f" and {len(names) - TUNING.names_shown} more" if len(names) > TUNING.names_shown else ""
     return f"the core has not answered for 60 s; {what} without an answer: {shown}{more}"
 
 
@@ -250,3 +245,13 @@ _STEPS: Final[dict[str, Callable[[Kernel], None]]] = {
     shim_fsm.CREATING: _create_nodes,
     shim_fsm.REPORTING: _report,
 }
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    Recover:     _begin,
+    StopProcess: _stop,
+    Serve:       _serve,
+}
+# fmt: on

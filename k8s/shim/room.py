@@ -17,9 +17,8 @@ from quadriga.k8s.conversion.quantities import VCORE
 from quadriga.k8s.conversion.resources import PODS, Amounts, of_node
 from quadriga.k8s.conversion.task_groups import TaskGroup, placeholder_ask
 from quadriga.k8s.objects import Node
+from quadriga.k8s.tuning import TUNING
 
-#: at most this many node selectors have their nodes cached; for further ones every node counts
-_SELECTORS: Final = 16
 _BYTES: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
@@ -97,7 +96,7 @@ class Room:
     def _mask(self, selector: Mapping[str, str]) -> np.ndarray[Any, Any] | None:
         key = tuple(sorted(selector.items()))
         mask = self._masks.get(key)
-        if mask is None and len(self._masks) < _SELECTORS:
+        if mask is None and len(self._masks) < TUNING.selectors_cached:
             wanted = selector.items()
             mask = np.array([wanted <= labels.items() for _, labels in self._nodes.values()])
             self._masks[key] = mask

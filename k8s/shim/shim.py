@@ -20,7 +20,18 @@ from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Namespace, Node, Pod, PodGroup, PriorityClass
-from quadriga.k8s.shim import audit, core_messages, dump, gangs, group_changes, recovery, refused
+from quadriga.k8s.shim import (
+    applications,
+    audit,
+    core_messages,
+    dump,
+    gangs,
+    group_changes,
+    nodes,
+    recovery,
+    refused,
+    tasks,
+)
 from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
 from quadriga.k8s.shim.applications import end_task, look_again, settle
 from quadriga.k8s.shim.differences import Audit
@@ -44,7 +55,7 @@ from quadriga.k8s.shim.inputs import (
     VolumesChanged,
     WatchShows,
 )
-from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.nodes import node_changed, nodes_answered
 from quadriga.k8s.shim.pods import pod_changed
 from quadriga.si import (
@@ -54,6 +65,15 @@ from quadriga.si import (
     RegisterResourceManagerResponse,
     UpdateContainerSchedulingStateRequest,
 )
+
+#: what executes each effect of the lifecycles of applications, pods, placeholders, nodes and the shim
+_HANDLERS: Final[Handlers] = {
+    **applications.EFFECTS,
+    **gangs.EFFECTS,
+    **nodes.EFFECTS,
+    **recovery.EFFECTS,
+    **tasks.EFFECTS,
+}
 
 
 def _not_blocked(pod: Pod) -> str:
@@ -87,6 +107,7 @@ class Shim:
         self._kernel = Kernel(
             settings,
             cache,
+            _HANDLERS,
             suffix=suffix,
             blocked_reason=blocked_reason,
             build=build,

@@ -30,7 +30,7 @@ from quadriga.k8s.lifecycles.effects import (
 )
 from quadriga.k8s.objects import Pod, PriorityClass
 from quadriga.k8s.shim import actions
-from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Task, ref_of
 from quadriga.k8s.shim.pod_groups import entry_of, priority_of, say_waiting
 from quadriga.si import Allocation, AllocationAsk, TerminationType
@@ -164,7 +164,6 @@ def enters_core(task: Task) -> None:
         task.app.core_pods += 1
 
 
-@executes(SendAsk)
 def _send_ask(kernel: Kernel, task: Task, effect: SendAsk) -> None:
     enters_core(task)
     kernel.outbox.ask(ask_of(kernel, task))
@@ -208,13 +207,11 @@ def allocated(kernel: Kernel, allocation: Allocation, refusal: str = "") -> None
     kernel.unreported.discard(key)
 
 
-@executes(ReportPod)
 def _report_pod(kernel: Kernel, task: Task, effect: ReportPod) -> None:
     if kernel.serving:
         report(kernel, task)
 
 
-@executes(AskAgain)
 def _ask_again(kernel: Kernel, task: Task, effect: AskAgain) -> None:
     """Release the allocation and ask again in one message, so that the application is never without ask and
     allocation (K108)."""
@@ -222,18 +219,15 @@ def _ask_again(kernel: Kernel, task: Task, effect: AskAgain) -> None:
     kernel.outbox.ask_instead(ask_of(kernel, task), release)
 
 
-@executes(GiveBack)
 def _give_back(kernel: Kernel, task: Task, effect: GiveBack) -> None:
     kernel.outbox.release(messages.release(task.key, task.app.key, uuid=effect.uuid))
 
 
-@executes(ReleaseAsk)
 def _release_ask(kernel: Kernel, task: Task, effect: ReleaseAsk) -> None:
     if task.app.state in application_fsm.IN_CORE:
         kernel.outbox.release_ask(messages.release_ask(task.key, task.app.key))
 
 
-@executes(ConfirmRelease)
 def _confirm_release(kernel: Kernel, task: Task, effect: ConfirmRelease) -> None:
     if task.is_foreign:
         kernel.outbox.release(messages.release(task.key))
@@ -242,13 +236,11 @@ def _confirm_release(kernel: Kernel, task: Task, effect: ConfirmRelease) -> None
         kernel.outbox.release(messages.release(task.key, task.app.key, kind, task.uuid))
 
 
-@executes(ReportForeign)
 def _report_foreign(kernel: Kernel, task: Task, effect: ReportForeign) -> None:
     task.is_foreign = True
     report_as_foreign(kernel, task)
 
 
-@executes(ReleaseForeign)
 def _release_foreign(kernel: Kernel, task: Task, effect: ReleaseForeign) -> None:
     task.is_foreign = False
     if is_known(kernel, task.node):
@@ -276,28 +268,23 @@ def report_as_foreign(kernel: Kernel, task: Task) -> None:
 # -- writes ------------------------------------------------------------------------------------
 
 
-@executes(BindPod)
 def _bind_pod(kernel: Kernel, task: Task, effect: BindPod) -> None:
     kernel.actions.append(actions.Bind(ref_of(task.pod), task.node, task.is_placeholder))
 
 
-@executes(CancelBind)
 def _cancel_bind(kernel: Kernel, task: Task, effect: CancelBind) -> None:
     kernel.actions.append(actions.CancelBind(task.key))
 
 
-@executes(DeletePod)
 def _delete_pod(kernel: Kernel, task: Task, effect: DeletePod) -> None:
     grace = 0 if task.is_placeholder else None
     kernel.actions.append(actions.Delete(ref_of(task.pod), grace, effect.preempted))
 
 
-@executes(AbandonAssumption)
 def _abandon_assumption(kernel: Kernel, task: Task, effect: AbandonAssumption) -> None:
     kernel.cache.forget(task.key)
 
 
-@executes(RefuseNode)
 def _refuse_node(kernel: Kernel, task: Task, effect: RefuseNode) -> None:
     kernel.try_again_in(kernel.cache.refuse(task.key, effect.node))
 
@@ -305,7 +292,6 @@ def _refuse_node(kernel: Kernel, task: Task, effect: RefuseNode) -> None:
 # -- others ------------------------------------------------------------------------------------
 
 
-@executes(AnnouncePlaceholder)
 def _announce(kernel: Kernel, task: Task, effect: AnnouncePlaceholder) -> None:
     app = task.app
     if app.state not in application_fsm.GONE:
@@ -318,12 +304,10 @@ def _announce(kernel: Kernel, task: Task, effect: AnnouncePlaceholder) -> None:
         )
 
 
-@executes(Reconcile)
 def _reconcile(kernel: Kernel, task: Task, effect: Reconcile) -> None:
     reconcile(kernel, task)
 
 
-@executes(Say)
 def _say(kernel: Kernel, entity: Task | Application, effect: Say) -> None:
     if isinstance(entity, Task) and not effect.originator:
         pod: Pod | None = entity.pod
@@ -334,7 +318,6 @@ def _say(kernel: Kernel, entity: Task | Application, effect: Say) -> None:
         record_about(kernel, pod, effect.reason, effect.action, effect.note, effect.warning)
 
 
-@executes(Warn)
 def _warn(kernel: Kernel, entity: object, effect: Warn) -> None:
     kernel.actions.append(actions.LogWarning(effect.text))
 
@@ -363,3 +346,27 @@ def record_about(
             may_exist or kernel.starting,
         )
     )
+
+
+# fmt: off
+#: what executes the effects of this module
+EFFECTS: Final[Handlers] = {
+    SendAsk:             _send_ask,
+    ReportPod:           _report_pod,
+    AskAgain:            _ask_again,
+    GiveBack:            _give_back,
+    ReleaseAsk:          _release_ask,
+    ConfirmRelease:      _confirm_release,
+    ReportForeign:       _report_foreign,
+    ReleaseForeign:      _release_foreign,
+    BindPod:             _bind_pod,
+    CancelBind:          _cancel_bind,
+    DeletePod:           _delete_pod,
+    AbandonAssumption:   _abandon_assumption,
+    RefuseNode:          _refuse_node,
+    AnnouncePlaceholder: _announce,
+    Reconcile:           _reconcile,
+    Say:                 _say,
+    Warn:                _warn,
+}
+# fmt: on

@@ -9,24 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 
 from quadriga.k8s.transport.connections import Broken, Connection, Connections, Reply
 from quadriga.k8s.transport.limits import Lane, Limits
 from quadriga.k8s.transport.login import Login, LoginError
 from quadriga.k8s.transport.requester import JSON, NoAnswer
+from quadriga.k8s.tuning import TUNING
 
-#: seconds after which a request counts as unanswered
-REQUEST_TIMEOUT: Final = 10.0
-#: the same for a page of a list, which may take longer
-LIST_TIMEOUT: Final = 60.0
-
-UNAUTHORIZED: Final = 401
-TOO_MANY: Final = 429
 AGENT: Final = "quadriga"
-#: seconds to wait after a 429 without ``Retry-After``, and the longest wait that is obeyed
-_RETRY_AFTER: Final = 1.0
-_LONGEST_RETRY_AFTER: Final = 60.0
 
 _FAILED: Final = (Broken, TimeoutError, OSError)
 
@@ -62,7 +54,7 @@ class Client:
         login: Login,
         limits: Limits,
         *,
-        timeout: float = REQUEST_TIMEOUT,
+        timeout: float = TUNING.request_timeout_s,
         observe: Callable[[str, str, int], None] | None = None,
     ) -> None:
         self._server = login.server
@@ -99,7 +91,7 @@ class Client:
         After a status of 401 it is sent once more if there are other credentials.
         """
         reply = await self._once(method, path, body, content_type, timeout, lane)
-        if reply.status == UNAUTHORIZED and self._credentials.refused():
+        if reply.status == HTTPStatus.UNAUTHORIZED and self._credentials.refused():
             reply = await self._once(method, path, body, content_type, timeout, lane)
         return reply.status, reply.body
 
@@ -130,7 +122,7 @@ class Client:
         except _FAILED as error:
             raise NoAnswer(_text(error)) from error
         finally:
-            if status == TOO_MANY:
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
                 self._limits.pause(_retry_after(reply.header(b"retry-after")))
             self._limits.leave(lane, began)
             if self._observe is not None:
@@ -181,9 +173,9 @@ class Client:
                 self._limits.leave("urgent")
                 if self._observe is not None:
                     self._observe("WATCH", path, status)
-            if status == TOO_MANY:
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
                 self._limits.pause(_retry_after(reply.header(b"retry-after")))
-            elif status == UNAUTHORIZED:
+            elif status == HTTPStatus.UNAUTHORIZED:
                 self._credentials.refused()
             yield Stream(connection, reply)
         finally:
@@ -219,10 +211,10 @@ def _retry_after(text: str | None) -> float:
     try:
         seconds = float(text or "")
     except ValueError:
-        return _RETRY_AFTER
+        return TUNING.retry_after_s
     if not math.isfinite(seconds):
-        return _RETRY_AFTER
-    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER)
+        return TUNING.retry_after_s
+    return min(max(seconds, 0.0), TUNING.longest_retry_after_s)
 
 
 def _text(error: BaseException) -> str:

@@ -12,19 +12,20 @@ import asyncio
 import ssl
 from asyncio import AbstractEventLoop, Future
 from collections import deque
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from quadriga.fsm.table import Effect, Info
+from quadriga.k8s.lifecycles import connection as lifecycle
+from quadriga.k8s.lifecycles.connection import CONNECTION
+from quadriga.k8s.lifecycles.effects import Answer, CloseSocket, Fail, WakeReader
 from quadriga.k8s.transport.sockets import Wire, connect
+from quadriga.k8s.tuning import TUNING
 
-#: seconds after which an unused connection is not reused: the server may be closing it
-_IDLE: Final = 60.0
-_MAX_HEAD: Final = 64 << 10
-_CONNECT_TIMEOUT: Final = 10.0
-#: at most this many bytes of a stream wait for their reader; then the server has to wait
-_MAX_UNREAD: Final = 1 << 20
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 #: methods that may be sent twice without harm
 _REPEATABLE: Final = frozenset({"GET", "DELETE", "PATCH"})
@@ -55,7 +56,7 @@ class Reply:
 
 
 class Connection:
-    """One connection. A response is complete by its length, by its last chunk, or by the end of the connection."""
+    """One connection; its lifecycle is ``CONNECTION``."""
 
     __slots__ = (
         "_body",
@@ -66,18 +67,25 @@ class Connection:
         "_parser",
         "_size",
         "_status",
-        "_streams",
         "_unread",
-        "_used",
         "_waiter",
-        "_whole",
         "_why",
         "_wire",
         "deadline",
         "idle_since",
+        "state",
+        "streams",
+        "used",
     )
 
+    key: Final = "connection"
+
     def __init__(self, loop: AbstractEventLoop, deadlines: _Deadlines | None = None) -> None:
+        self.state: lifecycle.State = CONNECTION.initial
+        #: the request is a watch
+        self.streams = False
+        #: it has had a response before
+        self.used = False
         self._loop = loop
         self._deadlines = deadlines or _Deadlines(loop)
         self._wire: Wire | None = None
@@ -86,18 +94,14 @@ class Connection:
         self._parser = HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
-        #: status of the current response; 0 before its head is complete
         self._status = 0
         #: bytes of the response before its head was complete
         self._size = 0
-        self._whole = False
-        #: the connection may be reused
+        #: the server keeps the connection open
         self._keep = False
-        self._used = False
-        self._streams = False
         self._unread = 0
-        #: why a stream has ended prematurely
-        self._why = ""
+        #: why it is closed, for the reader of a stream
+        self._why = "the connection is closed"
         #: when (s, of the loop) the awaited data is overdue
         self.deadline = 0.0
         self.idle_since = 0.0
@@ -105,7 +109,14 @@ class Connection:
     @property
     def open(self) -> bool:
         """Whether the connection is open."""
-        return self._wire is not None and self._wire.open
+        return self.state != lifecycle.CLOSED
+
+    @property
+    def lasts_to_the_end(self) -> bool:
+        """Whether the end of the connection ends the response."""
+        return not any(
+            name.lower() in (b"content-length", b"transfer-encoding") for name, _ in self._headers
+        )
 
     async def connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
         """Connect to the server. Raises OSError."""
@@ -114,48 +125,47 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection."""
-        self._deadlines.connections.pop(self, None)
-        if self._wire is not None:
-            self._wire.close()
+        if self.open:
+            self._fire(lifecycle.CLOSE)
 
     async def exchange(self, request: bytes, timeout: float) -> Reply:
         """Send the request and return its response. Raises `Broken`. The connection may be closed afterwards."""
-        waiter: Future[Reply | None] = self._loop.create_future()
-        self._waiter = waiter
-        self.deadline = self._loop.time() + timeout
-        self._deadlines.watch(self)
-        assert self._wire is not None
-        self._wire.send(request)
+        waiter = self._send(request, timeout)
         try:
             reply = await waiter
         except BaseException:
             self._waiter = None
             self.close()
             raise
-        self._used = True
+        self.used = True
         assert reply is not None
         return reply
 
     async def stream(self, request: bytes, timeout: float) -> Reply:
         """Send the request and return the head of its response; `more` returns the body. All of it must arrive
         within ``timeout`` seconds. Raises `Broken`. Close the connection afterwards."""
-        self._streams = True
-        self._waiter = self._loop.create_future()
+        self.streams = True
+        reply = await self._send(request, timeout)
+        assert reply is not None
+        return reply
+
+    def _send(self, request: bytes, timeout: float) -> Future[Reply | None]:
+        """Send the request and return the future of its response."""
+        waiter = self._waiter = self._loop.create_future()
+        self._fire(lifecycle.SEND)
         self.deadline = self._loop.time() + timeout
         self._deadlines.watch(self)
         assert self._wire is not None
         self._wire.send(request)
-        reply = await self._waiter
-        assert reply is not None
-        return reply
+        return waiter
 
     async def more(self) -> bytes:
         """Wait for and return what has arrived of a stream since the last call; empty at the end. Raises
         `Broken`."""
         while not self._body:
-            if self._whole:
+            if self.state in lifecycle.PARSED:
                 return b""
-            if self._why:
+            if not self.open:
                 raise Broken(self._why)
             self._waiter = self._loop.create_future()
             await self._waiter
@@ -168,60 +178,53 @@ class Connection:
 
     def expire(self) -> None:
         """Fail what is awaited because its deadline is over. A connection that awaits nothing stays open."""
-        self._fail("no answer in time")
+        if self.open:
+            self._fire(lifecycle.EXPIRE)
 
     # -- what comes ------------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
         """Parse received bytes."""
-        if self._waiter is None and not self._streams:
-            # This response was not requested: later ones could be taken for those of other requests.
-            self.close()
-            return
-        if not self._status:
+        self._fire(lifecycle.ARRIVE)
+        state = self.state
+        if state == lifecycle.HEAD:
             self._size += len(data)
+        elif state == lifecycle.CLOSED:
+            return
         odd = False
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             odd = True
-        if self._whole:
-            self._complete(keep=self._keep and not odd)
-        elif odd or (not self._status and self._size > _MAX_HEAD):
-            self._fail("the reply is no HTTP")
-            self.close()
-
-    def _complete(self, *, keep: bool) -> None:
-        if self._streams:
-            self._wake(None)
-            return
-        waiter, self._waiter = self._waiter, None
-        reply = Reply(self._status, self._headers, b"".join(self._body))
-        self._status = self._size = 0
-        self._whole = False
-        if not keep:
-            self.close()
-        if waiter is not None and not waiter.done():
-            waiter.set_result(reply)
+        if self.state == lifecycle.COMPLETE:
+            self._fire(lifecycle.REUSE if self._keep and not odd else lifecycle.RETIRE)
+        elif odd or (self.state == lifecycle.HEAD and self._size > TUNING.reply_head_bytes):
+            self._fire(lifecycle.SPOIL)
 
     def _ended(self, why: str) -> None:
-        """Close the connection and fail what is awaited."""
-        if self._status and not why and not self._whole and _is_until_the_end(self._headers):
-            self._whole = True
-            self._complete(keep=False)
-            return
-        untouched = self._used and not self._status and not self._size
-        self._fail(why or "the connection was closed", untouched=untouched)
+        """Note the end of the socket: by the other side, or by an error."""
+        self._fire(lifecycle.END, {"why": why})
 
-    def _fail(self, why: str, *, untouched: bool = False) -> None:
-        if self._streams and self._status:
-            if not self._whole:
-                self._why = why
-            self._wake(None)
-            return
+    # -- effects ---------------------------------------------------------------------------------
+
+    def _fire(self, trigger: lifecycle.Trigger, info: Info = _NOTHING) -> None:
+        for effect in CONNECTION.take(self, trigger, info).effects:
+            _EXECUTE[effect.__class__](self, effect)
+
+    def _answer(self, _: Effect) -> None:
+        self._wake(Reply(self._status, self._headers, b"".join(self._body)))
+        self._size = 0
+
+    def _fail(self, effect: Fail) -> None:
+        self._why = effect.why
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_exception(Broken(why, untouched=untouched))
+            waiter.set_exception(Broken(effect.why, untouched=effect.untouched))
+
+    def _close_socket(self, _: Effect) -> None:
+        self._deadlines.connections.pop(self, None)
+        if self._wire is not None:
+            self._wire.close()
 
     def _wake(self, reply: Reply | None) -> None:
         waiter, self._waiter = self._waiter, None
@@ -232,7 +235,7 @@ class Connection:
 
     def on_message_begin(self) -> None:
         """Parser callback: a response begins."""
-        if self._whole:
+        if self.state in lifecycle.PARSED:
             raise ValueError("a second reply")
         self._headers = []
         self._body = []
@@ -246,26 +249,29 @@ class Connection:
         status = self._parser.get_status_code()
         if status >= 200:  # informational responses precede the final one
             self._status = status
-            if self._streams:
-                self._wake(Reply(status, self._headers, b""))
+            self._fire(lifecycle.HEAD_)
 
     def on_body(self, body: bytes) -> None:
         """Parser callback: a part of the body."""
         self._body.append(body)
-        if self._streams:
+        if self.streams:
             self._unread += len(body)
-            if self._unread > _MAX_UNREAD and self._wire is not None:
+            if self._unread > TUNING.stream_unread_bytes and self._wire is not None:
                 self._wire.pause()
             self._wake(None)
 
     def on_message_complete(self) -> None:
         """Parser callback: the response is complete."""
-        self._whole = self._status > 0
         self._keep = self._parser.should_keep_alive()
+        self._fire(lifecycle.WHOLE)
 
 
-def _is_until_the_end(headers: list[tuple[bytes, bytes]]) -> bool:
-    return not any(n.lower() in (b"content-length", b"transfer-encoding") for n, _ in headers)
+_EXECUTE: Final[dict[type[Effect], Callable[[Connection, Any], None]]] = {
+    Answer: Connection._answer,
+    Fail: Connection._fail,
+    WakeReader: lambda connection, _: connection._wake(None),
+    CloseSocket: Connection._close_socket,
+}
 
 
 class _Deadlines:
@@ -350,7 +356,7 @@ class Connections:
         idle = self._idle
         if not idle:
             return None
-        old = self._loop.time() - _IDLE
+        old = self._loop.time() - TUNING.connection_idle_s
         while idle and idle[0].idle_since < old:
             idle.popleft().close()
         while idle:
@@ -362,6 +368,6 @@ class Connections:
     async def connect(self, timeout: float) -> Connection:
         """Return a new connection. Raises `OSError` and `TimeoutError`."""
         connection = Connection(self._loop, self._deadlines)
-        async with asyncio.timeout(min(timeout, _CONNECT_TIMEOUT)):
+        async with asyncio.timeout(min(timeout, TUNING.connect_timeout_s)):
             await connection.connect(self._host, self._port, self._ssl)
         return connection

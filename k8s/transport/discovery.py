@@ -5,26 +5,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
 
-from quadriga.fsm.table import MINUTE
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
 from quadriga.k8s.conversion.resources import DEVICE_CLASS
 from quadriga.k8s.objects import Metadata
 from quadriga.k8s.transport.requester import NoAnswer, Requester
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes")
 
 T = TypeVar("T")
 
-#: seconds between attempts to discover what the server has
-_PAUSE: Final = 2.0
 #: version 1.34 is the first that says which extended resource a DeviceClass serves
 _DEVICES: Final = "/apis/resource.k8s.io/v1"
-_AGAIN: Final = MINUTE
-_OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
 
 
 class _Resource(msgspec.Struct):
@@ -38,9 +35,9 @@ class _Resources(msgspec.Struct):
 async def resources(requester: Requester, path: str) -> frozenset[str]:
     """Return the names of the resources of an API version; none if it is not served. Raises `NoAnswer`."""
     status, body = await requester.request("GET", path)
-    if status in (_FORBIDDEN, _NOT_FOUND):
+    if status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
         return frozenset()
-    if status != _OK:
+    if status != HTTPStatus.OK:
         raise NoAnswer(f"{path}: status {status}")
     try:
         found = msgspec.json.decode(body, type=_Resources)
@@ -58,7 +55,7 @@ async def patiently(
             return await ask()
         except NoAnswer as error:
             _log.warning("%s", error)
-            await sleep(_PAUSE)
+            await sleep(TUNING.discovery_retry_s)
 
 
 def pod_groups_path(version: str) -> str:
@@ -80,7 +77,7 @@ async def readable_pod_groups(requester: Requester) -> str:
     version = await pod_group_version(requester)
     if version:
         status, _ = await requester.request("GET", f"{pod_groups_path(version)}?limit=1")
-        if status == _FORBIDDEN:
+        if status == HTTPStatus.FORBIDDEN:
             _log.warning("the account may not read PodGroups: pods that name one are not scheduled")
             return ""
     return version
@@ -125,7 +122,7 @@ class DeviceClasses:
         if resource.startswith(DEVICE_CLASS):
             return resource.removeprefix(DEVICE_CLASS)
         if self._clock() >= self._until:
-            self._until = self._clock() + _AGAIN
+            self._until = self._clock() + TUNING.device_classes_ns
             self._names = await self._read()
         return self._names.get(resource, "")
 
@@ -133,7 +130,9 @@ class DeviceClasses:
         try:
             status, body = await self._requester.request("GET", f"{_DEVICES}/deviceclasses")
             found = (
-                msgspec.json.decode(body, type=_ListOfDeviceClasses).items if status == _OK else ()
+                msgspec.json.decode(body, type=_ListOfDeviceClasses).items
+                if status == HTTPStatus.OK
+                else ()
             )
         except (NoAnswer, msgspec.MsgspecError) as error:
             _log.warning("DeviceClasses cannot be read: %s", error)

@@ -16,20 +16,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Literal
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import TokenBucket
+from quadriga.base.times import SECOND
+from quadriga.k8s.tuning import TUNING
 
 #: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
 #: to placeholders, of which one gang may have thousands.
 Lane = Literal["urgent", "pods", "other", "placeholders"]
-
-#: every this many turns one is for the other requests while writes to pods wait
-_SHARE: Final = 8
-#: a write to a pod is slow if it takes this many times as long as the quickest recent one
-_SLOW: Final = 3
-#: the time of the quickest one grows by this part with each write, so that an old one is forgotten
-_FORGETS: Final = 64
 
 
 class Limits:
@@ -48,10 +43,7 @@ class Limits:
         clock: Callable[[], int],
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
-        self._per_token = SECOND // qps
-        #: time (ns) at which the bucket is full; a token moves it on by ``_per_token``
-        self._full_at = 0
-        self._depth = self._per_token * burst
+        self._bucket = TokenBucket(qps, burst)
         self._free = inflight
         self._clock = clock
         self._later = later
@@ -120,9 +112,9 @@ class Limits:
 
     def _learn(self, took: int) -> None:
         """Allow fewer writes to placeholders if a write to a pod was slow (ns), and else one more."""
-        grown = self._quickest + self._quickest // _FORGETS + 1
+        grown = self._quickest + self._quickest // TUNING.quickest_forgets + 1
         self._quickest = min(took, grown) if self._quickest else took
-        slow = took > _SLOW * self._quickest
+        slow = took > TUNING.slow_write * self._quickest
         self._allowed = max(1, self._allowed // 2) if slow else min(self._half, self._allowed + 1)
 
     def _take(self) -> bool:
@@ -130,13 +122,12 @@ class Limits:
 
     def _taken(self) -> bool:
         self._free -= 1
-        self._full_at = max(self._full_at, self._clock()) + self._per_token
+        self._bucket.take(self._clock())
         return True
 
     def _wait(self, now: int) -> int:
         """Return the ns until the next request may be sent."""
-        token_at = self._full_at + self._per_token - self._depth
-        return max(token_at, self._paused_until) - now
+        return max(self._bucket.ready_at(), self._paused_until) - now
 
     def _go_on(self) -> None:
         """Start the requests whose turn it is."""
@@ -164,9 +155,9 @@ class Limits:
         if self._urgent:
             return self._urgent
         behind = self._behind if self._behind and self._under_way < self._allowed else None
-        if behind is not None and self._since_behind >= _SHARE - 1:
+        if behind is not None and self._since_behind >= TUNING.lane_share - 1:
             return behind
-        if self._pods and not (self._other and self._in_a_row >= _SHARE - 1):
+        if self._pods and not (self._other and self._in_a_row >= TUNING.lane_share - 1):
             return self._pods
         return self._other or behind
 

@@ -25,15 +25,12 @@ from lightkube.core.exceptions import ConfigError
 from msgspec import MsgspecError
 from yaml import YAMLError
 
-from quadriga.fsm.table import MINUTE
+from quadriga.base.times import MINUTE, SECOND
+from quadriga.k8s.tuning import TUNING
 
-#: ns before its expiration at which an exec plugin's token is renewed
-_EARLY: Final = 30_000_000_000
 _EXEC_VERSIONS: Final = tuple(
     f"client.authentication.k8s.io/{v}" for v in ("v1", "v1beta1", "v1alpha1")
 )
-#: seconds within which an exec plugin must answer
-_EXEC_TIMEOUT: Final = 60.0
 
 
 class LoginError(Exception):
@@ -129,7 +126,7 @@ class ExecPlugin:
         return had
 
     def _expired(self) -> bool:
-        return self._expires is not None and self.wall() >= self._expires - _EARLY
+        return self._expires is not None and self.wall() >= self._expires - TUNING.token_early_ns
 
     async def _output(self) -> bytes:
         name = self.command[0]
@@ -155,7 +152,7 @@ class ExecPlugin:
         except OSError as error:
             raise LoginError(f"the exec plugin {name} cannot be started: {error}") from None
         try:
-            output, errors = await asyncio.wait_for(process.communicate(), _EXEC_TIMEOUT)
+            output, errors = await asyncio.wait_for(process.communicate(), TUNING.plugin_timeout_s)
         except BaseException as error:
             process.kill()
             await process.wait()
@@ -177,7 +174,7 @@ def _token_of(name: str, output: bytes) -> tuple[str, int | None]:
             raise TypeError("the token is not a text")
         until = None
         if expires:
-            until = int(datetime.fromisoformat(expires).timestamp()) * 1_000_000_000
+            until = int(datetime.fromisoformat(expires).timestamp()) * SECOND
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise LoginError(f"the exec plugin {name} gave no token: {error!r}") from None
     return f"Bearer {token}", until

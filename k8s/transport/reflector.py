@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import backoff
+from quadriga.base.times import SECOND
 from quadriga.k8s.lifecycles import reflector as lifecycle
 from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
-from quadriga.k8s.transport.client import LIST_TIMEOUT, Client
+from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.listing import BOOKMARK, Decoders, Event, Object, WatchError
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.reflector")
 
 T = TypeVar("T", bound=Object)
 
-GONE: Final = 410
-OK: Final = 200
 _EXPIRED: Final = ("Expired", "Gone")
 _DELETED: Final = "DELETED"
-#: at most this many objects of a list are decoded before other work has its turn
-_SLICE: Final = 20
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Announce = Callable[[Change, Any], None]
@@ -50,6 +51,14 @@ class Timing(Protocol):
     def random(self) -> float:
         """Return a random number from 0 to below 1."""
         ...
+
+
+class RealTiming:
+    """The time and the random numbers of this machine."""
+
+    now = staticmethod(time.monotonic_ns)
+    random = staticmethod(random.random)
+    sleep = staticmethod(asyncio.sleep)
 
 
 class Watching:
@@ -172,9 +181,9 @@ class Reflector(Generic[T]):
         numbers, now = self._watching, self._timing.now()
         if now - self._error_at > int(numbers.calm * SECOND):
             self._errors = 0
-        pause: float = min(numbers.pause * 2 ** min(self._errors, 16), numbers.longest_pause)
-        pause = pause / 2 + pause / 2 * self._timing.random()
         self._errors += 1
+        pause = backoff(numbers.pause, numbers.longest_pause, self._errors)
+        pause = pause / 2 + pause / 2 * self._timing.random()
         # The pause itself does not count as time without errors.
         self._error_at = now + int(pause * SECOND)
         return pause
@@ -189,17 +198,20 @@ class Reflector(Generic[T]):
             if rest:
                 query["continue"] = rest
             status, body = await self._client.request(
-                "GET", f"{self.key}?{urlencode(query)}", timeout=LIST_TIMEOUT, lane="urgent"
+                "GET",
+                f"{self.key}?{urlencode(query)}",
+                timeout=TUNING.list_timeout_s,
+                lane="urgent",
             )
-            if status == GONE:
+            if status == HTTPStatus.GONE:
                 return lifecycle.EXPIRED if paged else self._failed("the list has expired twice")
-            if status != OK:
+            if status != HTTPStatus.OK:
                 return self._failed(f"the list was refused with {refusal_of(status, body)}")
             page = self._decoders.page(body)
             before = len(found)
             for each in page.items:
                 found[each.metadata.uid] = each
-                if len(found) % _SLICE == 0:
+                if len(found) % TUNING.decoded_slice == 0:
                     await asyncio.sleep(0)
             if paged and len(found) > before:
                 fitting = numbers.page_bytes * (len(found) - before) // max(1, len(body))
@@ -246,9 +258,9 @@ class Reflector(Generic[T]):
         )
         began = self._timing.now()
         async with self._client.stream(f"{self.key}?{query}", seconds + numbers.patience) as stream:
-            if stream.status != OK:
+            if stream.status != HTTPStatus.OK:
                 refusal = refusal_of(stream.status, await stream.body())
-                if stream.status == GONE:
+                if stream.status == HTTPStatus.GONE:
                     return self._expired()
                 return self._failed(f"the watch was refused with {refusal}")
             self._note_contact()
@@ -303,7 +315,7 @@ class Reflector(Generic[T]):
             self._announce("MODIFIED", new)
 
     def _refused(self, error: WatchError) -> lifecycle.Trigger:
-        if error.code == GONE or error.reason in _EXPIRED:
+        if error.code == HTTPStatus.GONE or error.reason in _EXPIRED:
             return self._expired()
         return self._failed(
             f"the watch was ended with {error.code}: {error.message or error.reason}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import pauses
+from quadriga.base.times import SECOND
 
 #: 401: credentials may rotate; 408 and 429: the server asks for a retry
 _AGAIN: Final = frozenset({401, 408, 429})
-
-_BIND_WAITS: Final = (1, 2, 4, 8, 16, 30)
 
 
 def is_again(status: int) -> bool:
@@ -21,14 +20,12 @@ def is_again(status: int) -> bool:
 def bind_waits(limit: int) -> Iterator[float]:
     """Yield the seconds before each further attempt of a bind, ``limit`` ns in sum: 1, 2, 4, 8, 16, 30, 30, 30
     by default."""
-    waited, place = 0, 0
-    while True:
-        wait = _BIND_WAITS[min(place, len(_BIND_WAITS) - 1)]
+    waited = 0.0
+    for wait in pauses(1.0, 30.0):
         waited += wait
         if waited * SECOND > limit:
             return
-        yield float(wait)
-        place += 1
+        yield wait
 
 
 def create_waits() -> Iterator[float]:
@@ -38,10 +35,7 @@ def create_waits() -> Iterator[float]:
 
 def delete_waits() -> Iterator[float]:
     """Yield the seconds before each further attempt of a delete, without an end (K79, K112)."""
-    wait = 5.0
-    while True:
-        yield wait
-        wait = min(wait * 2, 30.0)
+    yield from pauses(5.0, 30.0)
 
 
 def patch_waits() -> Iterator[float]:

@@ -13,8 +13,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Final
 
-#: bytes per read; a TLS record has at most 16 KiB
-_SIZE: Final = 32 << 10
+from quadriga.k8s.tuning import TUNING
+
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -85,7 +85,7 @@ class Wire:
         if not self.open or self._paused:
             return
         try:
-            data = self._sock.recv(_SIZE)
+            data = self._sock.recv(TUNING.read_bytes)
         except _NOT_NOW:
             return
         except OSError as error:

@@ -21,15 +21,18 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import TokenBucket, backoff
+from quadriga.base.texts import shortened_bytes
+from quadriga.base.times import whole_time
 from quadriga.k8s.conversion.pod_groups import CONDITIONS
+from quadriga.k8s.conversion.settings_table import DEFAULTS
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 from quadriga.k8s.transport.discovery import pod_groups_path
-from quadriga.k8s.transport.pacing import Clock, RateLimiter, Wakeup, backoff_ns
+from quadriga.k8s.transport.pacing import Clock, Wakeup
 from quadriga.k8s.transport.refusals import Refusal, refusal_of
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.timestamps import shortened, whole_time
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.conditions")
 
@@ -37,17 +40,6 @@ _log = logging.getLogger("quadriga.kubernetes.conditions")
 Explain = Callable[[PodRef], Awaitable[str | None]]
 
 _CONDITION: Final = "PodScheduled"
-_PER_SECOND: Final = 50
-#: at most this many concurrent writes
-_IN_FLIGHT: Final = 8
-#: ns between two messages of one pod
-_REFRESH: Final = 60 * SECOND
-#: explanations take at most one part in this many of the time
-_SHARE: Final = 200
-#: an idle period earns at most this many ns of explanations
-_SAVED: Final = SECOND // 4
-#: limit of the message in bytes
-_MESSAGE: Final = 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -87,6 +79,8 @@ class ConditionWriter:
         wall: Callable[[], int],
         explain: Explain | None = None,
         record: Callable[[Record], None] | None = None,
+        per_second: int = DEFAULTS["conditions_per_second"],
+        interval: int = DEFAULTS["condition_interval"],
     ) -> None:
         self._requester = requester
         self._current = current
@@ -95,7 +89,8 @@ class ConditionWriter:
         self._explain = explain
         self._record = record
         self._wakeup = Wakeup(clock)
-        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
+        self._limiter = TokenBucket(per_second, burst=per_second)
+        self._interval = interval
         self._pods: dict[str, _Waiting] = {}
         #: due, order, UID; an entry counts only if its pod has the same place
         self._changes: list[tuple[int, int, str]] = []
@@ -103,7 +98,7 @@ class ConditionWriter:
         #: pods whose message may be renewed, by the time of the last explanation
         self._looks: OrderedDict[str, int] = OrderedDict()
         #: the time up to which explanations are paid for
-        self._explain_from = clock() - _SAVED * _SHARE
+        self._explain_from = clock() - TUNING.explaining_saved_ns * TUNING.explaining_share
         self._failures = 0
         self._paused_until = 0
         self._complained: set[int] = set()
@@ -119,7 +114,7 @@ class ConditionWriter:
         """Write the condition if it differs from the cluster's."""
         pod, now = action.pod, self._clock()
         entry = self._pods.get(pod.uid)
-        message = shortened(action.message, _MESSAGE)
+        message = shortened_bytes(action.message, TUNING.condition_message_bytes)
         if entry is None:
             entry = self._pods[pod.uid] = _Waiting(pod, action)
             found = self._current(pod.uid)
@@ -150,7 +145,7 @@ class ConditionWriter:
 
     async def run(self) -> None:
         """Write changes until cancelled."""
-        slots = asyncio.Semaphore(_IN_FLIGHT)
+        slots = asyncio.Semaphore(TUNING.condition_writes)
         async with asyncio.TaskGroup() as writes:
             while True:
                 await slots.acquire()
@@ -170,7 +165,7 @@ class ConditionWriter:
             return
         text = entry.explained or (entry.message if entry.renewed else entry.written[1])
         if text != entry.written[1]:
-            self._queue(entry, entry.written_at + _REFRESH)
+            self._queue(entry, entry.written_at + self._interval)
         else:
             entry.place = None  # the cluster has it already
 
@@ -186,7 +181,7 @@ class ConditionWriter:
 
     def _look_later(self, entry: _Waiting, now: int) -> None:
         if self._explain is not None:
-            self._looks[entry.pod.uid] = now + _REFRESH
+            self._looks[entry.pod.uid] = now + self._interval
             self._looks.move_to_end(entry.pod.uid)
             self._wakeup.wake()
 
@@ -259,9 +254,11 @@ class ConditionWriter:
         self.counts["explained"] += 1
         text = await self._explain(entry.pod)
         ended = self._clock()
-        earned_from = max(self._explain_from, began - _SAVED * _SHARE)
-        self._explain_from = earned_from + _SHARE * (ended - began)
-        return shortened(text, _MESSAGE) if text else None
+        earned_from = max(
+            self._explain_from, began - TUNING.explaining_saved_ns * TUNING.explaining_share
+        )
+        self._explain_from = earned_from + TUNING.explaining_share * (ended - began)
+        return shortened_bytes(text, TUNING.condition_message_bytes) if text else None
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -282,7 +279,7 @@ class ConditionWriter:
         now = self._clock()
         if status in (0, 429) or status >= 500:
             self._failures += 1
-            self._paused_until = now + backoff_ns(self._failures)
+            self._paused_until = now + backoff(*TUNING.write_pauses_ns, self._failures)
             if self._pods.get(pod.uid) is entry:
                 entry.renewed = True
                 self._review(entry, now)
@@ -324,8 +321,17 @@ class ConditionWriter:
 class GroupConditionWriter(ConditionWriter):
     """Writes the condition of PodGroups at the same rate (K205): ``Scheduled`` is True, any other reason False."""
 
-    def __init__(self, requester: Requester, *, clock: Clock, wall: Callable[[], int]) -> None:
-        super().__init__(requester, current=lambda uid: None, clock=clock, wall=wall)
+    def __init__(
+        self,
+        requester: Requester,
+        *,
+        clock: Clock,
+        wall: Callable[[], int],
+        per_second: int = DEFAULTS["conditions_per_second"],
+    ) -> None:
+        super().__init__(
+            requester, current=lambda uid: None, clock=clock, wall=wall, per_second=per_second
+        )
 
     def _path(self, entry: _Waiting) -> str:
         group, said = entry.pod, entry.said

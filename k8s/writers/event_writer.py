@@ -20,29 +20,18 @@ from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.pacing import TokenBucket, backoff
+from quadriga.base.texts import shortened_bytes
+from quadriga.base.times import micro_time
+from quadriga.k8s.conversion.settings_table import DEFAULTS
 from quadriga.k8s.shim.actions import Record
-from quadriga.k8s.transport.pacing import Clock, RateLimiter, Wakeup, backoff_ns
+from quadriga.k8s.transport.pacing import Clock, Wakeup
 from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.writers.timestamps import micro_time, shortened
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.events")
 
-#: further ones are dropped; warnings are counted separately
-_MAX_WAITING: Final = 1000
-_PER_SECOND: Final = 100
-#: rate while binds wait
-_PER_BUSY_SECOND: Final = 10
-#: at most this many concurrent writes
-_IN_FLIGHT: Final = 8
-#: ns; the same event within this time after the last one raises its count
-_SERIES: Final = 600 * SECOND
-#: ns between two writes of one series
-_SERIES_PAUSE: Final = 10 * SECOND
-#: at most this many events of the last ten minutes are remembered
-_MAX_KNOWN: Final = 20_000
-_MAX_TRIES: Final = 6
 #: limits of the API server in bytes
 _NOTE, _WORD, _NAME = 1024, 128, 236
 
@@ -102,16 +91,18 @@ class EventWriter:
         clock: Clock,
         wall: Callable[[], int],
         busy: Callable[[], bool] = lambda: False,
+        per_second: int = DEFAULTS["events_per_second"],
     ) -> None:
         self._requester = requester
         self._controller = controller
-        self._instance = shortened(instance, _WORD)
+        self._instance = shortened_bytes(instance, _WORD)
         self._clock = clock
         self._wall = wall
         self._wakeup = Wakeup(clock)
         self._busy = busy
-        self._limiter = RateLimiter(_PER_SECOND, burst=_PER_SECOND)
-        self._busy_limiter = RateLimiter(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
+        self._limiter = TokenBucket(per_second, burst=per_second)
+        a_tenth = max(1, per_second // 10)
+        self._busy_limiter = TokenBucket(a_tenth, burst=a_tenth)
         #: events of the last ten minutes, the most recent one last
         self._known: OrderedDict[_Key, _Event] = OrderedDict()
         self._warnings: _Heap = []
@@ -135,15 +126,15 @@ class EventWriter:
         """Write the event soon, or count it in the series of the same one."""
         key = _key(record)
         event = self._known.get(key)
-        if event is None and len(self._heap(record)) >= _MAX_WAITING:
+        if event is None and len(self._heap(record)) >= TUNING.events_waiting:
             self.counts["dropped"] += 1
             return
         now, wall = self._clock(), self._wall()
-        if event is not None and (event.waiting or now - event.seen <= _SERIES):
+        if event is not None and (event.waiting or now - event.seen <= TUNING.event_series_ns):
             event.count += 1
             event.last, event.seen = wall, now
             self._known.move_to_end(key)
-        elif len(self._heap(record)) >= _MAX_WAITING:
+        elif len(self._heap(record)) >= TUNING.events_waiting:
             self.counts["dropped"] += 1
             return
         else:
@@ -152,12 +143,14 @@ class EventWriter:
             self._known.move_to_end(key)
             self._forget_old(now)
         if not event.waiting:
-            due = max(now, event.written_at + _SERIES_PAUSE) if event.written else now
+            due = (
+                max(now, event.written_at + TUNING.event_series_pause_ns) if event.written else now
+            )
             self._queue(event, due)
 
     async def run(self) -> None:
         """Write events until cancelled."""
-        slots = asyncio.Semaphore(_IN_FLIGHT)
+        slots = asyncio.Semaphore(TUNING.event_writes)
         async with asyncio.TaskGroup() as writes:
             while True:
                 await slots.acquire()
@@ -169,7 +162,7 @@ class EventWriter:
 
     def _queue(self, event: _Event, due: int) -> None:
         heap = self._heap(event.record)
-        if len(heap) >= _MAX_WAITING:
+        if len(heap) >= TUNING.events_waiting:
             self.counts["dropped"] += 1
             if not event.written:
                 del self._known[event.key]
@@ -187,7 +180,10 @@ class EventWriter:
         """Forget events whose series has ended, and the oldest if there are too many."""
         while self._known:
             event = next(iter(self._known.values()))
-            if now - event.seen <= _SERIES and len(self._known) <= _MAX_KNOWN:
+            if (
+                now - event.seen <= TUNING.event_series_ns
+                and len(self._known) <= TUNING.events_known
+            ):
                 break
             if event.waiting:
                 break
@@ -242,7 +238,7 @@ class EventWriter:
             self.counts["written"] += not is_there
             event.name, event.written, event.written_at = name, count, self._clock()
             if event.count > count:
-                self._queue(event, event.written_at + _SERIES_PAUSE)
+                self._queue(event, event.written_at + TUNING.event_series_pause_ns)
         elif status == 409 and method == "POST":
             event.name_taken = True
             self._again(event)
@@ -257,7 +253,7 @@ class EventWriter:
         elif status in (0, 429) or status >= 500:
             event.unanswered = True
             self._failures += 1
-            self._paused_until = self._clock() + backoff_ns(self._failures)
+            self._paused_until = self._clock() + backoff(*TUNING.write_pauses_ns, self._failures)
             self._again(event)
         else:
             refusal = refusal_of(status, reply)
@@ -266,7 +262,7 @@ class EventWriter:
 
     def _again(self, event: _Event) -> None:
         event.tries += 1
-        if event.tries >= _MAX_TRIES:
+        if event.tries >= TUNING.event_tries:
             self._give_up(event, "the API server does not answer")
             return
         self._queue(event, self._clock())
@@ -311,10 +307,10 @@ class EventWriter:
             "eventTime": micro_time(event.first),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
-            "reason": shortened(record.reason, _WORD),
-            "action": shortened(record.action or record.reason, _WORD),
+            "reason": shortened_bytes(record.reason, _WORD),
+            "action": shortened_bytes(record.action or record.reason, _WORD),
             "type": record.type,
-            "note": shortened(record.note, _NOTE),
+            "note": shortened_bytes(record.note, _NOTE),
             "regarding": regarding,
         }
         if event.count > 1:

@@ -17,18 +17,15 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND, micro_time
 from quadriga.k8s.transport.pacing import Clock
 from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
-from quadriga.k8s.writers.timestamps import micro_time
+from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.lease")
-
-#: an attempt to take the lease waits up to this much longer, so that candidates do not collide
-_JITTER: Final = 0.2
 
 
 def elapsed_ns() -> int:
@@ -47,7 +44,7 @@ class LeaseTimes:
     retry: float = 2
 
     def __post_init__(self) -> None:
-        if not 0 < self.retry * (1 + _JITTER) < self.renew_deadline < self.duration:
+        if not 0 < self.retry * (1 + TUNING.lease_jitter) < self.renew_deadline < self.duration:
             raise ValueError(
                 f"a lease of {self.duration} s needs a renew deadline below that and a retry period"
                 f" below the deadline, not {self.renew_deadline:g} s and {self.retry:g} s"
@@ -136,7 +133,7 @@ class Lease:
             if self.holder != rival and self.holder != self._identity:
                 rival = self.holder
                 _log.info("lease %s/%s: %s leads", self._namespace, self._name, rival or "nobody")
-            await asyncio.sleep(self._times.retry * (1 + _JITTER * self._random()))
+            await asyncio.sleep(self._times.retry * (1 + TUNING.lease_jitter * self._random()))
         _log.info("lease %s/%s: %s leads now", self._namespace, self._name, self._identity)
 
     async def keep(self) -> str:

@@ -11,13 +11,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim
@@ -35,8 +36,6 @@ from quadriga.k8s.writers.claims import (
 
 _log = logging.getLogger("quadriga.kubernetes.writes")
 
-_NOT_FOUND: Final = 404
-_CONFLICT: Final = 409
 #: annotation of a volume: its claim was chosen by the scheduler or the controller, not by a user
 _BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
@@ -236,7 +235,7 @@ class VolumeBinding:
                 if 200 <= status < 300:
                     return reply
                 reason = str(refusal_of(status, reply))
-            if status in (_NOT_FOUND, _CONFLICT):
+            if status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 return None
             wait = next(waits, None) if is_again(status) else None
             if wait is None:

@@ -12,11 +12,11 @@ import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
@@ -35,6 +35,7 @@ from quadriga.k8s.transport.retries import (
     is_again,
     patch_waits,
 )
+from quadriga.k8s.tuning import TUNING
 from quadriga.k8s.writers.payloads import (
     annotations_payload,
     binding_payload,
@@ -50,17 +51,6 @@ _log = logging.getLogger("quadriga.kubernetes.writes")
 PodWrite = Bind | Delete | Create | Annotate | FailPod
 Ended = BindEnded | CreateEnded
 
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
-OK: Final = 200
-
-#: The writes to placeholders that are under way or wait for their turn with the client. The others wait here,
-#: where one costs little and a create can still be cancelled.
-_MOST_BEHIND: Final = 64
-#: a bind's attempts may take this much longer (ns) than the waits between them
-_HANGS: Final = 5 * SECOND
-#: waits between attempts of the patch before a preemption: the deletion must not be delayed for long (K113)
-_DISRUPTION_WAITS: Final = (1.0, 2.0)
 
 _read_pod = msgspec.json.Decoder(Pod).decode
 
@@ -171,7 +161,7 @@ class PodWrites:
         task.add_done_callback(self._tasks.discard)
 
     def _begin_behind(self) -> None:
-        while self._unbegun and self._begun_behind < _MOST_BEHIND:
+        while self._unbegun and self._begun_behind < TUNING.writes_behind:
             key = next(iter(self._unbegun))
             del self._unbegun[key]
             self._begun_behind += 1
@@ -262,13 +252,13 @@ class PodWrites:
                 return BindEnded(pod.uid, "bound", node)
             reason = _reason(status, reply)
             # A 404 alone is not believed: the watch would report nothing for an unchanged pod.
-            if status not in (CONFLICT, NOT_FOUND) and not is_again(status):
+            if status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND) and not is_again(status):
                 return BindEnded(pod.uid, "failed", reason=reason)
             found = await self._look(pod, node)
             if found is not None:
                 return found
             wait = next(waits_left, None)
-            if wait is None or self._clock() - began > self._bind_timeout + _HANGS:
+            if wait is None or self._clock() - began > self._bind_timeout + TUNING.bind_hangs_ns:
                 return BindEnded(pod.uid, "failed", reason=reason)
             if await self._interrupted(line, wait):
                 return BindEnded(pod.uid, "failed", reason=f"{line.why}; {reason}")
@@ -276,9 +266,9 @@ class PodWrites:
     async def _look(self, pod: PodRef, node: str) -> BindEnded | None:
         """Return the outcome according to the pod itself; ``None`` if it has no node or cannot be read (K106)."""
         status, body = await self._try("GET", pod_path(pod))
-        if status == NOT_FOUND:
+        if status == HTTPStatus.NOT_FOUND:
             return BindEnded(pod.uid, "gone")
-        if status != OK:
+        if status != HTTPStatus.OK:
             return None
         try:
             found = _read_pod(body)
@@ -343,11 +333,14 @@ class PodWrites:
             if 200 <= status < 300:
                 return ended("created")
             reason = _reason(status, reply)
-            taken = status == CONFLICT and refusal_of(status, reply).reason == "AlreadyExists"
+            taken = (
+                status == HTTPStatus.CONFLICT
+                and refusal_of(status, reply).reason == "AlreadyExists"
+            )
             if taken:
                 # Names are random: after an unanswered attempt a pod with that name is ours.
                 return ended("created") if doubt else ended("name_taken", reason)
-            if status != CONFLICT and not is_again(status):
+            if status != HTTPStatus.CONFLICT and not is_again(status):
                 return ended("refused", reason)
             # Another 409 comes from a quota that changed meanwhile.
             doubt = doubt or status == 0 or status >= 500
@@ -362,12 +355,14 @@ class PodWrites:
         pod = delete.pod
         if delete.preempted:
             body = disruption_payload(pod.uid, self._scheduler, self._stamp())
-            await self._patch(pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(_DISRUPTION_WAITS))
+            await self._patch(
+                pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(TUNING.disruption_waits_s)
+            )
         path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
         for wait in delete_waits():
             status, reply = await self._try("DELETE", path, body, behind=_is_behind(delete))
             # 409: a pod with that name and another UID
-            if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT):
+            if 200 <= status < 300 or status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 self.counts["Delete.done"] += 1
                 return
             self.counts["Delete.again"] += 1
@@ -383,11 +378,11 @@ class PodWrites:
         path = pod_path(pod) + part
         while True:
             status, reply = await self._try("PATCH", path, body, content_type)
-            if 200 <= status < 300 or status == NOT_FOUND:
+            if 200 <= status < 300 or status == HTTPStatus.NOT_FOUND:
                 return
-            conflict = status == CONFLICT and "UID" in refusal_of(status, reply).message
+            conflict = status == HTTPStatus.CONFLICT and "UID" in refusal_of(status, reply).message
             wait = None if conflict else next(waits, None)
-            if wait is None or (status != CONFLICT and not is_again(status)):
+            if wait is None or (status != HTTPStatus.CONFLICT and not is_again(status)):
                 if not conflict:
                     _log.warning(
                         "a patch of %s/%s failed: %s",

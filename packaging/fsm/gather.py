@@ -46,7 +46,7 @@ def gathered() -> Iterator[None]:
         project = Path(folder)
         leave_out = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "packaging" / "quadriga", project / "quadriga", ignore=leave_out)
-        for name in ("fsm", "diagrams"):
+        for name in ("base", "fsm", "diagrams"):
             shutil.copytree(ROOT / name, project / "quadriga" / name, ignore=leave_out)
         for path in (HERE / "setup.cfg", HERE / "README.md", ROOT / "LICENSE", ROOT / "NOTICE"):
             shutil.copy(path, project)

@@ -2,8 +2,9 @@
 
 ``quadriga.fsm`` has the engine for lifecycles and the scheduler's own, ``quadriga.si`` the messages,
 ``quadriga.core`` the scheduler, ``quadriga.sim`` the simulator, ``quadriga.diagrams`` the pictures,
-``quadriga.web`` and ``quadriga.cli`` the service and the command. None of them is imported with
-``quadriga``. The distribution ``quadriga-fsm`` contains the engine and the pictures alone.
+``quadriga.web`` and ``quadriga.cli`` the service and the command; ``quadriga.base`` has what all of them
+need. None of them is imported with ``quadriga``. The distribution ``quadriga-fsm`` contains the engine and
+the pictures, with ``quadriga.base``.
 
 ``quadriga.__version__`` is the version of what is installed.
 """

@@ -12,8 +12,8 @@ except ImportError as error:  # pragma: no cover (the tests have it)
         "quadriga.si.client needs gRPC: pip install '.[grpc]' in a checkout of Quadriga"
     ) from error
 
+from quadriga.base.pacing import Backoff
 from quadriga.si.client.asynchronous import AsyncClient
-from quadriga.si.client.backoff import Backoff
 from quadriga.si.client.client import Client
 from quadriga.si.client.connection_state import AWAY, CLOSED, CONNECTED, FORGOTTEN, NEW
 from quadriga.si.client.errors import ClientError, RegisterAgain, Unreachable

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import grpc
 
+from quadriga.base.pacing import Backoff
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -21,7 +22,6 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 from quadriga.si.client import connection_state as states
-from quadriga.si.client.backoff import Backoff
 from quadriga.si.client.callbacks import Ask
 from quadriga.si.client.channels import ChannelFactory
 from quadriga.si.client.connection import Connection, ConnectionLost

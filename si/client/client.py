@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
+from quadriga.base.pacing import Backoff
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -20,7 +21,6 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 from quadriga.si.client.asynchronous import MEBIBYTE, AsyncClient
-from quadriga.si.client.backoff import Backoff
 from quadriga.si.client.errors import ClientError
 from quadriga.si.client.registration import Delivery
 from quadriga.si.client.tls import Tls

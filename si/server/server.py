@@ -7,12 +7,14 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from time import monotonic_ns
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
+from quadriga.base.pacing import TokenBucket
 from quadriga.si.access import Access, Principal
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import (
@@ -46,7 +48,6 @@ from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.server.stepping import step
 from quadriga.si.server.streams import Stream, parse, rm_id_of
 from quadriga.si.server.tls import Tls
-from quadriga.si.server.token_bucket import TokenBucket
 from quadriga.si.v1.si_pb2 import (
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
@@ -143,9 +144,7 @@ class Server:
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ]
-        self._bucket = TokenBucket(
-            limits.requests_per_second, limits.request_burst, asyncio.get_running_loop().time
-        )
+        self._bucket = TokenBucket(limits.requests_per_second, limits.request_burst)
         interceptor = StrictInterceptor(limits.streams, self.connections)
         server = grpc.aio.server(interceptors=[interceptor], options=options)
         server.add_generic_rpc_handlers((self._si_handlers(), self._extension_handlers()))
@@ -244,16 +243,23 @@ class Server:
         }
         return grpc.method_handlers_generic_handler(EXTENSION_SERVICE, handlers)
 
+    def _count_call(self) -> None:
+        """Take a token for a unary call. Raises `StatusError` if there is none."""
+        if self._bucket is not None:
+            now = monotonic_ns()
+            if self._bucket.ready_at() > now:
+                raise StatusError(
+                    Code.RESOURCE_EXHAUSTED, "I11", "too many requests: try again later"
+                )
+            self._bucket.take(now)
+
     def _unary(
         self, message: type[Any], do: Callable[[Principal, Any, Context], Awaitable[Any]]
     ) -> Any:
         async def handle(data: bytes, context: Context) -> bytes:
             try:
                 principal = self._authenticate(context)
-                if self._bucket is not None and not self._bucket.try_take():
-                    raise StatusError(
-                        Code.RESOURCE_EXHAUSTED, "I11", "too many requests: try again later"
-                    )
+                self._count_call()
                 with self.connections.call(context):
                     response = await do(principal, parse(message, data), context)
             except StatusError as status:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 
+from quadriga.base.pacing import TokenBucket
 from quadriga.si import NullCallback
 from quadriga.si.extension.extension_pb2 import Callback, Events, Hello, SchedulingStates
 from quadriga.si.server.callbacks import CallbackQuestions
@@ -25,7 +26,6 @@ from quadriga.si.server.channels import ALLOCATION, APPLICATION, CALLBACK, NODE,
 from quadriga.si.server.delivery.mailbox import Mailbox
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.status import StatusError
-from quadriga.si.server.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from quadriga.si.v1.si_pb2 import (
@@ -94,8 +94,8 @@ class Session(NullCallback):
         self.ended: StatusError | None = None
         #: held while the scheduler is told about the RM's connection
         self.connection_lock = asyncio.Lock()
-        self.requests = TokenBucket(limits.requests_per_second, limits.request_burst, loop.time)
-        self.items = TokenBucket(limits.items_per_second, limits.item_burst, loop.time)
+        self.requests = TokenBucket(limits.requests_per_second, limits.request_burst)
+        self.items = TokenBucket(limits.items_per_second, limits.item_burst)
         self.hello = Hello(rmID=rm_id)
         self.mailbox = Mailbox(
             limits,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from time import monotonic_ns
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from quadriga.base.times import SECOND
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback, Refused
 from quadriga.si.items import count
@@ -129,9 +131,9 @@ class Stream:
                 if data is grpc.aio.EOF:
                     break
                 message = parse(MESSAGE_OF[self.channel], data)
-                wait = session.requests.take()
+                wait = session.requests.take(monotonic_ns())
                 if wait > 0:
-                    await asyncio.sleep(wait)
+                    await asyncio.sleep(wait / SECOND)
             if self.channel == CALLBACK:
                 await self._handle_answer(message)
             else:
@@ -146,8 +148,8 @@ class Stream:
     async def _handle_request(self, message: Any) -> None:
         session = self.session
         items = count(message)
-        if (wait := session.items.take(items)) > 0:  # also if they are too many
-            await asyncio.sleep(wait)
+        if (wait := session.items.take(monotonic_ns(), items)) > 0:  # also if they are too many
+            await asyncio.sleep(wait / SECOND)
         if items > self._limits.items:
             name, most = type(message).__name__, self._limits.items
             reason = f"{items} items in one {name}, at most {most}"

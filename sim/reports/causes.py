@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
 from typing import Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.application import Application
 from quadriga.core.scheduling.skipped import cause_of
-from quadriga.fsm.table import SECOND
 from quadriga.sim.pods import Run
 
 #: the first look is after this wait (ns): a shorter one has no cause but the latencies

@@ -8,7 +8,7 @@ import csv
 from collections.abc import Iterable
 from typing import IO, Final
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.sim.outcomes import Fate
 
 #: times are in s of virtual time, empty if there is none; nodes are those of its pods, by name

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.sim.fragmentation import Holding, fragmentation
 from quadriga.sim.reports.waits import distribution
 from quadriga.sim.usage import resource_of

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.gather_budget import GATHERINGS
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.run_times import VERDICTS
-from quadriga.fsm.table import SECOND
 from quadriga.sim.fragmentation import Holding
 from quadriga.sim.holders import Holder
 from quadriga.sim.options import SimulationOptions

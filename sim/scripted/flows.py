@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from quadriga.base.times import SECOND
 from quadriga.si.recorder import Exchange, Recorder
 from quadriga.sim.scripted.script import Script
 
@@ -22,11 +23,11 @@ class _Stepped(Script):
     """Advances from timer to timer, so that everything is recorded at its own instant."""
 
     def advance(self, seconds: float) -> list[str]:
-        end = self.now + round(seconds * 1e9)
+        end = self.now + round(seconds * SECOND)
         heard: list[str] = []
         while (due := self.scheduler.next_deadline()) is not None and due <= end:
-            heard.extend(super().advance((due - self.now) / 1e9))
-        heard.extend(super().advance((end - self.now) / 1e9))
+            heard.extend(super().advance((due - self.now) / SECOND))
+        heard.extend(super().advance((end - self.now) / SECOND))
         return heard
 
 

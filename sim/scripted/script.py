@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from quadriga.base.times import SECOND
 from quadriga.core import Options, Output, Scheduler
 from quadriga.si import (
     AddApplicationRequest,
@@ -116,7 +117,7 @@ class Script:
 
     def advance(self, seconds: float) -> list[str]:
         """Let time pass: timers fire, but nothing is scheduled."""
-        self.now += round(seconds * 1e9)
+        self.now += round(seconds * SECOND)
         return self._heard(self.scheduler.advance(self.now))
 
     # -- messages ------------------------------------------------------------------------------------

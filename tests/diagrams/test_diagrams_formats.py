@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from fsm_entities import switch
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render, render_path
 from quadriga.diagrams.formats.arrows import arrows, junctions
 from quadriga.diagrams.formats.style import DARK, LIGHT
@@ -32,7 +33,6 @@ from quadriga.fsm import (
     within,
 )
 from quadriga.fsm.coverage import Coverage
-from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 SCXML = "{http://www.w3.org/2005/07/scxml}"
 OURS = "{urn:quadriga:lifecycle}"

@@ -37,7 +37,7 @@ def drawn(needs_dot: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gallery")
     with redirect_stdout(StringIO()) as said:
         assert quadriga(["draw", "--all", str(folder)]) == 0
-    assert said.getvalue().startswith("99 files in ")
+    assert said.getvalue().startswith("106 files in ")
     return folder
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.times import SECOND
 from quadriga.diagrams import DiagramError, functions_of, read_json, render, render_path
 from quadriga.fsm import STAYS, Effect, Lifecycle, history, row, unbounded, within
-from quadriga.fsm.table import SECOND
 
 # fmt: off
 MOTOR = Lifecycle(

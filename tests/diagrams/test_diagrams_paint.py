@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.times import SECOND
 from quadriga.diagrams import FORMATS, DiagramError, Step, render, render_path
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, RESOURCE_MANAGER, Lifecycle
-from quadriga.fsm.table import SECOND
 
 #: text formats that show coverage beside DOT
 SHOWN = ("mermaid", "plantuml", "md", "json")

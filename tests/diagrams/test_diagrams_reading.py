@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.cli.catalogue import all_lifecycles
 from quadriga.diagrams import DiagramError, functions_of, read_json, render
 from quadriga.fsm import (
@@ -22,7 +23,7 @@ from quadriga.fsm import (
     within,
 )
 from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.table import MINUTE, SECOND, Info
+from quadriga.fsm.table import Info
 
 
 def same(one: Lifecycle, other: Lifecycle) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from quadriga import fsm
-from quadriga.fsm.table import HOUR
+from quadriga.base.times import HOUR
 from tests.packaging.conftest import run
 
 #: each page of the tutorial, and the name of the program that its blocks are

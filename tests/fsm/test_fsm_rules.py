@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm import (
     ALLOCATION,
     APPLICATION,
@@ -32,7 +33,6 @@ from quadriga.fsm.lifecycles.effects import (
     StoppedRunning,
     Update,
 )
-from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 
 def of_kind(caused: tuple[Any, ...], kind: type) -> list[Any]:

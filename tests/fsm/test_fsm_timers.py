@@ -14,9 +14,10 @@ from transitions import Machine
 from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
 from virtual_time import seconds, virtual
 
+from quadriga.base.times import SECOND
 from quadriga.fsm import STAYS, Effect, Fired, InvalidTransition, Lifecycle, row, unbounded, within
 from quadriga.fsm.aio import AsyncTimers
-from quadriga.fsm.table import SECOND, Info
+from quadriga.fsm.table import Info
 from quadriga.fsm.timers import Due, Timers
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.times import HOUR
 from quadriga.fsm import (
     EVERY,
     STAYS,
@@ -17,7 +18,7 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.table import HOUR, Limit
+from quadriga.fsm.table import Limit
 
 LASTS: dict[str, Limit] = {"Closed": unbounded("open"), "Open": unbounded("close")}
 GOOD = (row("open", "Closed", "Open"), row("close", "Open", "Closed"), row("rot", "Open", "Gone"))

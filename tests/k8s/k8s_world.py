@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from quadriga import si
+from quadriga.base.times import SECOND
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.runtime.kernel import Options
-from quadriga.fsm.table import SECOND
 from quadriga.k8s import objects
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import keys

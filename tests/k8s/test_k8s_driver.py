@@ -18,10 +18,11 @@ import pytest
 from aiohttp import web
 
 from quadriga import si
+from quadriga.base.times import SECOND
 from quadriga.core.driver.service import SchedulerService
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.driver import core_sender
 from quadriga.k8s.driver.config_maps import ConfigMaps
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
@@ -33,6 +34,7 @@ from quadriga.k8s.driver.remote import CoreWatcher
 from quadriga.k8s.objects import ConfigMap, Metadata, Node, Pod, PodSpec
 from quadriga.k8s.shim import inputs
 from quadriga.k8s.transport.login import Login
+from quadriga.k8s.tuning import TUNING
 from quadriga.k8s.writers.lease import LeaseTimes
 from quadriga.si.client import FORGOTTEN, RegisterAgain
 from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, status
@@ -218,7 +220,7 @@ class Ear:
 @pytest.fixture
 def sender(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Core], tuple[CoreSender, Ear]]]:
     """``made, ear = sender(core)`` starts a sender; it ends with the test."""
-    monkeypatch.setattr("quadriga.k8s.driver.core_sender._PAUSE", 0.001)
+    monkeypatch.setattr(core_sender, "TUNING", replace(TUNING, core_retry_s=0.001))
     started = []
 
     def start(core: Core) -> tuple[CoreSender, Ear]:

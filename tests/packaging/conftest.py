@@ -23,7 +23,7 @@ except PackageNotFoundError:
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 #: the subpackages, which are also the folders
-PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
+PACKAGES = ("base", "fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 
 #: what we write; other folders of a checkout hold caches, environments and builds
 FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci", ".github")

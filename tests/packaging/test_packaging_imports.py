@@ -37,6 +37,7 @@ CORE = """
 
 #: the same of k8s
 K8S = """
+    tuning
     objects
     objects_volumes
     conversion lifecycles
@@ -50,6 +51,7 @@ K8S = """
 
 #: and of the packages
 HOUSE = """
+    base
     fsm si
     core diagrams
     sim web k8s
@@ -110,7 +112,7 @@ def below(levels: str) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_point_one_way_and_are_absolute(package: str) -> None:
-    # `from core import ...` would work in a checkout and nowhere else. fsm and si share a line.
+    # `from core import ...` would work in a checkout and nowhere else.
     allowed = below(HOUSE)[package]
     paths = modules_below(package)
     assert wrong_imports(paths, lambda name: (ours(name) or package) not in allowed) == []
@@ -121,11 +123,11 @@ def test_imports_point_one_way_and_are_absolute(package: str) -> None:
 def test_the_engine_imports_the_library_and_nothing_else() -> None:
     """It is installed alone as well (packaging/fsm), with no dependency but transitions."""
     known = {*sys.stdlib_module_names, "quadriga", "transitions"}
-    for path in (*modules_below("fsm"), *modules_below("diagrams")):
+    for path in (*modules_below("base"), *modules_below("fsm"), *modules_below("diagrams")):
         allowed = known | ({"pytest"} if path.name == "pytest_plugin.py" else set())
         foreign = lambda name: name.partition(".")[0] not in allowed  # noqa: B023, E731
         assert wrong_imports([path], foreign, at_once=True) == []
-        beyond = lambda name: ours(name) not in (None, "fsm", "diagrams")  # noqa: E731
+        beyond = lambda name: ours(name) not in (None, "base", "fsm", "diagrams")  # noqa: E731
         assert wrong_imports([path], beyond) == []
 
 

@@ -72,7 +72,7 @@ def test_both_distributions_declare_the_same(repository: Path) -> None:
     needs = engine["options"]["install_requires"].split()
     assert len(needs) == 1
     assert needs[0] in whole["options"]["install_requires"].split()
-    modules = [*modules_below("fsm"), *modules_below("diagrams")]
+    modules = [path for name in ("base", "fsm", "diagrams") for path in modules_below(name)]
     folders = {path.parent for path in modules} - {repository / "fsm" / "lifecycles"}
     found = {".".join(("quadriga", *each.relative_to(repository).parts)) for each in folders}
     assert {*engine["options"]["packages"].split()} == {"quadriga", *found}

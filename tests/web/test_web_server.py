@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from live_cluster import LiveCluster
 
+from quadriga.base.tls import server_context
 from quadriga.web import server as web_server
 from quadriga.web.app import create_app
-from quadriga.web.server import WebServer
-from quadriga.web.tls import names_of, server_context
+from quadriga.web.server import WebServer, names_of
 
 PATIENCE = 20.0
 REQUEST = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 
 #: with at least this many durations, numpy is faster than a loop
 _MANY: Final = 32

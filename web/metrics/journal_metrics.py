@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.model.partition import Partition
 from quadriga.fsm import LIFECYCLES
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import ask as ask_fsm
-from quadriga.fsm.table import SECOND, Edge
+from quadriga.fsm.table import Edge
 from quadriga.web.metrics.families import Histogram
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.web.metrics.families import Histogram
 from quadriga.web.metrics.journal_metrics import JournalMetrics
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
+from quadriga.base.times import SECOND
 from quadriga.fsm import ALLOCATION
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
-from quadriga.fsm.table import SECOND
 from quadriga.web.metrics.families import Family, one
 
 if TYPE_CHECKING:

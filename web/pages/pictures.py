@@ -11,8 +11,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from quadriga.base.times import HOUR, MINUTE, SECOND
 from quadriga.fsm import Lifecycle
-from quadriga.fsm.table import HOUR, MINUTE, SECOND, Unbounded, Within
+from quadriga.fsm.table import Unbounded, Within
 
 
 @lru_cache(maxsize=1)

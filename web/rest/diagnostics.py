@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.web.resource import Operation, Resource
 from quadriga.web.responses import JSON, TEXT, Refusal, json_response, text_response
 from quadriga.web.rest.fragments import Fragments

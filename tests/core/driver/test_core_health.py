@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from core_world import later, launch, reported, serve
 
+from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
 from quadriga.core.checks.health import CHECK_EVERY, check_health, check_interval
 from quadriga.core.views import Views
-from quadriga.fsm.table import SECOND
 from quadriga.si import NodeInfo, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import Script
 

@@ -9,9 +9,9 @@ from core_world import later, launch, news, queues
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quadriga.base.times import SECOND
 from quadriga.core import Options
 from quadriga.core.ordering import by_run_time
-from quadriga.fsm.table import SECOND
 from quadriga.sim.scripted.script import Script
 
 HOUR = 3600

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_side import TWO_QUEUES, ask, filled
 
+from quadriga.base.times import SECOND
 from quadriga.core import Options
 from quadriga.core.driver.clock import SteadyClock
 from quadriga.core.driver.standstill import Standstill
 from quadriga.fsm import QUEUE
-from quadriga.fsm.table import SECOND
 from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_CREATION_TIME
 from quadriga.sim import Simulation, SimulationError

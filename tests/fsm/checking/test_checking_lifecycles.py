@@ -67,6 +67,7 @@ DECLARED: dict[str, dict[str, Any]] = {
         "will": ("accepted", "removed"),
     },
     "k8s-placeholder": {"info": WORDS, "timeout_info": {"group": "g"}},
+    "k8s-connection": {"info": {"why": ("", "reset")}},
     "k8s-reflector": {"will": ("stop",)},
     "k8s-shim": {"info": WORDS, "timeout_info": {"reason": "stalled"}, "will": ("done",)},
     "k8s-recovery": {"will": ("done",)},

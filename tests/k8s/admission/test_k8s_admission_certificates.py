@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from quadriga.base.tls import bare_server_context
 from quadriga.k8s.admission.certificates import (
     Authority,
     Renewal,
@@ -28,7 +29,6 @@ from quadriga.k8s.admission.keeper import (
     Keeper,
     MountedCertificate,
     OwnCertificate,
-    tls_context,
 )
 from tests.k8s.admission_server import MemoryServer
 
@@ -225,7 +225,7 @@ async def kept(
         told.append(bundle)
         return left.pop(0) if left else ""
 
-    context = tls_context()
+    context = bare_server_context()
     keeper = Keeper(source, context, register)
     await keeper.start()
     return context, keeper, told

@@ -18,8 +18,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from quadriga.base.tls import bare_server_context
 from quadriga.k8s.admission import validators
-from quadriga.k8s.admission.keeper import Keeper, OwnCertificate, tls_context
+from quadriga.k8s.admission.keeper import Keeper, OwnCertificate
 from quadriga.k8s.admission.known import Known
 from quadriga.k8s.admission.validators import Validator, ask_core
 from quadriga.k8s.admission.webhook import Webhook, serve
@@ -83,7 +84,7 @@ class Running:
 async def running(validate: Validator = ask_core) -> AsyncGenerator[Running]:
     server = MemoryServer()
     known = Known(server, "quadriga")
-    context = tls_context()
+    context = bare_server_context()
     bundles: list[bytes] = []
 
     async def register(bundle: bytes | None) -> str:

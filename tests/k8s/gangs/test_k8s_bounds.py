@@ -12,7 +12,7 @@ from k8s_world import World, cluster
 from msgspec.structs import replace
 from small_cluster import SmallCluster
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.cluster.domains import CountedPods
 from quadriga.k8s.cluster.terms import PodMatcher

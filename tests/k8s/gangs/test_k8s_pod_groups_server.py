@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from quadriga.k8s.objects import PodGroup, PodGroupSpec, SchedulingGroup
 from quadriga.k8s.shim.actions import PodRef, SetGroupCondition
 from quadriga.k8s.transport.discovery import patiently, pod_group_version, readable_pod_groups
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer
+from quadriga.k8s.tuning import TUNING
 from quadriga.k8s.writers.condition_writer import GroupConditionWriter
 from tests.k8s import virtual_time
 from tests.k8s.fake_api import FakeApi, Json, event
@@ -222,7 +224,7 @@ async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
 
 
 async def test_k204_a_server_that_is_upgraded_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_LOOK_FOR_GROUPS", 0.01)
+    monkeypatch.setattr(driver, "TUNING", replace(TUNING, pod_groups_check_s=0.01))
     async with at_work(member("one"), ours("two")) as found:
         api = found.api
         await found.until(lambda: api.made("POST", "/two/binding"))

@@ -10,7 +10,7 @@ import pytest
 from k8s_world import World, failed
 from msgspec.structs import replace
 
-from quadriga.fsm.table import SECOND
+from quadriga.base.times import SECOND
 from quadriga.k8s import objects
 from quadriga.k8s.shim.actions import Bind
 from quadriga.k8s.shim.inputs import Changed, VolumesChanged

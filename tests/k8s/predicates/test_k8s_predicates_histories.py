@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -16,6 +17,7 @@ from random_pods import RandomPods
 from quadriga.k8s.cluster import ClusterCache, selections
 from quadriga.k8s.cluster import cache as caches
 from quadriga.k8s.objects import Namespace, Node, Pod
+from quadriga.k8s.tuning import TUNING
 
 NODES = tuple(f"n{number}" for number in range(5))
 PODS = tuple(f"p{number}" for number in range(9))
@@ -202,9 +204,8 @@ class SlicedTwins(Twins):
 def test_k136_counters_that_are_made_in_slices_answer_the_same(seed: int) -> None:
     twins = SlicedTwins(Random(seed))
     with (
-        patch.object(caches, "SLICE", 2),
-        patch.object(selections, "SLICE", 2),
-        patch.object(selections, "_CHANGES", 3),
+        patch.object(caches, "TUNING", replace(TUNING, cluster_slice=2)),
+        patch.object(selections, "TUNING", replace(TUNING, cluster_slice=2, selection_changes=3)),
     ):
         for _ in range(3):
             twins.set_node()

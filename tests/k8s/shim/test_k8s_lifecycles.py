@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 import pytest
 
+from quadriga.base.times import MINUTE, SECOND
 from quadriga.fsm import InvalidTransition, Lifecycle, Row, Timers, path_to, tour
 from quadriga.fsm.pytest_plugin import track
-from quadriga.fsm.table import MINUTE, SECOND
 from quadriga.k8s.lifecycles import (
     APPLICATION,
     LIFECYCLES,
@@ -25,6 +25,8 @@ from quadriga.k8s.lifecycles import (
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import effects as fx
 from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.shim import shim
+from quadriga.k8s.transport import connections
 
 for lifecycle in LIFECYCLES.values():
     track(lifecycle)
@@ -51,6 +53,7 @@ INFO: Mapping[str, Any] = {
     "blocked_reason": "",
     "refusal": "",
     "serving": True,
+    "why": "reset",
 }
 
 
@@ -58,6 +61,7 @@ INFO: Mapping[str, Any] = {
 NOT_SO = """
     is_gang hard timeout_over has_started groups_full has_placeholders has_followers core_waits places_whole
     would_come_again is_placeholder is_foreign app_has_ended may_try_again has_version has_synced is_cordoned
+    streams used lasts_to_the_end
 """.split()
 FACTS: dict[str, Any] = dict.fromkeys(NOT_SO, False) | dict.fromkeys(["group", "node", "uuid"], "")
 FACTS |= {"key": "thing", "delay": 0, "release_type": 0, "has_pods": True, "core_has_pods": True}
@@ -95,6 +99,8 @@ AGREES: dict[str, dict[str, Any]] = {
     "may_open": {"info": {"serving": True}},
     "is_cordoned": {"is_cordoned": True},
     "has_synced": {"has_synced": True},
+    "streams": {"streams": True},
+    "is_whole": {"lasts_to_the_end": True, "info": {"why": ""}},
 }
 REFUSES: dict[str, dict[str, Any]] = {
     "may_open": {"is_cordoned": True},
@@ -123,7 +129,7 @@ def test_every_row_leads_where_it_says(lifecycle: Lifecycle, row: Row) -> None:
     assert lifecycle.choose(thing, row.trigger, info) is row
     effects = lifecycle.fire(thing, row.trigger, **info)
     assert thing.state == (row.target or row.source)
-    assert {type(each).__name__ for each in effects} <= set(fx.__all__)
+    assert {type(each).__module__ for each in effects} <= {fx.__name__}
 
 
 @pytest.mark.parametrize(("lifecycle", "state", "trigger"), ILLEGAL, ids=str)
@@ -135,7 +141,7 @@ def test_everything_else_is_refused(lifecycle: Lifecycle, state: str, trigger: s
 
 
 @pytest.mark.parametrize(
-    "name", ["application", "task", "node", "placeholder", "reflector", "shim"]
+    "name", ["application", "task", "node", "placeholder", "reflector", "connection", "shim"]
 )
 def test_the_types_name_every_state_and_trigger_of_the_table(name: str) -> None:
     module = import_module(f"quadriga.k8s.lifecycles.{name}")
@@ -402,3 +408,14 @@ def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
     (due,) = timers.due(30 * SECOND)
     assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconcile(),)
     assert task.state == "New"
+
+
+def test_every_effect_is_executed_by_the_shim_or_by_the_transport() -> None:
+    kinds = {
+        each
+        for each in vars(fx).values()
+        if isinstance(each, type) and each.__module__ == fx.__name__
+    }
+    transport = {fx.List, fx.Watch, fx.Pause, *connections._EXECUTE}
+    assert kinds == {*shim._HANDLERS, *transport}
+    assert not shim._HANDLERS.keys() & transport

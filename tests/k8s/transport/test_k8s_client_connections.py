@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quadriga.k8s.lifecycles.connection import SENT
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.connections import Broken, Connection, Connections
 from quadriga.k8s.transport.limits import Limits
@@ -213,6 +214,7 @@ async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None
 async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
     loop = asyncio.get_running_loop()
     connection = Connection(loop)
+    connection.state = SENT
     waiter = connection._waiter = loop.create_future()
     rest = reply
     for size in sizes:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from quadriga.k8s.shim.actions import Record
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH
+from quadriga.k8s.tuning import Tuning
+from quadriga.k8s.writers import event_writer
 from quadriga.k8s.writers.event_writer import EventWriter
 from tests.k8s.virtual_time import (
     ScriptedServer,
@@ -264,7 +266,7 @@ def test_an_event_in_a_namespace_that_goes_is_no_warning(caplog: pytest.LogCaptu
 
 @virtual
 async def test_the_memory_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quadriga.k8s.writers.event_writer._MAX_KNOWN", 1500)
+    monkeypatch.setattr(event_writer, "TUNING", Tuning(events_known=1500))
     async with at_work(writer_of(Server())) as writer:
         for number, each in enumerate(noted(*range(2500))):
             writer.record(each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.transport import listing
 from quadriga.k8s.transport import reflector as reflectors
 from quadriga.k8s.transport.reflector import Watching
+from quadriga.k8s.tuning import TUNING
 from tests.k8s.fake_api import pod
 from tests.k8s.transport.test_k8s_reflector import reflector
 
@@ -48,7 +50,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
         return call
 
     for module in (caches, selections):
-        monkeypatch.setattr(module, "SLICE", SLICE)
+        monkeypatch.setattr(module, "TUNING", replace(TUNING, cluster_slice=SLICE))
     for kind, name in (
         (selections.Selections, "profile"),
         (selections.Selection, "_matches"),
@@ -135,7 +137,7 @@ async def test_q16_a_list_is_decoded_in_slices(monkeypatch: pytest.MonkeyPatch) 
         seen_at.append(turns)
 
     monkeypatch.setitem(listing._SHARE, Pod, share)
-    monkeypatch.setattr(reflectors, "_SLICE", 2)
+    monkeypatch.setattr(reflectors, "TUNING", replace(TUNING, decoded_slice=2))
     counting = asyncio.create_task(count())
     async with reflector(*(pod(f"p{n}") for n in range(9))) as seen:
         await seen.until(seen.watches)

@@ -13,13 +13,14 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from quadriga import si
+from quadriga.base.pacing import TokenBucket
+from quadriga.base.times import SECOND
 from quadriga.core import Options
 from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.items import count
 from quadriga.si.server import Limits
 from quadriga.si.server.delivery.flow_control import FlowControl
 from quadriga.si.server.delivery.replay_buffer import OVERHEAD, ReplayBuffer
-from quadriga.si.server.token_bucket import TokenBucket
 from tests.si.wire import PATIENCE, RM, House, ask, house, until
 
 ALLOCATION: int = Channel.ALLOCATION
@@ -46,13 +47,12 @@ def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> Non
 
 
 def test_a_bucket_gives_tokens_for_items() -> None:
-    now = [0.0]
-    bucket = TokenBucket(10.0, 20, lambda: now[0])
-    assert bucket.take(20) == 0.0
-    assert bucket.take(5) == 0.5
-    now[0] = 2.0
-    assert bucket.take(15) == 0.0
-    assert bucket.take() == 0.1
+    bucket = TokenBucket(10, 20)
+    assert bucket.take(0, 20) == 0
+    assert bucket.take(0, 5) == SECOND // 2
+    assert bucket.take(2 * SECOND, 15) == 0
+    assert bucket.ready_at() == 21 * SECOND // 10
+    assert bucket.take(2 * SECOND) == SECOND // 10
 
 
 @pytest.mark.asyncio

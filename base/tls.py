@@ -1,10 +1,16 @@
-"""TLS of the web server: its certificate, and certificates of clients."""
+"""TLS contexts of servers and clients, TLS 1.2 or later."""
 
 from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import Any
+
+
+def bare_server_context() -> ssl.SSLContext:
+    """Create a context for a server that has no certificate yet."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def server_context(
@@ -17,8 +23,7 @@ def server_context(
     A certificate loaded into the same context later is used for new connections. Raises
     ``ValueError`` for invalid files.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = bare_server_context()
     try:
         # Without this, OpenSSL would ask for the key's password on the terminal.
         context.load_cert_chain(certificate, key, password=lambda: "")
@@ -36,16 +41,6 @@ def server_context(
             ) from None
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
     return context
-
-
-def names_of(certificate: dict[str, Any] | None) -> tuple[str, ...]:
-    """The common name and the alternative names in a verified client certificate."""
-    if not certificate:
-        return ()
-    common = (pair for part in certificate.get("subject", ()) for pair in part)
-    found = [value for kind, value in common if kind == "commonName"]
-    found += [value for _, value in certificate.get("subjectAltName", ())]
-    return tuple(dict.fromkeys(found))
 
 
 def _reason(error: OSError) -> str:

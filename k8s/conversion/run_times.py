@@ -1,26 +1,11 @@
-"""Times of the API (RFC 3339), and expected run times."""
+"""Expected run times of pods, as tags of asks and applications (Q11)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import lru_cache
-
+from quadriga.base.times import SECOND
 from quadriga.core.config.durations import DurationError, parse_duration
-from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.objects import Pod
-
-
-@lru_cache(maxsize=16_384)
-def unix_seconds(text: str) -> int | None:
-    """Return whole seconds since the Unix epoch, ``None`` for a text that is not a time."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return int(time.timestamp())
 
 
 def run_time_tags(pod: Pod) -> dict[str, str]:
