@@ -54,7 +54,7 @@ def test_mypy_finds_what_does_not_fit_a_lifecycle_or_a_machine_and_nothing_in_th
     """One run for all, since most of its time goes into what they import."""
     home = tmp_path / "quadriga"  # the folders as they are imported
     home.mkdir()
-    for package in ("fsm", "si", "core", "diagrams"):
+    for package in ("base", "fsm", "si", "core", "diagrams"):
         (home / package).symlink_to(REPOSITORY / package)
     programs = tutorial(tmp_path)
     assert {"shop.py", "test_shop.py"} <= set(programs)
