@@ -11,6 +11,7 @@ from typing import Any
 
 
 def python_statemachine(document: str, steps: list[Any]) -> Iterator[str | None]:
+    from statemachine import StateChart
     from statemachine.io import load
 
     # it would wait for a delayed event before it returns, and the limits here are of minutes
@@ -26,7 +27,8 @@ def python_statemachine(document: str, steps: list[Any]) -> Iterator[str | None]
     for guards, event in steps:
         for name, value in guards.items():
             setattr(machine.model, name, value)
-        machine.send(event)
+        # An event that is called send hides the method of the machine.
+        StateChart.send(machine, event)
         yield state()
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from fsm_entities import Device
@@ -21,6 +22,7 @@ from quadriga.fsm import STAYS, Effect, Lifecycle, history, row, tour, unbounded
 from quadriga.fsm.table import name_of
 
 INTERPRETERS = {"python-statemachine": "statemachine", "PySide6-Addons": "PySide6.QtScxml"}
+SCXML, OURS = "{http://www.w3.org/2005/07/scxml}", "{urn:quadriga:lifecycle}"
 PROGRAM = Path(__file__).with_name("scxml_interpreters.py")
 
 
@@ -36,7 +38,9 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
     """Walks that together take every row, with an illegal trigger before each step; and the states."""
     ids: dict[str, str | None] = {**identifiers(lifecycle.states)}
     ids |= dict.fromkeys(lifecycle.final)
-    names = {name_of(row.guard) for row in lifecycle.rows if row.guard}
+    data = ElementTree.fromstring(str(render(lifecycle, "scxml"))).iter(f"{SCXML}data")
+    named = {each.get(f"{OURS}name", each.get("id")): each.get("id") for each in data}
+    names = [*named.values()]
     illegal = {
         state: [each for each in lifecycle.triggers() if not lifecycle.allows(state, each)]
         for state in lifecycle.states
@@ -49,7 +53,7 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
             if wrong := illegal[step.source]:
                 walk.append([dict.fromkeys(names, True), wrong[number % len(wrong)]])
                 seen.append(ids[step.source])
-            agreeing = {name_of(step.guard)} if step.guard else set()
+            agreeing = {named[name_of(step.guard)]} if step.guard else set()
             walk.append([{name: name in agreeing for name in names}, step.trigger])
             seen.append(ids[step.target or step.source])
         walks.append(walk)
