@@ -220,7 +220,7 @@ STRUCTURES = (
 YAML = st.text(alphabet="partions:-queme{}[],&*!|>%@`'\"\\#?~<0 \n\t", max_size=200)
 
 
-@settings(max_examples=4 * settings.default.max_examples)  # type: ignore[attr-defined]
+@settings(max_examples=2 * settings.default.max_examples)  # type: ignore[attr-defined]
 @given(st.text() | YAML | STRUCTURES.map(yaml.safe_dump))
 def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
     try:

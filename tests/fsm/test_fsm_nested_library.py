@@ -76,7 +76,11 @@ def nested_tables(draw: st.DrawFn) -> Lifecycle:
     return level("random", 1)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(
+    max_examples=max(1, settings.default.max_examples // 2),  # type: ignore[attr-defined]
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
 @given(
     table=nested_tables(),
     steps=st.lists(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fsm_worlds import LISTS, OPTIONS, TRIGGERS, act, common, some, which
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nested_world import CALLBACKS, CONDITIONS, PATHS, compare
 from transitions import Machine
@@ -66,6 +66,7 @@ START = [
 ]
 
 
+@settings(max_examples=max(1, settings.default.max_examples // 2))  # type: ignore[attr-defined]
 @given(WORLD, st.lists(STEP, min_size=4, max_size=20))
 def test_a_fast_machine_does_what_the_librarys_does(
     options: dict[str, Any], steps: list[Any]
