@@ -54,6 +54,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return WRONG
 
 
+def _add_named(parser: argparse.ArgumentParser, what: str, name: str) -> None:
+    help = "the current directory is searched too"
+    parser.add_argument(what, metavar=f"MODULE:{name}", help=help)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    help = "output file (default: standard output)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=help)
+
+
 # -- draw ------------------------------------------------------------------------------------------
 
 
@@ -65,17 +75,13 @@ def _add_draw(commands: Parsers[Any]) -> None:
         " and pdf need graphviz.",
         epilog="example: quadriga-fsm draw shop.orders:ORDER -o order.svg",
     )
-    parser.add_argument(
-        "lifecycle", metavar="MODULE:TABLE", help="the current directory is searched too"
-    )
+    _add_named(parser, "lifecycle", "TABLE")
     parser.add_argument(
         "--format",
         choices=FORMATS,
         help="output format (default: by the suffix of --output, else dot)",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="output file (default: standard output)"
-    )
+    _add_output(parser)
     parser.add_argument(
         "--coverage",
         metavar="FILE",
@@ -108,9 +114,7 @@ def _add_check(commands: Parsers[Any]) -> None:
         " is 0 if no rule is broken, 1 if one is or there are more states than --states.",
         epilog="example: quadriga-fsm check shop.orders:SYSTEM --states 100000",
     )
-    parser.add_argument(
-        "table", metavar="MODULE:TABLE", help="the current directory is searched too"
-    )
+    _add_named(parser, "table", "TABLE")
     parser.add_argument(
         "--states", metavar="N", type=int, help="stop after N states (default: 100,000)"
     )
@@ -138,12 +142,8 @@ def _add_stubs(commands: Parsers[Any]) -> None:
         " type checkers know its states, its triggers and their arguments.",
         epilog="example: quadriga-fsm stubs shop.orders:machine -o shop/order_types.py",
     )
-    parser.add_argument(
-        "machine", metavar="MODULE:MACHINE", help="the current directory is searched too"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="output file (default: standard output)"
-    )
+    _add_named(parser, "machine", "MACHINE")
+    _add_output(parser)
     parser.set_defaults(run=_stubs)
 
 

@@ -54,10 +54,9 @@ class Names:
         if name is None:
             return None
         try:
-            written = ast.parse(name, mode="eval").body
-        except SyntaxError:
+            return self._composed(ast.parse(name, mode="eval").body, name)
+        except (SyntaxError, RecursionError, MemoryError):  # no text of ours
             return self._find("guard", name)
-        return self._composed(written, name)
 
     def _composed(self, part: ast.expr, name: str) -> Any:
         """``not (is_late or is_lost)``, as guards that are made of others are written."""

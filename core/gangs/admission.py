@@ -152,7 +152,7 @@ def _alike(kernel: Kernel, app: Application, members: list[AskGroup]) -> Hashabl
     ):
         return app
     groups = tuple([(group.shape, group.pending) for group in members])
-    return app.above, queue.fair, queue.sorts_priority, app.gang.over, groups
+    return app.above, queue.properties.sort_policy, queue.sorts_priority, app.gang.over, groups
 
 
 def _demand_of(members: list[AskGroup]) -> dict[int, int]:

@@ -9,7 +9,7 @@ from quadriga.base.texts import shortened
 from quadriga.base.times import MILLISECOND, SECOND
 from quadriga.core.intake.fires import AdditionFires, RemovalFires
 from quadriga.core.intake.routes import Answers
-from quadriga.core.intake.tags import SECONDS, expected_runtime, has_no_placeholders
+from quadriga.core.intake.tags import SECONDS, has_no_placeholders, run_time
 from quadriga.core.model.application import Application
 from quadriga.core.model.gang import PLACEHOLDERS, whole_seconds
 from quadriga.core.model.partition import Partition
@@ -147,7 +147,7 @@ def _new(
     app.groups_of_user = submission.groups
     app.queue_asked = request.queueName
     app.tags = dict(request.tags)
-    app.expected_runtime = expected_runtime(app.tags)
+    app.expected_runtime = run_time(app.tags)
     for name, rule in SECONDS.items():
         if name in app.tags and not whole_seconds(app.tags[name]):
             kernel.note(

@@ -10,7 +10,7 @@ from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake.fires import AskFires, AskReleaseFires
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
 from quadriga.core.intake.routes import Answers
-from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime, runtime_bound, tag
+from quadriga.core.intake.tags import EXPECTED_RUNTIME, RUNTIME_BOUND, run_time, tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
@@ -255,8 +255,8 @@ def read_terms(
         itself = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION).lower() != "false"
     if itself and not (tags or originator or run_limit or others):
         return PLAIN_BY_KEY if by_key else PLAIN
-    runtime = expected_runtime(tags) if tags else 0
-    bound = runtime_bound(tags) if tags else 0
+    runtime = run_time(tags) if tags else 0
+    bound = run_time(tags, RUNTIME_BOUND) if tags else 0
     return Terms(tags, originator, run_limit, itself, others, by_key, runtime, bound)
 
 

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.runtime.kernel import Options
 
-#: ``v1.5.2`` is version 1.5
 #: at most this many partitions, also former ones, have their run times remembered
 _MAX_RUN_TIMES: Final = 1_000
+#: ``v1.5.2`` is version 1.5
 _VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 #: the first version whose resource managers receive all scheduling states by default (X43)
 _ALL_STATES: Final = (1, 5)

@@ -33,18 +33,11 @@ def created(tags: Mapping[str, str], now: int) -> int:
     return min(now, int(text) * SECOND)
 
 
-def expected_runtime(tags: Mapping[str, str]) -> int:
-    """Return the time (ns) that an allocation is expected to last (Q7), from the tag ``expected.runtime``:
-    a whole number of seconds above 0. It is 0 if the tag is missing or unreadable.
+def run_time(tags: Mapping[str, str], name: str = EXPECTED_RUNTIME) -> int:
+    """Return the time (ns) that an allocation is expected to last (Q7), or lasts at most (Q11), from the tag of this
+    name: a whole number of seconds above 0. It is 0 if the tag is missing or unreadable.
     """
-    return whole_seconds(tags.get(EXPECTED_RUNTIME, ""))
-
-
-def runtime_bound(tags: Mapping[str, str]) -> int:
-    """Return the time (ns) that an allocation lasts at most (Q11), from the tag ``expected.runtime.bound``: a whole
-    number of seconds above 0. It is 0 if the tag is missing or unreadable.
-    """
-    return whole_seconds(tags.get(RUNTIME_BOUND, ""))
+    return whole_seconds(tags.get(name, ""))
 
 
 def has_no_placeholders(tags: Mapping[str, str]) -> bool:

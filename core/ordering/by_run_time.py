@@ -43,14 +43,17 @@ class Terms(NamedTuple):
     size: int
 
     @property
+    def run_time(self) -> int:
+        """The expected run time as it counts (s)."""
+        return max(1, self.expected.time // SECOND)
+
+    @property
     def score(self) -> int:
-        seconds = max(1, self.expected.time // SECOND)
-        return self.waited**3 * self.size * WHOLE // seconds**3
+        return self.waited**3 * self.size * WHOLE // self.run_time**3
 
     def __str__(self) -> str:
-        time = max(1, self.expected.time // SECOND)
         return (
-            f"waiting time {self.waited} s, run time {time} s ({self.expected.source}), "
+            f"waiting time {self.waited} s, run time {self.run_time} s ({self.expected.source}), "
             f"{self.size / WHOLE:.3g} of the partition"
         )
 

@@ -12,6 +12,7 @@ from inspect import signature
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import atoms
 
 #: Decides on the value of a free fact: its name, and the values that it may have.
 Answer = Callable[[str, tuple[Any, ...]], Any]
@@ -23,9 +24,8 @@ def declared_facts(lifecycle: Lifecycle) -> dict[str, tuple[Any, ...]]:
     They are read from the types of the first parameters of guards and emitters, protocols for example.
     """
     found: dict[str, tuple[Any, ...]] = {}
-    functions = [each for row in lifecycle.rows for each in (row.guard, *row.emit)]
+    functions = (each for row in lifecycle.rows for each in (*atoms(row.guard), *row.emit))
     for function in functions:
-        functions += getattr(function, "parts", ())  # of a guard that is made of others
         for name, hint in _facts_of(function).items():
             if name not in ("key", "state") and (values := _values_of(hint)):
                 found.setdefault(name, values)

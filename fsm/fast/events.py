@@ -1,7 +1,8 @@
 """The trigger of a fast machine: it looks up the plan of its model's state and runs it (``plans``).
 
 A plan is made when a trigger is fired in a state for the second time, because one that is fired once would not earn
-it back; later in a machine that is one of many (``templates``). The library's own code runs where a subclass replaces one of its steps, and where its logger prints the steps.
+it back; later in a machine that is one of many (``templates``). The library's own code runs where a subclass replaces
+one of its steps, and where its logger prints the steps.
 """
 
 from __future__ import annotations
@@ -146,12 +147,9 @@ class FastEvent(Reporting, Event):
             return False
         if not (CALLING.isdisjoint(origin.__dict__) and CALLING.isdisjoint(dest.__dict__)):
             return False
-        if getattr(
-            cls, "state", None
-        ) is not None or (  # what sets the state may change the machine
-            model is not machine and cls.__setattr__ is not object.__setattr__
-        ):
-            return False
+        sets_plainly = model is machine or cls.__setattr__ is object.__setattr__
+        if getattr(cls, "state", None) is not None or not sets_plainly:
+            return False  # what sets the state may change the machine
         object.__setattr__(model, "state", dest.value)
         return True
 

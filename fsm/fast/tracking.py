@@ -6,8 +6,8 @@ transition, condition or event, an entry of a mapping, or the content of a callb
 created. When one of them changes, the marker drops all plans of its machine.
 
 A list that the caller has passed in stays the caller's own, as in the library: the caller may change it at any
-time without notice. A plan compares such a list before it relies on what was in it. See
-D297.
+time without notice. A plan compares such a list before it relies on what was in it.
+See D297.
 """
 
 from __future__ import annotations

@@ -36,12 +36,9 @@ def by_width(workload: Workload, fates: Iterable[Fate]) -> dict[str, dict[str, D
     """The waits of jobs that ran, by their pods (``1``, ``2-4``, ..., ``65+``) and by the largest percentage that
     they ask of a resource of the cluster (``0-1``, ``1-5``, ..., ``50+``)."""
     capacity = workload.capacity()
-    pods = [
-        "1",
-        *(f"{low + 1}-{high}" for low, high in pairwise(WIDTHS)),
-        "65+",
-    ]
-    percent = [f"{low}-{high}" for low, high in pairwise((0, *SHARES))] + ["50+"]
+    ranges = [f"{low + 1}-{high}" for low, high in pairwise(WIDTHS)]
+    pods = [f"{WIDTHS[0]}", *ranges, f"{WIDTHS[-1] + 1}+"]
+    percent = [f"{low}-{high}" for low, high in pairwise((0, *SHARES))] + [f"{SHARES[-1]}+"]
     by_pods: list[list[int]] = [[] for _ in pods]
     by_percent: list[list[int]] = [[] for _ in percent]
     for fate in fates:

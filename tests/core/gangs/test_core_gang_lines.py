@@ -34,10 +34,10 @@ def gang(script: Script, name: str, groups: tuple[tuple[int, int], ...], **more:
         script.ask(name, *keys, group=f"t{at}", placeholder=True, vcore=vcore)
 
 
-def history(seed: int) -> tuple[Script, int]:
+def history(seed: int, policy: str) -> tuple[Script, int]:
     """A random history; also the number of attempts to place gangs."""
     random = Random(seed)
-    script = scripted(CONFIG, options=OPTIONS)
+    script = scripted(CONFIG.replace("policy: fair", f"policy: {policy}"), options=OPTIONS)
     script.check = False
     for at in range(5):
         script.node(f"n{at}", vcore=4)
@@ -95,14 +95,14 @@ def history(seed: int) -> tuple[Script, int]:
     return script, attempts
 
 
-@given(st.integers(min_value=0, max_value=2**32))
-@example(48)  # a gang that leaves its line decides which one gathers
-@example(134)
+@given(st.integers(min_value=0, max_value=2**32), st.sampled_from(("fair", "expected")))
+@example(48, "fair")  # a gang that leaves its line decides which one gathers
+@example(134, "fair")
 @settings(max_examples=max(2, settings.default.max_examples // 20))
-def test_gangs_in_a_line_are_decided_as_if_each_were_tried(seed: int) -> None:
-    in_lines, few = history(seed)
+def test_gangs_in_a_line_are_decided_as_if_each_were_tried(seed: int, policy: str) -> None:
+    in_lines, few = history(seed, policy)
     with patch.object(admission, "_alike", lambda kernel, app, members: app):
-        each_tried, many = history(seed)
+        each_tried, many = history(seed, policy)
     assert in_lines.log == each_tried.log
     assert few <= many
 
