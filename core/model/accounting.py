@@ -46,8 +46,6 @@ def charge_node(allocation: Allocation) -> None:
     node.allocations[allocation] = None
     _use(node, allocation.vector, 1)
     node.partition.node_index.changed(node)
-    if node.reservation is not None:
-        node.partition.gather_budget.changed(node)
 
 
 def refund_node(allocation: Allocation) -> None:
@@ -94,7 +92,6 @@ def _node_changed(node: Node) -> None:
     waiting = node.partition.waiting
     waiting.allocation_epoch += 1
     if node.reservation is not None:
-        node.partition.gather_budget.changed(node)
         waiting.retries.add(node.reservation)
         if node.also_reserved:
             waiting.retries.update(node.also_reserved)
@@ -148,8 +145,6 @@ def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> Non
         allocated[at] += value
         available[at] -= value
     node.partition.node_index.took(node, shape)
-    if node.reservation is not None:
-        node.partition.gather_budget.changed(node)
     for queue in queues:
         allocated, pending = queue.allocated, queue.pending
         for at, value in need:
