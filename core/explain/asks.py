@@ -322,10 +322,7 @@ def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]
             continue  # the gate has been explained
         for at, limit in queue.limits:
             if demand.get(at):
-                kept = 0
-                if whole:
-                    own = app.reserved_headroom
-                    kept = queue.reserved_headroom[at] - (own[at] if at < len(own) else 0)
+                kept = queue.reserved_headroom[at] - app.own_headroom(at) if whole else 0
                 owner = f"queue {queue.path}"
                 yield _amount(
                     ask, "quota", owner, at, limit, queue.allocated, kept, demand[at], whole

@@ -154,7 +154,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         holders = [
             Holder(each.app_id, amount=owed)
             for each in _applications(queue)
-            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
+            if (owed := each.own_headroom(index))
         ]
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(

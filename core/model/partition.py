@@ -178,7 +178,7 @@ class Partition:
         #: runs while the cleaner has a queue to remove
         self.clean_timer: Timer | None = None
         self.root: Queue = ParentQueue(self, None, "root")
-        self.registry.on_new_type = self._lengthen
+        self.registry.on_new_types = self._lengthen
         self.configure(config)
 
     @property
@@ -243,7 +243,7 @@ class Partition:
             self.root.renew_shares()
 
     def _lengthen(self) -> None:
-        """Lengthen all totals for a new resource type."""
+        """Lengthen all totals but those of applications for new resource types."""
         registry = self.registry
         registry.lengthen([self.capacity])
         for account in (*self.users.values(), *self.groups.values()):
@@ -255,15 +255,5 @@ class Partition:
                 queue.forget_trees()
             registry.lengthen(
                 (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
-            )
-        for app in self.applications.values():
-            registry.lengthen(
-                (
-                    app.allocated,
-                    app.allocated_placeholder,
-                    app.most,
-                    app.pending,
-                    app.reserved_headroom,
-                )
             )
         self.node_index.relayout()

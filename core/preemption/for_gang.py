@@ -402,7 +402,7 @@ class _Search:
             if queue.parent is None:  # root's max does not bound members that require their node
                 asked = needs_of(app, from_queues(self._members))
             for at, limit in queue.limits:
-                kept = queue.reserved_headroom[at] - app.reserved_headroom[at]
+                kept = queue.reserved_headroom[at] - app.own_headroom(at)
                 if queue.parent is None:  # root's quota is what the nodes have
                     kept = 0
                 if asked[at] > max(0, limit - queue.allocated[at] + back[at] - kept):
