@@ -19,6 +19,7 @@ from tests.packaging.conftest import PACKAGES, REPOSITORY, imports_in, modules_b
 CORE = """
     config
     resources
+    topology
     model
     ordering
     runtime
