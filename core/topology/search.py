@@ -22,7 +22,7 @@ import numpy as np
 
 from quadriga.core.resources.locality import MAX_MEMBERS, Rule
 from quadriga.core.resources.shapes import Shape
-from quadriga.core.topology.levels import WHOLE, Levels, Numbers
+from quadriga.core.topology.levels import NO_DOMAIN, WHOLE, Levels, Numbers
 
 #: at most this many domains of one level are tried for members of several shapes
 _MOST_TRIED: Final = 64
@@ -277,14 +277,30 @@ class Search:
             domains = self._levels.domains(level, self._nodes)
             capacity = self._capacity(level, rule, room, counted)
             self._note(level, part.number, np.minimum(capacity, part.number))
-            for domain in self._in_order(part, capacity, capacity >= part.number, level, running):
+            order = self._in_order(part, capacity, capacity >= part.number, level, running)
+            best: tuple[tuple[int, int], list[tuple[int, int]]] | None = None
+            for domain in islice(order, _MOST_TRIED):
                 at = np.flatnonzero((domains == domain) & (room > 0))
                 found = self._in_domain(at, room, part.number, rule, level, running, counted)
-                if found is not None:
-                    for position, number in found:
-                        self._take(part, position, number)
-                    return True
+                if found is not None and (best is None or self._spread_of(found, rule) < best[0]):
+                    best = self._spread_of(found, rule), found
+                    if best[0] == (0, 1):
+                        break
+            if best is not None:
+                for position, number in best[1]:
+                    self._take(part, position, number)
+                return True
         return False
+
+    def _spread_of(self, found: list[tuple[int, int]], rule: Rule) -> tuple[int, int]:
+        """The number of members in no domain of the preferred level, and of those domains that have some."""
+        preferred = self._levels.number(rule.preferred)
+        if preferred is None:
+            return 0, 1
+        domains = self._levels.domains(preferred, self._nodes)
+        within = {int(domains[position]) for position, _ in found}
+        outside = sum(number for position, number in found if domains[position] < 0)
+        return outside, len(within - {NO_DOMAIN})
 
     def _room(self, part: Part, within: Any) -> Numbers:
         """The room for members of the part on each node that they may use."""
@@ -325,10 +341,11 @@ class Search:
         if bound is None:
             return found
         inner, size = self._levels.domains(bound, self._nodes), self._levels.size(bound)
-        there = np.bincount(_domains_of(counted, inner), minlength=size)
+        there = np.bincount(_domains_of(counted, inner), minlength=size + 1)
         if bound < level:
             outer = self._levels.parents(level, bound)
             return np.where(outer < 0, 0, np.minimum(found, rule.most - there[outer]))
+        there = there[:size]
         each = np.minimum(_sums(inner, room, size), rule.most - there)
         each = np.where(each >= np.maximum(1, rule.least - there), each, 0)
         return _sums(self._levels.parents(bound, level), each, self._levels.size(level))
@@ -377,8 +394,15 @@ class Search:
             return over_nodes(at, room, self._scores, number, packs=self._packs)
         known = self._capacities(at, room, levels)
         known.sort(key=lambda each: (each.domain < 0, not each.used, -each.capacity, each.domain))
+        capacities = [each.capacity for each in known if each.domain >= 0]
         used = sum(each.used for each in known)
-        numbers = split([each.capacity for each in known], number, levels[0].least, used)
+        most = sum(capacities)
+        if most < number and len(capacities) < len(known):
+            # the rest goes to nodes without a domain
+            numbers: list[int] | None = [*capacities, number - most]
+        else:
+            numbers = split(capacities, number, levels[0].least, used)
+            known = known[: len(capacities)]
         found: list[tuple[int, int]] = []
         for each, part in zip(known, numbers or (), strict=numbers is not None):
             inside = self._spread(each.at, room, part, levels[1:]) if part else []
