@@ -10,7 +10,7 @@ import numpy as np
 
 from quadriga.core.gangs.packing import MOST_NODES, pack
 from quadriga.core.ordering.room import room_for
-from quadriga.core.runtime.members import positions_of_members
+from quadriga.core.runtime.members import positions_of_members, update_levels
 from quadriga.core.topology.search import Part, Rooms, Search, Shortage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Fit(NamedTuple):
 
 def is_local(members: Iterable[AskGroup]) -> bool:
     """Whether the members have to be placed by domains."""
-    return any(group.shape.requires.locality is not None for group in members)
+    return any(group.shape.locality is not None for group in members)
 
 
 def fit(
@@ -51,11 +51,11 @@ def fit(
     ``barred`` has the positions of nodes that a group may not use.
     """
     index, app = partition.node_index, members[0].app
-    partition.levels.update(index.node_ids(), lambda: [node.attributes for node in index.nodes])
-    rule = next((found.gang for group in members if (found := group.shape.requires.locality)), None)
+    update_levels(partition)
+    rule = next((found.gang for group in members if (found := group.shape.locality)), None)
     parts = []
     for group in members:
-        locality = group.shape.requires.locality
+        locality = group.shape.locality
         own_rule = None if locality is None else locality.group
         parts.append(Part(group, group.shape, group.pending, group.kind.task_group, own_rule))
     rooms = _rooms_now(partition, list(own)) if free is None else _rooms_then(partition, free)

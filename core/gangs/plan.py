@@ -292,7 +292,7 @@ def _plan_in_domains(
 
 
 def _wants_least(group: AskGroup) -> bool:
-    rules = group.shape.requires.locality or ()
+    rules = group.shape.locality or ()
     return any(rule is not None and rule.least > 1 for rule in rules)
 
 

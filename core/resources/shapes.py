@@ -57,12 +57,14 @@ class Requirements(NamedTuple):
 
 
 class Shape:
-    """One interned shape. ``vector``, ``required_node`` and ``runtime`` are those of its requirements."""
+    """One interned shape. ``vector``, ``required_node``, ``runtime`` and ``locality`` are those of its
+    requirements."""
 
     __slots__ = (
         "allocate",
         "asks",
         "elsewhere",
+        "locality",
         "need",
         "number",
         "preempt",
@@ -80,6 +82,7 @@ class Shape:
         vector = self.vector = requires.vector
         self.required_node = requires.required_node
         self.runtime = requires.runtime
+        self.locality = requires.locality
         self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 3)
         #: an ask that has reserved a node takes any other node that has room (5.8)

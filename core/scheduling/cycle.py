@@ -16,6 +16,7 @@ from quadriga.core.preemption import failed_preemptions, preemption_queue
 from quadriga.core.preemption.guaranteed import attempt
 from quadriga.core.resources.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.members import predicate_of
 from quadriga.core.runtime.remote_predicates import (
     AnswerPending,
     TooManyPending,
@@ -203,7 +204,7 @@ def _make_reservation(kernel: Kernel, ask: Ask, node: Node) -> None:
 
 def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     """Whether the predicates accept the node. A required node is not checked (5.6, step 6)."""
-    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    predicate = predicate_of(kernel, ask)
     if predicate is None or ask.required_node:
         return True
     said = predicate(ask.ask_key, node.node_id, False)
