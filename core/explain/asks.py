@@ -20,9 +20,9 @@ from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_
 from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.shapes import Shape, needed_by
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.members import MemberPredicate
 from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.steps import gang
+from quadriga.core.topology.members import MemberPredicate
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm

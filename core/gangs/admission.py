@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.base.times import SECOND
 from quadriga.core.gangs import preemption as gang_preemption
 from quadriga.core.gangs import short_gangs
-from quadriga.core.gangs.domains import fit
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Lack, Plan, make_plan, refund
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
@@ -35,6 +34,7 @@ from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import limits, reservation
 from quadriga.core.steps.refused import refusal_of
+from quadriga.core.topology.domains import fit
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from quadriga.core.gangs.domains import fit, is_local
-from quadriga.core.gangs.packing import MOST_NODES, pack
 from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.topology.domains import fit, is_local, words_of
+from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def _plan_in_domains(
             barred[group] = set(np.flatnonzero(known.numbers).tolist()) if known else set()
     found = fit(partition, groups, own=own)
     if (short := found.shortage) is not None:
-        groups[0].app.gang.shortage = short
+        groups[0].app.gang.shortage = words_of(partition, short)
         lack = Lack(groups[0].shape, short.number - short.ready)
         # more room in a domain may let it have the least number of members, or those of another shape
         return Plan([], [lack], crowded=len(groups) > 1 or any(map(_wants_least, groups)))

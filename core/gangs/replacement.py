@@ -22,12 +22,12 @@ from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.resources.shapes import Requirements, Shape
 from quadriga.core.resources.vectors import Vector, covers
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.members import predicate_of
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.steps import reservation
 from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.steps.gang import placeholder_gone
 from quadriga.core.steps.releasing import mark_released, release
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm

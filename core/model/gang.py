@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from quadriga.core.resources.locality import Rule
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
-    from quadriga.core.topology.search import Shortage
 
 
 class TaskGroup:
@@ -215,8 +214,8 @@ class Gang:
         #: members to be placed at that time, and those of them for which no node had room
         self.outstanding = 0
         self.missing = 0
-        #: what the best domain had for its members at that time (Q13)
-        self.shortage: Shortage | None = None
+        #: what the best domain had for its members at that time, in words (Q13)
+        self.shortage = ""
         #: the gangs with which it waits for room
         self.line: Line | None = None
         #: the number missing when its patience timer started

@@ -14,8 +14,8 @@ from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.serials import Serials
+from quadriga.core.resources.levels import Levels
 from quadriga.core.resources.vectors import Registry, Totals, Vector
-from quadriga.core.topology.levels import Levels
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:

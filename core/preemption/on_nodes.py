@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption.shortfall import Evicted, add_to
-from quadriga.core.runtime.members import MemberPredicate
 from quadriga.core.runtime.remote_predicates import AnswerPending
+from quadriga.core.topology.members import MemberPredicate
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from quadriga.core.preemption import failed_preemptions, preemption_queue
 from quadriga.core.preemption.guaranteed import attempt
 from quadriga.core.resources.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.members import predicate_of
 from quadriga.core.runtime.remote_predicates import (
     AnswerPending,
     TooManyPending,
@@ -36,6 +35,7 @@ from quadriga.core.steps.next_ask import (
 )
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.steps.releasing import evict
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.si.remote_predicates import ANSWER_PENDING
 

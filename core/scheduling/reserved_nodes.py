@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.demand import Level
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.runtime.members import predicate_of
+    from quadriga.core.topology.members import predicate_of
 from quadriga.core.scheduling.round import Round
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.waiting import FOREVER, Refusal
-from quadriga.core.runtime.members import predicate_of
 from quadriga.core.runtime.remote_predicates import awaited
 from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.topology.members import predicate_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

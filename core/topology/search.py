@@ -20,9 +20,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from quadriga.core.resources.levels import NO_DOMAIN, WHOLE, Levels, Numbers
 from quadriga.core.resources.locality import MAX_MEMBERS, Rule
 from quadriga.core.resources.shapes import Shape
-from quadriga.core.topology.levels import NO_DOMAIN, WHOLE, Levels, Numbers
 
 #: at most this many domains of one level are tried for members of several shapes
 _MOST_TRIED: Final = 64
@@ -129,6 +129,8 @@ class Search:
         self._running = running
         self._barred = barred
         self._ready = ready
+        #: the rooms of now for the part that is being placed
+        self._now: Numbers | None = None
         self._pack = pack
         self._most_packed = most_packed
         self._nodes = len(scores)
@@ -273,6 +275,7 @@ class Search:
             return False
         inside = self._inside(rule, running, within)
         room = self._room(part, inside)
+        self._now = None if self._ready is None else self._ready(part.shape)
         for level in self._levels_of(rule, part.number):
             domains = self._levels.domains(level, self._nodes)
             capacity = self._capacity(level, rule, room, counted)
@@ -391,7 +394,7 @@ class Search:
         """Spread members over as few domains as possible of the first level, each with ``least`` to ``most``
         of them, and within each domain over the next level."""
         if not levels:
-            return over_nodes(at, room, self._scores, number, packs=self._packs)
+            return self._over_nodes(at, room, number)
         known = self._capacities(at, room, levels)
         known.sort(key=lambda each: (each.domain < 0, not each.used, -each.capacity, each.domain))
         capacities = [each.capacity for each in known if each.domain >= 0]
@@ -410,6 +413,19 @@ class Search:
                 return None
             found += inside
         return found or None
+
+    def _over_nodes(self, at: Numbers, room: Numbers, number: int) -> list[tuple[int, int]] | None:
+        """Nodes with numbers of members: first those that have room now, where the rooms are of another time."""
+        if self._now is None:
+            return over_nodes(at, room, self._scores, number, packs=self._packs)
+        now, rest = np.minimum(room, self._now), room.copy()
+        first = min(number, int(now[at].sum()))
+        found = Counter(dict(over_nodes(at, now, self._scores, first, packs=self._packs) or ()))
+        for position, members in found.items():
+            rest[position] -= members
+        more = over_nodes(at, rest, self._scores, number - first, packs=self._packs)
+        found.update(dict(more or ()))
+        return None if more is None else sorted(found.items())
 
     def _capacities(self, at: Numbers, room: Numbers, levels: Sequence[_Level]) -> list[_Capacity]:
         """The domains of the first level that may get members, with the bounds of all these levels."""

@@ -19,10 +19,10 @@ from tests.packaging.conftest import PACKAGES, REPOSITORY, imports_in, modules_b
 CORE = """
     config
     resources
-    topology
     model
     ordering
     runtime
+    topology
     events
     placement preemption
     steps

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from core_world import later, news, scripted, state
-from event_lines import RecordReader
+from preemption_side import PREEMPTED, preempted, reserved
 
 from quadriga.core import Options
 from quadriga.core.resources.locality import MEMBERS, PREFERRED, REQUIRED
 from quadriga.si import NodeInfo, TerminationType
+from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import Script
 
 CONFIG = """
@@ -61,7 +62,7 @@ def nodes(heard: list[str]) -> list[str]:
 def fill(script: Script, node: str, vcore: int) -> None:
     """Something that runs on the node."""
     script.app(f"on-{node}")
-    script.ask(f"on-{node}", "x", tags={"si.io/requiredNode": node}, vcore=vcore)
+    script.ask(f"on-{node}", "x", tags={TAG_REQUIRED_NODE: node}, vcore=vcore)
     assert news(script.schedule()) == [f"on-{node}/x-0 on {node}"]
 
 
@@ -82,7 +83,7 @@ def test_q13_all_members_run_in_one_domain_of_the_required_level_and_a_large_one
         "1 of 3 members of the gang could start now, and they are placed together or not at all: no rack "
         "has room for 3 members at once; the best, b/1, has 1 now."
     )
-    assert gang(script, "j", 2, {}) == ["n0", "n0"]  # others are placed as ever
+    assert gang(script, "j", 3, {}) == ["n5", "n0", "n0"]  # others are placed as ever
 
 
 def test_q13_a_preferred_level_gives_way_to_wider_ones_and_few_domains() -> None:
@@ -131,7 +132,7 @@ def test_q13_a_rule_that_cannot_be_read_is_refused(tags: dict[str, str]) -> None
 def test_q13_a_level_that_is_not_declared_holds_the_gang_until_it_is() -> None:
     script = cluster()
     assert gang(script, "g", 2, {REQUIRED: "block"}) == []
-    assert "block is no level of the partition, which has zone, rack, host" in told(
+    assert "block is no level of the partition, whose levels are: zone, rack, host" in told(
         script, "g", "g0"
     )
     script.configure((CONFIG % "bestfit").replace("zone, rack, host", "zone, rack, block, host"))
@@ -141,7 +142,7 @@ def test_q13_a_level_that_is_not_declared_holds_the_gang_until_it_is() -> None:
 
 def test_q13_a_lost_member_gets_a_node_of_the_domain_of_the_others() -> None:
     """Of a host that has its members already it gets none, and it waits for its rack."""
-    script = cluster("a1 a1 a1 b2 b2", vcore=4)
+    script = cluster("a1 a1 a1 b2", vcore=4)
     assert gang(script, "g", 2, {**RACK, MEMBERS: "host=1"}) == ["n0", "n1"]
     for at in range(2):
         script.ask("g", f"r{at}", group="g", vcore=2)
@@ -173,17 +174,13 @@ def test_q13_a_gang_gathers_nodes_of_one_domain() -> None:
 
 
 def test_q13_victims_of_preemption_are_in_one_domain() -> None:
-    """Two victims in rack 2, where a node is free, rather than four in rack 1."""
+    """One victim in rack 2, where a node is free, rather than two in rack 1."""
     script = cluster("a1 a1 b2 b2", vcore=4)
     for at in (0, 1, 2):
-        script.app(f"on-n{at}")
-        script.ask(f"on-n{at}", "x", tags={"si.io/requiredNode": f"n{at}"}, vcore=4)
-        script.schedule()
+        fill(script, f"n{at}", 4)
     gang(script, "g", 4, RACK, queue="root.first")
-    reader = RecordReader(script)
     heard = later(script, 5)
-    assert [line for line in heard if "PREEMPTED" in line] and reader
-    assert {each.node.node_id for each in script.scheduler.application("g").reservations} == {
-        "n2",
-        "n3",
-    }
+    assert preempted(heard) == ["on-n2/x-0"]
+    assert sorted(reserved(script)) == ["n2", "n3"]
+    script.confirm(PREEMPTED, most=1)
+    assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]

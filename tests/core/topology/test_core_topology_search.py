@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadriga.core.gangs.packing import MOST_NODES, pack
+from quadriga.core.resources.levels import Levels
 from quadriga.core.resources.locality import Rule
 from quadriga.core.resources.shapes import Requirements, Shape
-from quadriga.core.topology.levels import Levels
+from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.core.topology.search import Part, Rooms, Search
 
 LABELS = ("zone", "rack", "host")

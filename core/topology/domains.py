@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from quadriga.core.gangs.packing import MOST_NODES, pack
 from quadriga.core.ordering.room import room_for
-from quadriga.core.runtime.members import positions_of_members, update_levels
+from quadriga.core.topology.members import positions_of_members, update_levels
+from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.core.topology.search import Part, Rooms, Search, Shortage
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.levels import Numbers
     from quadriga.core.resources.shapes import Shape
-    from quadriga.core.topology.levels import Numbers
 
 
 class Fit(NamedTuple):
@@ -27,6 +27,28 @@ class Fit(NamedTuple):
 
     places: list[tuple[AskGroup, Node, int]]
     shortage: Shortage | None
+
+
+def words_of(partition: Partition, short: Shortage) -> str:
+    """The shortage in words; empty if the nodes of the whole partition have too little room."""
+    if short.unknown:
+        known = ", ".join(partition.levels.labels) or "none"
+        return f"{short.level} is no level of the partition, whose levels are: {known}"
+    if not short.level:
+        return ""
+    text = f"no {short.level} has room for {short.number} members at once"
+    return text + (f"; the best, {short.domain}, has {short.ready} now" if short.ready else "")
+
+
+def remedy(partition: Partition, members: Sequence[AskGroup], own: Iterable[Node]) -> str | None:
+    """What has to be changed for all these members to fit, as an order; ``None`` if they do."""
+    short = fit(partition, members, own=own).shortage
+    if short is None:
+        return None
+    if short.unknown:
+        return f"declare the level {short.level} in the topology of the partition"
+    where = f" in one {short.level}" if short.level else ""
+    return f"make room for {short.number} members of its gang at once{where}"
 
 
 def is_local(members: Iterable[AskGroup]) -> bool:
