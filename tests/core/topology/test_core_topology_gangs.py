@@ -51,7 +51,7 @@ def gang(
     """A gang with placeholders; the tags are of its application. Returns the nodes of its members."""
     script.app(name, gang={"vcore": members * vcore}, tags=tags, **more)
     keys = [f"{name}{at}" for at in range(members)]
-    script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
+    script.ask(name, *keys, group="g", placeholder=True, preempt=(True, True), vcore=vcore)
     return nodes(script.schedule())
 
 
@@ -146,7 +146,8 @@ def test_q13_a_lost_member_gets_a_node_of_the_domain_of_the_others() -> None:
     assert gang(script, "g", 2, {**RACK, MEMBERS: "host=1"}) == ["n0", "n1"]
     for at in range(2):
         script.ask("g", f"r{at}", group="g", vcore=2)
-    script.confirm(script.schedule())
+    script.schedule()
+    script.confirm()
     assert state(script) == "Running"
     fill(script, "n2", 4)
     script.release("g", "r0-0", TerminationType.STOPPED_BY_RM)
@@ -176,11 +177,12 @@ def test_q13_a_gang_gathers_nodes_of_one_domain() -> None:
 def test_q13_victims_of_preemption_are_in_one_domain() -> None:
     """One victim in rack 2, where a node is free, rather than two in rack 1."""
     script = cluster("a1 a1 b2 b2", vcore=4)
-    for at in (0, 1, 2):
-        fill(script, f"n{at}", 4)
+    script.app("s")
+    script.ask("s", "n0", "n1", "n2", vcore=4)
+    assert nodes(script.schedule()) == ["n0", "n1", "n2"]
     gang(script, "g", 4, RACK, queue="root.first")
     heard = later(script, 5)
-    assert preempted(heard) == ["on-n2/x-0"]
+    assert preempted(heard) == ["s/n2-0"]
     assert sorted(reserved(script)) == ["n2", "n3"]
     script.confirm(PREEMPTED, most=1)
     assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]
