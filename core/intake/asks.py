@@ -228,7 +228,7 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     runtime = _rounded(told) if told and not placeholder else 0
     kinds, priority = app.partition.kinds, message.priority
     locality = None
-    if (terms.tags or app.gang.rule) and (placeholder or app.is_gang):
+    if app.gang.rule or (terms.tags and (placeholder or app.is_gang)):
         locality = _locality(app, message, terms)
     return kinds.of(vector, node, priority, placeholder, task_group, runtime, locality)
 

@@ -20,6 +20,7 @@ from quadriga.core.steps import gang, limits, reservation
 from quadriga.core.steps.allocating import allocate
 from quadriga.core.steps.next_ask import node_for, out_of_quota
 from quadriga.core.steps.releasing import evict
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.demand import Level
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.topology.members import predicate_of
 from quadriga.core.scheduling.round import Round
 
 
