@@ -98,4 +98,4 @@ def test_q13_what_cannot_be_honoured_is_told_to_the_pod() -> None:
     assert "topology-preferred has no effect: the pod belongs to no gang" in told
     world.inputs.append(inputs.ConfigurationChanged({"queues.yaml": LEVELS}))
     world.run(60)
-    assert sorted(where(world, pods).split()) == ["n0", "n0"]
+    assert sorted(where(world, pods).split()) == ["n1", "n1"]
