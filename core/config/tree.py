@@ -114,6 +114,8 @@ class PartitionConfig:
     resource_weights: dict[str, float]
     user_group_resolver: str
     """``os`` or ``ldap``."""
+    topology: tuple[str, ...] = ()
+    """The labels of nodes that name domains, from wide to narrow."""
 
 
 @dataclass(frozen=True, slots=True)

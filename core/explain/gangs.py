@@ -11,6 +11,7 @@ from quadriga.core.model.gang import PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.resources.amounts import amount
 from quadriga.core.steps import gang
+from quadriga.core.topology.domains import fit, is_local, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,6 +107,11 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
     if ready < outstanding:
         said = f"{ready} of {outstanding} members of the gang could start now"
         said += ", and they are placed together or not at all"
+        if own.local and is_local(members):
+            short = fit(partition, members, own=[node for node in kept if node.open]).shortage
+            said += (
+                f": {text}" if short is not None and (text := words_of(partition, short)) else ""
+            )
         gatherer = partition.waiting.gatherer
         if gatherer is app:
             said += f"; it keeps {len(app.reservations)} nodes for them, {_budget(app)}"

@@ -14,6 +14,7 @@ from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.serials import Serials
+from quadriga.core.resources.levels import Levels
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
@@ -85,6 +86,7 @@ class Partition:
         "hints",
         "keep_users",
         "kinds",
+        "levels",
         "name",
         "node_index",
         "nodes",
@@ -136,6 +138,8 @@ class Partition:
         self.shapes = node_order.shapes
         #: kinds of asks seen lately
         self.kinds = AskKinds()
+        #: the domains of the nodes (Q13)
+        self.levels = Levels()
         #: sum of the capacities of all nodes, by type
         self.capacity: Totals = []
         #: grows whenever it changes
@@ -189,6 +193,7 @@ class Partition:
         """Apply the configuration of the partition, such as the order of nodes (5.7), without its
         queues."""
         self.config = config
+        self.levels.configure(config.topology)
         self.node_index.configure(config, self.registry)
 
     # -- queues ----------------------------------------------------------------------------------

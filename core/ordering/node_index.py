@@ -459,6 +459,20 @@ class NodeIndex(NodeOrder):
             self._room = state, np.where(takes, room, 0)
         return self._room[1]
 
+    def room_by_position(self, shape: Shape) -> Matrix:
+        return self._room_of_nodes(shape)
+
+    def scores(self) -> Column:
+        if self._stale:
+            self._layout()
+        return self._values
+
+    def policy_scores(self) -> Column:
+        values = self.scores().copy()
+        for position in np.flatnonzero(values == inf):
+            values[position] = self._policy.score(self.nodes[position])
+        return values
+
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
         for node in self.nodes:
