@@ -13,7 +13,7 @@ from typing import Any, Final
 from transitions import EventData
 from transitions.core import Event
 
-from quadriga.fsm.fast.plans import NO_PLAN, Plan, make_plan
+from quadriga.fsm.fast.plans import Kind, make_plan
 from quadriga.fsm.fast.steps import (
     CALLING,
     CAUGHT,
@@ -51,6 +51,11 @@ _CALLED: Final = tuple(
 _PATIENCE: Final = 10
 
 
+def key_of(value: Any) -> Any:
+    """Return the key of a plan for a state: members of an enumeration are hashed slowly, and some equal strings."""
+    return value if type(value) is str else id(value)
+
+
 class _Later:
     """The transitions of an event that a template describes, until they are read."""
 
@@ -67,9 +72,10 @@ class FastEvent(Reporting, Event):
     #: whether a plan is made and followed the first time already
     eager = False
     #: plans that take a model, for machines without a queue whose models have their state in ``state``
-    _plans: dict[Any, Plan]
+    #: by ``key_of`` the state; the key in a tuple has the number of times that it was fired without a plan
+    _plans: dict[Any, Any]
     #: plans that take an ``EventData``
-    _data_plans: dict[Any, Plan]
+    _data_plans: dict[Any, Any]
     transitions = _Later()  # an attribute of the object as soon as it is read
 
     def __init__(self, name: str, machine: Any) -> None:
@@ -86,11 +92,11 @@ class FastEvent(Reporting, Event):
         # ``method`` does the same: a call from there to here would take half as long again
         try:
             value = model.state
-            kind, plan = self._plans.get(value, NO_PLAN)
+            plan = self._plans[value if type(value) is str else id(value)]
             loud = levels[INFO]
-        except (AttributeError, TypeError, KeyError):  # the library encounters it too, but not here
+        except (AttributeError, KeyError):  # the library encounters it too, but not here
             loud = True
-        if loud or type(value) is not kind:
+        if loud:
             return self._trigger_unplanned(model, args, kwargs)
         return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
@@ -101,11 +107,11 @@ class FastEvent(Reporting, Event):
         def trigger(model: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
                 value = model.state
-                kind, plan = plans.get(value, NO_PLAN)
+                plan = plans[value if type(value) is str else id(value)]
                 loud = levels[INFO]
-            except (AttributeError, TypeError, KeyError):
+            except (AttributeError, KeyError):
                 loud = True
-            if loud or type(value) is not kind:
+            if loud:
                 return unplanned(model, args, kwargs)
             return plan(model, args, kwargs)
 
@@ -118,10 +124,10 @@ class FastEvent(Reporting, Event):
             return super().trigger(model, *args, **kwargs)
         if own["_queued"] or own["model_attribute"] != "state":
             if own["_queued"] and own["model_attribute"] == "state":
-                self._keep(self._plans, getattr(model, "state", None), self._enqueue)
+                self._keep(self._plans, key_of(getattr(model, "state", None)), self._enqueue)
             return super().trigger(model, *args, **kwargs)
         value = getattr(model, "state", None)
-        plan = self.plan_for(value, given=False)
+        plan = self.plan_for(value, Kind.GO)
         if plan is None and self._has_stepped(machine, own, model, value):
             return True
         return (plan or self._go_through)(model, args, kwargs)
@@ -176,16 +182,16 @@ class FastEvent(Reporting, Event):
         machine: Any = self.machine
         try:
             value = getattr(data.model, machine.__dict__["model_attribute"])
-            kind, plan = self._data_plans.get(value, NO_PLAN)
+            plan = self._data_plans[value if type(value) is str else id(value)]
             loud = levels[INFO]
-        except (AttributeError, TypeError, KeyError):
+        except (AttributeError, KeyError):
             loud = True
-        if not loud and type(value) is kind:
+        if not loud:
             return plan(data)  # type: ignore[no-any-return]
         if noisy() or not (is_plain(machine) and self._is_plain()):
             return super()._trigger(data)
         value = getattr(data.model, machine.__dict__["model_attribute"], None)
-        plan = self.plan_for(value, given=True)
+        plan = self.plan_for(value, Kind.GIVEN)
         return plan(data) if plan else self._go_through(None, None, None, data)
 
     def _is_plain(self) -> bool:
@@ -193,42 +199,48 @@ class FastEvent(Reporting, Event):
 
     # -- plans -------------------------------------------------------------------------------
 
-    def plan_for(self, value: Any, *, given: bool | None = None) -> Any:
-        """Return the plan for a state's name; ``None`` if there is none yet, or can be none.
+    def plan_for(self, value: Any, kind: Kind | None = None) -> Any:
+        """Return the plan for a state's value; ``None`` if there is none yet, or can be none.
 
-        ``given``: whether the plan is for an ``EventData``. It is made the second time; at once without ``given``.
+        It is made the second time; at once without a kind, to be read.
         """
-        plans = self._data_plans if given else self._plans
-        try:
-            kind, plan = plans.get(value, NO_PLAN)
-        except TypeError:  # no state is unhashable; the library reports the error
-            return None
-        if given is not None and kind is type(value):
-            return plan
         machine: Any = self.machine
-        if given is not None and not self.eager:
-            fired = plan or 0
+        if kind is None:
+            return make_plan(self, machine, marker_of(machine), value, Kind.GO)
+        return self._plan_in(
+            self._data_plans if kind is Kind.GIVEN else self._plans, key_of(value), value, kind
+        )
+
+    def plan_to_ask(self, machine: Any, value: Any) -> None:
+        """Make the plan of ``may_...`` for a state's value the second time."""
+        self._plan_in(
+            marker_of(machine).asked, (self.name, key_of(value)), value, Kind.ASK, machine
+        )
+
+    def _plan_in(self, plans: Any, key: Any, value: Any, kind: Kind, machine: Any = None) -> Any:
+        if key in plans:
+            return plans[key]
+        machine = machine or self.machine
+        if not self.eager:
+            fired = plans.get((key,), 0)
             copied = "_later" in self.__dict__ and len(machine.models) == 1
             if fired < (_PATIENCE if copied else 1):
-                self._keep(plans, value, fired + 1, kind=None)
+                self._keep(plans, (key,), fired + 1)
                 return None
         marker = marker_of(machine)
         now = marker.now
-        plan = make_plan(self, machine, marker, value, given=bool(given))
-        steps = self._go_through_data if given else self._go_through
-        if given is not None:
-            self._keep(plans, value, plan or steps)
-            if marker.now is not now:  # by another thread
-                plans.pop(value, None)
+        plan = make_plan(self, machine, marker, value, kind)
+        if plan is not None or kind is not Kind.ASK:
+            steps = self._go_through_data if kind is Kind.GIVEN else self._go_through
+            self._keep(plans, key, plan or steps)
+        if marker.now is not now:  # by another thread
+            plans.pop(key, None)
         return plan
 
-    def _keep(self, plans: dict[Any, Any], value: Any, plan: Any, kind: Any = ...) -> None:
-        try:
-            if not plans:
-                marker_of(self.machine).filled.append(plans)
-            plans[value] = (type(value) if kind is ... else kind, plan)
-        except TypeError:  # no state is unhashable; the library reports the error
-            pass
+    def _keep(self, plans: dict[Any, Any], key: Any, plan: Any) -> None:
+        if not plans:
+            marker_of(self.machine).filled.append(plans)
+        plans[key] = plan
 
     # -- the steps of a trigger, without a plan ---------------------------------------------------
 

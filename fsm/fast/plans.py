@@ -8,7 +8,6 @@ trigger step by step, as it is then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
 from keyword import iskeyword
@@ -17,7 +16,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from transitions import State
-from transitions.core import Condition, Transition
+from transitions.core import Condition, Event, Transition
 
 from quadriga.fsm.fast.steps import (
     CALLING,
@@ -28,6 +27,7 @@ from quadriga.fsm.fast.steps import (
     STATE,
     TRANSITION,
     Rest,
+    ask_on,
     call,
     constantly,
     enter,
@@ -51,11 +51,24 @@ from quadriga.fsm.fast.tracking import (
 #: A transition of a plan, its conditions, its two states if it has a destination, and whether these states do
 #: nothing but call their lists, and would report if that changed.
 Choice = tuple[Any, Any, Any, Any, bool]
+
+
+class Kind(Enum):
+    """What a plan does."""
+
+    #: fires for a model with ``args`` and ``kwargs``
+    GO = "fires"
+    #: fires with an ``EventData``
+    GIVEN = "fires with its data"
+    #: answers ``may_...``
+    ASK = "asks"
+
+
 #: most callbacks and conditions of a plan; the library's steps are followed where there are more
 _MOST: Final = 50
 _NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (call, constantly, enter, event_data, imported, leave, resume, settle)
+    for each in (ask_on, call, constantly, enter, event_data, imported, leave, resume, settle)
 } | {"CAUGHT": CAUGHT, "MethodType": MethodType, "put": object.__setattr__}
 
 
@@ -77,18 +90,15 @@ def _factory(source: str, name: str) -> Any:
     return scope["factory"]
 
 
-def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bool) -> Any:
-    """Return the plan of an event for a state name, with its source as ``__doc__``.
-
-    ``given``: the plan takes an ``EventData``, else the model, ``args`` and ``kwargs``. ``None`` if the library's
-    steps have to be followed.
-    """
+def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> Any:
+    """Return the plan of an event for a state name, with its source as ``__doc__``; ``None`` if the library's steps
+    have to be followed."""
     name = value if type(value) is str else value.name if isinstance(value, Enum) else None
     source, states = machine.states.get(name), machine.states
     follow(marker, event, states, event.transitions, source)
     if source is None or states.__class__ is not States or not _has_plain_name(source):
         return None
-    found = event.transitions.get(source.name)
+    found = event.transitions.get(source.name, Callbacks() if kind is Kind.ASK else None)
     if event.transitions.__class__ is not Transitions or found.__class__ is not Callbacks:
         return None
     follow(marker, found)
@@ -99,9 +109,9 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bo
         if choice is None:
             return None
         choices.append(choice)
-        if not each.conditions:
+        if not each.conditions and kind is not Kind.ASK:
             break
-    writer = _Writer(event, machine, marker, source, found, given)
+    writer = _Writer(event, machine, marker, source, found, kind)
     if not writer.write(choices):
         return None
     text = writer.text
@@ -109,6 +119,7 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bo
     title = f"plan of {event.name!r} in {source.name!r} ({crc32(text.encode()):08x})"
     plan = _factory(text, title)(**writer.constants)
     plan.__doc__ = text
+    plan.value = value  # its id is a key
     return plan
 
 
@@ -148,12 +159,11 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
 
 
 #: the EventData of a plan that begins without one
-_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition)"
-_TEMPLATE: Final = """\
+_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition, result)"
+_GO: Final = """\
 def factory({names}):
     def plan({arguments}):
         {begin}
-        now = marker.now
         try:
             while True:
 {body}
@@ -165,9 +175,19 @@ def factory({names}):
                 raise
             call(machine, own["_on_exception"], data)
         finally:
-            if own["_finalize_event"]:
+            if {unsettled}own["_finalize_event"]:
                 settle(machine, data or {made})
-        return data.result if data else result
+        return result if data is None else data.result
+    return plan
+"""
+_ASK: Final = """\
+def factory({names}):
+    def plan({arguments}):
+        {begin}
+        while True:
+{body}
+            return False
+        return ask_on(rest, data or {made}, agrees)
     return plan
 """
 
@@ -176,20 +196,21 @@ class _Writer:
     """Writes the source of a plan and collects its constants."""
 
     def __init__(
-        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, given: bool
+        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, kind: Kind
     ) -> None:
         self.event, self.machine, self.marker, self.source = event, machine, marker, source
-        self.found, self.given = found, given
+        self.found, self.kind = found, kind
         self.own = machine.__dict__
         self.constants: dict[str, Any] = {
             "machine": machine,
             "own": self.own,
-            "event": event,
+            "event": Event(event.name, machine) if kind is Kind.ASK else event,
             "marker": marker,
+            "now": marker.now,
             "source": source,
         }
         self.lines: list[str] = []
-        self.depth = 4
+        self.depth = 3 if kind is Kind.ASK else 4
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -219,25 +240,42 @@ class _Writer:
         if sum(map(len, lists)) + len(every_condition) > _MOST:
             return False
         fixed = all(choice[4] for choice in choices)
-        silent = all(map(is_silent, lists))
+        if self.kind is Kind.ASK:
+            lists = [own["_prepare_event"], *(choice[0].prepare for choice in choices)]
+        calls = bool(every_condition) or not all(map(is_silent, lists))
         #: whether there is an EventData from the beginning
-        quiet = is_silent(own["_finalize_event"])
+        quiet, given = is_silent(own["_finalize_event"]), self.kind is Kind.GIVEN
         self.sent = bool(own["send_event"])
-        asks = self.sent and bool(every_condition or not silent)
-        self.data = self.given or not (fixed and quiet) or asks
+        self.data = given or (self.sent and calls)
+        if self.kind is Kind.GO:
+            self.data = self.data or not (fixed and quiet)
         self.model = "data.model" if self.data else "model"
-        self._list("prepare_event", None, own["_prepare_event"])
-        for number, choice in enumerate(choices):
-            self._choice(number, choice)
+        if self.kind is Kind.ASK:
+            if any(each.dest == "" for each, *_ in choices):
+                return False
+            for number, choice in enumerate(choices):
+                if self._ask(number, choice):
+                    break
+        else:
+            self._list("prepare_event", None, own["_prepare_event"])
+            for number, choice in enumerate(choices):
+                self._choice(number, choice)
         begin = "data, state, transition, result = None, source, None, False"
-        if self.given:
-            begin = "model, args, kwargs, data.state = data.model, data.args, data.kwargs, source"
+        if given:
+            begin = "model, args, kwargs, data.state, result = data.model, data.args, data.kwargs, source, False"
         elif self.data:
-            begin = "data = event_data(source, event, machine, model, args, kwargs)"
-        arguments = "data" if self.given else "model, args, kwargs"
-        names, body = ", ".join(self.constants), "\n".join(self.lines)
-        self.text = _TEMPLATE.format(
-            names=names, arguments=arguments, begin=begin, body=body, made=_MADE
+            begin += f"; data = {_MADE}"
+        if calls and not self.sent:
+            begin += "; bare = not (args or kwargs)"
+        if self.kind is Kind.ASK:
+            begin += "; agrees = True"
+        self.text = (_ASK if self.kind is Kind.ASK else _GO).format(
+            names=", ".join(self.constants),
+            arguments="data" if given else "model, args, kwargs",
+            begin=begin.replace("; ", "\n        "),
+            body="\n".join(self.lines),
+            made=_MADE,
+            unsettled="marker.now is not now and " if quiet else "",
         )
         return True
 
@@ -261,16 +299,26 @@ class _Writer:
         self.line(f"    func = imported({func!r})")
         return "func"
 
-    @property
-    def _arguments(self) -> str:
-        return "data" if self.sent else "*args, **kwargs"
+    def _call(self, func: Any, result: str = "") -> None:
+        """Write a call of a callback."""
+        name = self._resolve(func)
+        if self.sent:
+            self.line(f"{result}{name}(data)")
+            return
+        self.line("if bare:")
+        self.line(f"    {result}{name}()")
+        self.line("else:")
+        self.line(f"    {result}{name}(*args, **kwargs)")
 
     def _check(self, rest: Rest, also: str = "", answer: str = "") -> None:
         """Leave the plan if something has changed."""
         self.line(f"if marker.now is not now{also}:")
-        if not self.data:
-            self.line(f"    data = {_MADE}")
-        self.line(f"    resume({self.constant('rest', rest)}, data{answer})")
+        if self.kind is Kind.ASK:
+            self.line(f"    rest = {self.constant('rest', rest)}")
+        else:
+            if not self.data:
+                self.line(f"    data = {_MADE}")
+            self.line(f"    resume({self.constant('rest', rest)}, data{answer})")
         self.line("    break")
 
     def _list(self, stage: str, transition: Any, *lists: Any) -> None:
@@ -284,7 +332,7 @@ class _Writer:
             if stage == "prepare_event" and self.data:
                 also += " or data.state is not source"
             for position, func in enumerate(each):
-                self.line(f"{self._resolve(func)}({self._arguments})")
+                self._call(func)
                 self._check(self._rest(stage, transition, lists[at:], position + 1), also)
 
     def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Rest:
@@ -301,18 +349,7 @@ class _Writer:
         transition = self.constant("transition", each)
         self.line(f"{'data.' if self.data else ''}transition = {transition}")
         self._list("prepare", each, each.prepare)
-        for position, condition in enumerate(conditions):
-            func = self._resolve(condition.func)
-            self.line(f"answer = {func}({self._arguments})")
-            target: Any = condition.target
-            target = str(target) if target in (True, False) and type(target) is bool else None
-            target = target or self.constant("target", condition.target)
-            agrees = f"answer is {target} or answer == {target}"
-            self.line(f"agrees = {agrees}")
-            rest = self._rest("conditions", each, (conditions,), position + 1)
-            self._check(rest, answer=", agrees")
-            self.line("if agrees:")
-            self.depth += 1
+        self._conditions(each, conditions)
         self._list("before", each, own["_before_state_change"], each.before)
         if dest is not None:
             self._change(each, origin, dest, fixed)
@@ -321,6 +358,44 @@ class _Writer:
         if conditions:
             self.line("break")
         self.depth = depth
+
+    def _conditions(self, each: Any, conditions: Any) -> None:
+        """Write the questions; what follows is inside of the answers."""
+        for position, condition in enumerate(conditions):
+            self._call(condition.func, "answer = ")
+            target: Any = condition.target
+            target = target if type(target) is bool else self.constant("target", target)
+            self.line(f"agrees = answer is {target} or answer == {target}")
+            rest = self._rest("conditions", each, (conditions,), position + 1)
+            self._check(rest, answer=", agrees")
+            self.line("if agrees:")
+            self.depth += 1
+
+    def _ask(self, number: int, choice: Choice) -> bool:
+        """Write what ``Machine._can_trigger`` does for a transition; return whether it always agrees."""
+        each, conditions, *_ = choice
+        self._number, self._dest = number, None
+        if is_silent(self.own["_prepare_event"]) and is_silent(each.prepare) and not conditions:
+            self.line("return True")
+            return True
+        transition = self.constant("transition", each)
+        self.line(f"{'data.' if self.data else ''}transition = {transition}")
+        self.line("try:")
+        self.depth += 1
+        self._list("prepare", each, self.own["_prepare_event"], each.prepare)
+        self._conditions(each, conditions)
+        self.line("return True")
+        self.depth = 3
+        self.line("except CAUGHT as error:")
+        self.line(f"    data = data or {_MADE}")
+        self.line("    data.error = error")
+        self.line('    if not own["_on_exception"]:')
+        self.line("        raise")
+        self.line('    call(machine, own["_on_exception"], data)')
+        self.depth += 1
+        self._check(self._rest("asked", each, (), 0))
+        self.depth -= 1
+        return False
 
     def _change(self, each: Any, origin: Any, dest: Any, fixed: bool) -> None:
         """Write the change of the state."""
@@ -358,7 +433,3 @@ class _Writer:
             self.line(f"if {entered}.final:")
             self.line('    call(machine, own["_on_final"], data)')
             self._check(self._rest("on_final", each, (), 0))
-
-
-Plan = tuple[type, Callable[..., Any]]
-NO_PLAN: Final[tuple[Any, Any]] = (None, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from types import MethodType
 from typing import Any, Final, NamedTuple
@@ -89,7 +89,14 @@ def noisy() -> bool:
 
 
 def event_data(
-    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
+    state: Any,
+    event: Any,
+    machine: Any,
+    model: Any,
+    args: Any,
+    kwargs: Any,
+    transition: Any = None,
+    result: Any = False,
 ) -> EventData:
     """Return what ``EventData()`` creates, in half of the time."""
     data = _blank(EventData)
@@ -101,15 +108,22 @@ def event_data(
     data.kwargs = kwargs
     data.transition = transition
     data.error = None
-    data.result = False
+    data.result = result
     return data
 
 
 def _constructed(
-    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
+    state: Any,
+    event: Any,
+    machine: Any,
+    model: Any,
+    args: Any,
+    kwargs: Any,
+    transition: Any = None,
+    result: Any = False,
 ) -> EventData:
     data = EventData(state, event, machine, model, args, kwargs)
-    data.transition = transition
+    data.transition, data.result = transition, result  # type: ignore[assignment]
     return data
 
 
@@ -236,6 +250,48 @@ def resume(rest: Rest, data: Any, agrees: Any = True) -> None:
         return
     perform(machine, transition, data, stage, dest)
     data.result = True
+
+
+def ask_on(rest: Rest, data: Any, agrees: Any) -> bool:
+    """Answer the rest of ``may_...`` step by step, because something has changed."""
+    begun = None if rest.stage == "asked" else partial(_rest_of_question, rest, agrees)
+    return ask_each(rest.machine, islice(rest.found, rest.tried, None), data, begun)
+
+
+def _rest_of_question(rest: Rest, agrees: Any, machine: Any, data: Any) -> bool:
+    stage, _, _, transition, _, lists, position, _, _ = rest
+    if stage == "conditions":
+        left = islice(lists[0], position, None)
+        return agrees and all(check(machine, each, data) for each in left)
+    call(machine, chain(islice(lists[0], position, None), *lists[1:]), data)
+    return all(check(machine, each, data) for each in transition.conditions)
+
+
+def _question(machine: Any, data: Any) -> bool:
+    call(machine, machine.prepare_event, data)
+    call(machine, data.transition.prepare, data)
+    return all(check(machine, condition, data) for condition in data.transition.conditions)
+
+
+def ask_each(machine: Any, transitions: Iterator[Any], data: Any, begun: Any = None) -> bool:
+    """Do what the loop of ``Machine._can_trigger`` does, after a question that has begun."""
+    for transition in chain((None,) if begun else (), transitions):
+        if transition is not None:
+            if transition.dest is not None:
+                try:
+                    machine.get_state(transition.dest)
+                except ValueError:
+                    continue
+            data.transition, begun = transition, _question
+        try:
+            if begun(machine, data):
+                return True
+        except BaseException as error:
+            data.error = error
+            if not machine.on_exception:
+                raise
+            call(machine, machine.on_exception, data)
+    return False
 
 
 #: how far a transition has come
