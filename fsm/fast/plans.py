@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
+from inspect import getattr_static
 from keyword import iskeyword
-from types import MethodType
+from types import FunctionType
 from typing import Any, Final
 from zlib import crc32
 
@@ -33,6 +34,7 @@ from quadriga.fsm.fast.steps import (
     enter,
     event_data,
     imported,
+    is_callable,
     keeps,
     leave,
     resume,
@@ -68,8 +70,19 @@ class Kind(Enum):
 _MOST: Final = 50
 _NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (ask_on, call, constantly, enter, event_data, imported, leave, resume, settle)
-} | {"CAUGHT": CAUGHT, "MethodType": MethodType, "put": object.__setattr__}
+    for each in (
+        ask_on,
+        call,
+        constantly,
+        enter,
+        event_data,
+        imported,
+        is_callable,
+        leave,
+        resume,
+        settle,
+    )
+} | {"CAUGHT": CAUGHT, "put": object.__setattr__}
 
 
 class _Source:
@@ -105,6 +118,8 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) 
     choices = []
     for each in found:
         choice = choice_of(machine, each)
+        if kind is Kind.ASK and each.dest == "":
+            return None
         follow(marker, each, each.conditions, *each.conditions, *(choice or ())[2:4])
         if choice is None:
             return None
@@ -159,35 +174,34 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
 
 
 #: the EventData of a plan that begins without one
-_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition, result)"
+_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition)"
 _GO: Final = """\
 def factory({names}):
     def plan({arguments}):
-        {begin}
+{begin}
         try:
             while True:
 {body}
-                break
+            {remade}{changed}resume(rest, data, agrees)
         except CAUGHT as error:
-            data = data or {made}
-            data.error = error
+            {remade}data.error = error
             if not own["_on_exception"]:
                 raise
             call(machine, own["_on_exception"], data)
         finally:
             if {unsettled}own["_finalize_event"]:
-                settle(machine, data or {made})
-        return result if data is None else data.result
+                settle(machine, data)
+        return data.result
     return plan
 """
 _ASK: Final = """\
 def factory({names}):
-    def plan({arguments}):
-        {begin}
+    def plan(model, args, kwargs):
+{begin}
         while True:
 {body}
             return False
-        return ask_on(rest, data or {made}, agrees)
+        return ask_on(rest, {data}, agrees)
     return plan
 """
 
@@ -201,6 +215,7 @@ class _Writer:
         self.event, self.machine, self.marker, self.source = event, machine, marker, source
         self.found, self.kind = found, kind
         self.own = machine.__dict__
+        self.cls = type(machine.models[0]) if machine.models else object
         self.constants: dict[str, Any] = {
             "machine": machine,
             "own": self.own,
@@ -212,8 +227,8 @@ class _Writer:
         self.lines: list[str] = []
         self.depth = 3 if kind is Kind.ASK else 4
 
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
+    def line(self, *texts: str) -> None:
+        self.lines += ["    " * self.depth + text for text in texts]
 
     def constant(self, hint: str, value: Any) -> str:
         """Return the name of a constant of the plan."""
@@ -226,100 +241,124 @@ class _Writer:
 
     def write(self, choices: list[Choice]) -> bool:
         """Write the whole plan; return false if it would need what a plan cannot do."""
-        own, lists = self.own, [self.own["_prepare_event"]]
-        for each, _, origin, dest, fixed in choices:
+        own, asks = self.own, self.kind is Kind.ASK
+        lists = [own["_prepare_event"], *(choice[0].prepare for choice in choices)]
+        for each, _, origin, dest, fixed in () if asks else choices:
             lists += [own["_before_state_change"], own["_after_state_change"]]
-            lists += [each.prepare, each.before, each.after]
+            lists += [each.before, each.after]
             if dest is not None and fixed:
                 lists += [origin.on_exit, dest.on_enter]
                 lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
         follow(self.marker, own["_finalize_event"], *lists)
-        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
+        conditions = [condition for choice in choices for condition in choice[1]]
+        if not all(type(each) in (Callbacks, list, tuple) for each in lists) or (
+            sum(map(len, lists)) + len(conditions) > _MOST
+        ):
             return False
-        every_condition = [c for choice in choices for c in choice[1]]
-        if sum(map(len, lists)) + len(every_condition) > _MOST:
-            return False
-        fixed = all(choice[4] for choice in choices)
-        if self.kind is Kind.ASK:
-            lists = [own["_prepare_event"], *(choice[0].prepare for choice in choices)]
-        calls = bool(every_condition) or not all(map(is_silent, lists))
+        calls = bool(conditions) or not all(map(is_silent, lists))
+        #: whether nothing is called at the end
+        self.quiet = asks or is_silent(own["_finalize_event"])
+        self.sent, given = bool(own["send_event"]), self.kind is Kind.GIVEN
         #: whether there is an EventData from the beginning
-        quiet, given = is_silent(own["_finalize_event"]), self.kind is Kind.GIVEN
-        self.sent = bool(own["send_event"])
         self.data = given or (self.sent and calls)
-        if self.kind is Kind.GO:
-            self.data = self.data or not (fixed and quiet)
+        if not asks:
+            self.data |= not self.quiet or not all(choice[4] for choice in choices)
         self.model = "data.model" if self.data else "model"
-        if self.kind is Kind.ASK:
-            if any(each.dest == "" for each, *_ in choices):
-                return False
-            for number, choice in enumerate(choices):
-                if self._ask(number, choice):
-                    break
-        else:
-            self._list("prepare_event", None, own["_prepare_event"])
-            for number, choice in enumerate(choices):
-                self._choice(number, choice)
-        begin = "data, state, transition, result = None, source, None, False"
-        if given:
-            begin = "model, args, kwargs, data.state, result = data.model, data.args, data.kwargs, source, False"
-        elif self.data:
-            begin += f"; data = {_MADE}"
+        self._write_body(choices)
+        begin = ["data.state = source"] if given else [f"data = {self._made('source')}"]
+        if given and not self.sent:
+            begin += ["args, kwargs = data.args, data.kwargs"]
+        if not self.data:
+            begin = ["data = None", "state = source"]
+            begin += [] if is_silent(own["_prepare_event"]) else ["transition = None"]
         if calls and not self.sent:
-            begin += "; bare = not (args or kwargs)"
-        if self.kind is Kind.ASK:
-            begin += "; agrees = True"
-        self.text = (_ASK if self.kind is Kind.ASK else _GO).format(
+            begin += ["bare = not args and not kwargs"]
+        self.text = (_ASK if asks else _GO).format(
             names=", ".join(self.constants),
             arguments="data" if given else "model, args, kwargs",
-            begin=begin.replace("; ", "\n        "),
+            begin="\n".join(f"        {line}" for line in begin),
             body="\n".join(self.lines),
-            made=_MADE,
-            unsettled="marker.now is not now and " if quiet else "",
+            data="data" if self.data else f"data or {_MADE}",
+            remade="" if self.data else f"data = data or {_MADE}; ",
+            changed="" if self.quiet else "if rest is not None: ",
+            unsettled=""
+            if not self.quiet
+            else "marker.now is not now and "
+            if self.data
+            else "data is not None and ",
         )
         return True
 
+    def _made(self, state: str) -> str:
+        return f"event_data({state}, event, machine, model, args, kwargs)"
+
+    def _write_body(self, choices: list[Choice]) -> None:
+        if self.kind is Kind.ASK:
+            for number, choice in enumerate(choices):
+                if self._ask(number, choice):
+                    return
+            return
+        self._list("prepare_event", None, self.own["_prepare_event"])
+        for number, choice in enumerate(choices):
+            self._choice(number, choice)
+        if all(choice[1] for choice in choices):
+            self._done(False)
+
+    def _done(self, result: bool) -> None:
+        """End the plan."""
+        if result and self.data:
+            self.line("data.result = True")
+        self.line(*([f"return {result}"] if self.quiet else ["rest = None", "break"]))
+
     # -- callbacks ---------------------------------------------------------------------------------
 
-    def _resolve(self, func: Any) -> str:
-        """Write how a callback is found; return the expression for it."""
-        if type(func) is not str:
-            if not isinstance(func, str):
-                return self.constant("callback", func)
-            name = f"getattr({self.model}, {self.constant('name', func)})"
-        elif func.isidentifier() and not iskeyword(func):
-            name = f"{self.model}.{func}"
-        else:
-            name = f"getattr({self.model}, {func!r})"
-        self.line("try:")
-        self.line(f"    func = {name}")
-        self.line("    if type(func) is not MethodType and not callable(func):")
-        self.line("        func = constantly(func)")
-        self.line("except AttributeError:")
-        self.line(f"    func = imported({func!r})")
-        return "func"
-
-    def _call(self, func: Any, result: str = "") -> None:
-        """Write a call of a callback."""
-        name = self._resolve(func)
-        if self.sent:
-            self.line(f"{result}{name}(data)")
+    def _call(self, func: Any, rest: Rest, result: str = "") -> None:
+        """Write a call of a callback. ``rest``: what is left before it."""
+        if not isinstance(func, str):
+            self._pass(self.constant("callback", func), result)
             return
-        self.line("if bare:")
-        self.line(f"    {result}{name}()")
-        self.line("else:")
-        self.line(f"    {result}{name}(*args, **kwargs)")
+        plain = type(func) is str and func.isidentifier() and not iskeyword(func)
+        name = f"{self.model}.{func}" if plain else f"getattr({self.model}, {self._name(func)})"
+        found = getattr_static(self.cls, func, None)
+        if plain and (found is None or type(found) is FunctionType):
+            # a method, so that the interpreter need not make an object of it
+            self.line("try:")
+            self.depth += 1
+            self._pass(name, result)
+            self.depth -= 1
+            self.line("except (AttributeError, TypeError):")
+            self.line(f"    if is_callable({self.model}, {func!r}):")
+            self.line("        raise")
+            self._leave(rest, "True")
+            return
+        self.line(
+            "try:",
+            f"    func = {name}",
+            "    if not callable(func):",
+            "        func = constantly(func)",
+            "except AttributeError:",
+            f"    func = imported({self._name(func)})",
+        )
+        self._pass("func", result)
 
-    def _check(self, rest: Rest, also: str = "", answer: str = "") -> None:
+    def _name(self, func: Any) -> str:
+        return repr(func) if type(func) is str else self.constant("name", func)
+
+    def _pass(self, func: str, result: str) -> None:
+        """Write a call with the arguments."""
+        if self.sent:
+            self.line(f"{result}{func}(data)")
+            return
+        self.line("if bare:", f"    {result}{func}()")
+        self.line("else:", f"    {result}{func}(*args, **kwargs)")
+
+    def _leave(self, rest: Rest, agrees: str) -> None:
+        self.line(f"    rest, agrees = {self.constant('rest', rest)}, {agrees}", "    break")
+
+    def _check(self, rest: Rest, also: str = "", agrees: str = "True") -> None:
         """Leave the plan if something has changed."""
         self.line(f"if marker.now is not now{also}:")
-        if self.kind is Kind.ASK:
-            self.line(f"    rest = {self.constant('rest', rest)}")
-        else:
-            if not self.data:
-                self.line(f"    data = {_MADE}")
-            self.line(f"    resume({self.constant('rest', rest)}, data{answer})")
-        self.line("    break")
+        self._leave(rest, agrees)
 
     def _list(self, stage: str, transition: Any, *lists: Any) -> None:
         """Write the calls of lists that are gone through in one go."""
@@ -332,7 +371,7 @@ class _Writer:
             if stage == "prepare_event" and self.data:
                 also += " or data.state is not source"
             for position, func in enumerate(each):
-                self._call(func)
+                self._call(func, self._rest(stage, transition, lists[at:], position))
                 self._check(self._rest(stage, transition, lists[at:], position + 1), also)
 
     def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Rest:
@@ -346,28 +385,25 @@ class _Writer:
     def _choice(self, number: int, choice: Choice) -> None:
         each, conditions, origin, dest, fixed = choice
         own, self._number, self._dest, depth = self.own, number, dest, self.depth
-        transition = self.constant("transition", each)
-        self.line(f"{'data.' if self.data else ''}transition = {transition}")
+        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
         self._list("prepare", each, each.prepare)
         self._conditions(each, conditions)
         self._list("before", each, own["_before_state_change"], each.before)
         if dest is not None:
             self._change(each, origin, dest, fixed)
         self._list("after", each, each.after, own["_after_state_change"])
-        self.line("data.result = True" if self.data else "result = True")
-        if conditions:
-            self.line("break")
+        self._done(True)
         self.depth = depth
 
     def _conditions(self, each: Any, conditions: Any) -> None:
         """Write the questions; what follows is inside of the answers."""
         for position, condition in enumerate(conditions):
-            self._call(condition.func, "answer = ")
+            about = "conditions", each, (conditions,)
+            self._call(condition.func, self._rest(*about, position), "answer = ")
             target: Any = condition.target
             target = target if type(target) is bool else self.constant("target", target)
             self.line(f"agrees = answer is {target} or answer == {target}")
-            rest = self._rest("conditions", each, (conditions,), position + 1)
-            self._check(rest, answer=", agrees")
+            self._check(self._rest(*about, position + 1), agrees="agrees")
             self.line("if agrees:")
             self.depth += 1
 
@@ -378,20 +414,20 @@ class _Writer:
         if is_silent(self.own["_prepare_event"]) and is_silent(each.prepare) and not conditions:
             self.line("return True")
             return True
-        transition = self.constant("transition", each)
-        self.line(f"{'data.' if self.data else ''}transition = {transition}")
+        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
         self.line("try:")
         self.depth += 1
         self._list("prepare", each, self.own["_prepare_event"], each.prepare)
         self._conditions(each, conditions)
         self.line("return True")
         self.depth = 3
-        self.line("except CAUGHT as error:")
-        self.line(f"    data = data or {_MADE}")
-        self.line("    data.error = error")
-        self.line('    if not own["_on_exception"]:')
-        self.line("        raise")
-        self.line('    call(machine, own["_on_exception"], data)')
+        self.line(
+            "except CAUGHT as error:",
+            f"    {'' if self.data else f'data = data or {_MADE}; '}data.error = error",
+            '    if not own["_on_exception"]:',
+            "        raise",
+            '    call(machine, own["_on_exception"], data)',
+        )
         self.depth += 1
         self._check(self._rest("asked", each, (), 0))
         self.depth -= 1
@@ -404,25 +440,14 @@ class _Writer:
         else:
             self.line(f"leave(machine, {self.constant('state', origin)}, data)")
             self._check(self._rest("on_exit", each, (), 0))
-        attribute, entered = self.own["model_attribute"], self.constant("state", dest)
-        reached, new = f"{self.model}.{attribute}", f"{entered}._name"
-        if fixed:
-            new = self.constant("new", dest.value)
-        if not attribute.isidentifier() or iskeyword(attribute):
-            reached = f"getattr({self.model}, {attribute!r})"
-            self.line(f"setattr({self.model}, {attribute!r}, {new})")
-        elif any(model is self.machine for model in self.machine.models):
-            # its own __setattr__ looks only at other names
-            self.line(f"if {self.model} is machine:")
-            self.line(f"    put(machine, {attribute!r}, {new})")
-            self.line("else:")
-            self.line(f"    {reached} = {new}")
-        else:
-            self.line(f"{reached} = {new}")
-        self.line(f"reached = {reached}")
+        entered = self.constant("state", dest)
+        new = self.constant("new", dest.value) if fixed else f"{entered}._name"
+        self._set(new)
         state = "data.state" if self.data else "state"
         self.line(f"{state} = {entered} if reached is {new} else machine.get_state(reached)")
         if fixed:
+            # what sets the state may change the machine
+            self._check(self._rest("on_enter", each, (dest.on_enter,), 0))
             self._list("on_enter", each, dest.on_enter)
             if HAS_FINAL and dest.final:
                 self._list("on_final", each, self.own["_on_final"])
@@ -433,3 +458,18 @@ class _Writer:
             self.line(f"if {entered}.final:")
             self.line('    call(machine, own["_on_final"], data)')
             self._check(self._rest("on_final", each, (), 0))
+
+    def _set(self, new: str) -> None:
+        """Write how the model gets the state, and is asked for it."""
+        attribute = self.own["model_attribute"]
+        reached = f"{self.model}.{attribute}"
+        if not attribute.isidentifier() or iskeyword(attribute):
+            reached = f"getattr({self.model}, {attribute!r})"
+            self.line(f"setattr({self.model}, {attribute!r}, {new})")
+        elif any(model is self.machine for model in self.machine.models):
+            # its own __setattr__ looks only at other names
+            self.line(f"if {self.model} is machine:", f"    put(machine, {attribute!r}, {new})")
+            self.line("else:", f"    {reached} = {new}")
+        else:
+            self.line(f"{reached} = {new}")
+        self.line(f"reached = {reached}")

@@ -89,14 +89,7 @@ def noisy() -> bool:
 
 
 def event_data(
-    state: Any,
-    event: Any,
-    machine: Any,
-    model: Any,
-    args: Any,
-    kwargs: Any,
-    transition: Any = None,
-    result: Any = False,
+    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
 ) -> EventData:
     """Return what ``EventData()`` creates, in half of the time."""
     data = _blank(EventData)
@@ -108,22 +101,15 @@ def event_data(
     data.kwargs = kwargs
     data.transition = transition
     data.error = None
-    data.result = result
+    data.result = False
     return data
 
 
 def _constructed(
-    state: Any,
-    event: Any,
-    machine: Any,
-    model: Any,
-    args: Any,
-    kwargs: Any,
-    transition: Any = None,
-    result: Any = False,
+    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
 ) -> EventData:
     data = EventData(state, event, machine, model, args, kwargs)
-    data.transition, data.result = transition, result  # type: ignore[assignment]
+    data.transition = transition
     return data
 
 
@@ -145,6 +131,14 @@ def imported(name: str) -> Any:
             f"Callable with name '{name}' could neither be retrieved from the passed model nor "
             "imported from a module."
         )
+
+
+def is_callable(model: Any, name: str) -> bool:
+    """Return whether the model has this callback, so that an error of the call is not one of its name."""
+    try:
+        return callable(getattr(model, name))
+    except AttributeError:
+        return False
 
 
 def constantly(value: object) -> Any:
