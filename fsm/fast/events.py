@@ -56,6 +56,20 @@ def key_of(value: Any) -> Any:
     return value if type(value) is str else id(value)
 
 
+class _Running:
+    """Stands in a queue for the trigger that runs just now. ``Machine.remove_model`` asks what waits for its model."""
+
+    __slots__ = ("event", "given", "model")
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return (self,)
+
+    def __call__(self) -> Any:  # it is there twice after ``remove_model``
+        event = self.event
+        return event._trigger(event_data(None, event, event.machine, self.model, *self.given))
+
+
 class _Later:
     """The transitions of an event that a template describes, until they are read."""
 
@@ -93,11 +107,10 @@ class FastEvent(Reporting, Event):
         try:
             value = model.state
             plan = self._plans[value if type(value) is str else id(value)]
-            loud = levels[INFO]
+            if levels[INFO]:
+                plan = self._trigger_unplanned
         except (AttributeError, KeyError):  # the library encounters it too, but not here
-            loud = True
-        if loud:
-            return self._trigger_unplanned(model, args, kwargs)
+            plan = self._trigger_unplanned
         return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
     def method(self) -> Any:
@@ -108,11 +121,10 @@ class FastEvent(Reporting, Event):
             try:
                 value = model.state
                 plan = plans[value if type(value) is str else id(value)]
-                loud = levels[INFO]
+                if levels[INFO]:
+                    plan = unplanned
             except (AttributeError, KeyError):
-                loud = True
-            if loud:
-                return unplanned(model, args, kwargs)
+                plan = unplanned
             return plan(model, args, kwargs)
 
         return trigger
@@ -122,11 +134,12 @@ class FastEvent(Reporting, Event):
         own = machine.__dict__
         if noisy() or not is_plain(machine) or not self._is_plain() or own["_transition_queue"]:
             return super().trigger(model, *args, **kwargs)
-        if own["_queued"] or own["model_attribute"] != "state":
-            if own["_queued"] and own["model_attribute"] == "state":
-                self._keep(self._plans, key_of(getattr(model, "state", None)), self._enqueue)
+        if own["model_attribute"] != "state":
             return super().trigger(model, *args, **kwargs)
         value = getattr(model, "state", None)
+        if own["_queued"]:
+            self.plan_for(value, Kind.GO)
+            return self._enqueue(model, args, kwargs)
         plan = self.plan_for(value, Kind.GO)
         if plan is None and self._has_stepped(machine, own, model, value):
             return True
@@ -161,21 +174,36 @@ class FastEvent(Reporting, Event):
 
     def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""
+        data = event_data(None, self, self.machine, model, args, kwargs)
+        return self.machine._process(partial(self._trigger, data))  # type: ignore[no-any-return]
+
+    def _with_queue(self, plan: Any) -> Any:
+        """Return a plan that does what ``Machine._process`` does around another one."""
         own = self.machine.__dict__
-        queue = own["_transition_queue"]
-        queue.append(
-            partial(self._trigger, event_data(None, self, self.machine, model, args, kwargs))
-        )
-        if len(queue) > 1:
+
+        def queued(model: Any, args: Any, kwargs: Any) -> bool:
+            queue = own["_transition_queue"]
+            if queue:
+                return self._enqueue(model, args, kwargs)
+            running = _Running()
+            running.event = self
+            running.model = model
+            running.given = args, kwargs
+            queue.append(running)
+            try:
+                plan(model, args, kwargs)
+                queue = own["_transition_queue"]
+                queue.popleft()
+                while queue:
+                    queue[0]()
+                    queue = own["_transition_queue"]
+                    queue.popleft()
+            except BaseException:
+                own["_transition_queue"].clear()
+                raise
             return True
-        try:
-            while own["_transition_queue"]:
-                own["_transition_queue"][0]()
-                own["_transition_queue"].popleft()
-        except BaseException:
-            own["_transition_queue"].clear()
-            raise
-        return True
+
+        return queued
 
     def _trigger(self, data: EventData) -> bool:
         """Process a trigger from the queue of a machine, or for models with another attribute."""
@@ -183,10 +211,11 @@ class FastEvent(Reporting, Event):
         try:
             value = getattr(data.model, machine.__dict__["model_attribute"])
             plan = self._data_plans[value if type(value) is str else id(value)]
-            loud = levels[INFO]
+            if levels[INFO]:
+                plan = None
         except (AttributeError, KeyError):
-            loud = True
-        if not loud:
+            plan = None
+        if plan is not None:
             return plan(data)  # type: ignore[no-any-return]
         if noisy() or not (is_plain(machine) and self._is_plain()):
             return super()._trigger(data)
@@ -213,9 +242,8 @@ class FastEvent(Reporting, Event):
 
     def plan_to_ask(self, machine: Any, value: Any) -> None:
         """Make the plan of ``may_...`` for a state's value the second time."""
-        self._plan_in(
-            marker_of(machine).asked, (self.name, key_of(value)), value, Kind.ASK, machine
-        )
+        asked = marker_of(machine).asked.setdefault(self.name, {})
+        self._plan_in(asked, key_of(value), value, Kind.ASK, machine)
 
     def _plan_in(self, plans: Any, key: Any, value: Any, kind: Kind, machine: Any = None) -> Any:
         if key in plans:
@@ -232,7 +260,8 @@ class FastEvent(Reporting, Event):
         plan = make_plan(self, machine, marker, value, kind)
         if plan is not None or kind is not Kind.ASK:
             steps = self._go_through_data if kind is Kind.GIVEN else self._go_through
-            self._keep(plans, key, plan or steps)
+            queued = kind is Kind.GO and machine.__dict__["_queued"]
+            self._keep(plans, key, self._with_queue(plan or steps) if queued else plan or steps)
         if marker.now is not now:  # by another thread
             plans.pop(key, None)
         return plan

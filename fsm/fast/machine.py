@@ -367,13 +367,14 @@ class FastMachine(Machine):
     def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> bool:
         try:
             marker, value = self._marker, model.state
-            plan = marker.asked[trigger, value if type(value) is str else id(value)]
-            ready = not levels[INFO] and marker.machine() is self
+            plan = marker.asked[trigger][value if type(value) is str else id(value)]
+            if levels[INFO] or marker.machine() is not self:
+                plan = None
         except (AttributeError, KeyError, TypeError):
-            ready = False
-        if ready:
-            return plan(model, args, kwargs)  # type: ignore[no-any-return]
-        return self._ask_unplanned(model, trigger, args, kwargs)
+            plan = None
+        if plan is None:
+            return self._ask_unplanned(model, trigger, args, kwargs)
+        return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
     def _ask_unplanned(self, model: Any, trigger: Any, args: Any, kwargs: Any) -> bool:
         if not HAS_FINAL or noisy() or not is_plain(self):

@@ -349,7 +349,7 @@ def enter(machine: Any, state: Any, data: Any) -> None:
 def settle(machine: Any, data: Any) -> None:
     """Do the last part of ``Event._trigger``: its errors are only logged."""
     try:
-        call(machine, machine.finalize_event, data)
+        call(machine, machine.__dict__["_finalize_event"], data)
     except CAUGHT as error:
         _LOGGER.error(
             "%sWhile executing finalize callbacks a %s occurred: %s.",

@@ -61,7 +61,7 @@ class Marker:
         #: dictionaries of plans, which a change empties
         self.filled: list[dict[Any, Any]] = []
         #: plans of ``may_...`` by trigger and state
-        self.asked: dict[Any, Any] = {}
+        self.asked: dict[str, dict[Any, Any]] = {}
         #: whether the machine executes the steps of a trigger as its fast class does, if that is known
         self.plain: bool | None = None
         self.machine: Any = (lambda: None) if machine is None else ref(machine)
