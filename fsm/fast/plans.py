@@ -59,16 +59,17 @@ class Kind(Enum):
     """What a plan does."""
 
     #: fires for a model with ``args`` and ``kwargs``
-    GO = "fires"
+    GO = "plans"
     #: fires with an ``EventData``
-    GIVEN = "fires with its data"
+    GIVEN = "given"
     #: answers ``may_...``
-    ASK = "asks"
+    ASK = "asked"
 
 
 #: most callbacks and conditions of a plan; the library's steps are followed where there are more
-_MOST: Final = 50
-_NAMES: Final[dict[str, Any]] = {
+MOST: Final = 50
+#: what plans call; ``nested_plans`` adds to it
+NAMES: Final[dict[str, Any]] = {
     each.__name__: each
     for each in (
         ask_on,
@@ -98,7 +99,7 @@ class _Source:
 @lru_cache(maxsize=1024)
 def _factory(source: str, name: str) -> Any:
     """Compile the source once for all machines that have this plan."""
-    scope = {**_NAMES, "__name__": name, "__loader__": _Source(source)}
+    scope = {**NAMES, "__name__": name, "__loader__": _Source(source)}
     exec(compile(source, name, "exec"), scope)
     return scope["factory"]
 
@@ -126,13 +127,16 @@ def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) 
         choices.append(choice)
         if not each.conditions and kind is not Kind.ASK:
             break
-    writer = _Writer(event, machine, marker, source, found, kind)
+    writer = Writer(event, machine, marker, source, found, kind)
     if not writer.write(choices):
         return None
-    text = writer.text
+    return made_of(writer.text, f"{event.name!r} in {source.name!r}", writer.constants, value)
+
+
+def made_of(text: str, about: str, constants: dict[str, Any], value: Any) -> Any:
+    """Return the function of this source."""
     # Tracebacks find the lines by the title, which is another one for another text.
-    title = f"plan of {event.name!r} in {source.name!r} ({crc32(text.encode()):08x})"
-    plan = _factory(text, title)(**writer.constants)
+    plan = _factory(text, f"plan of {about} ({crc32(text.encode()):08x})")(**constants)
     plan.__doc__ = text
     plan.value = value  # its id is a key
     return plan
@@ -149,6 +153,11 @@ def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
     )
 
 
+def is_conditional(condition: Any) -> bool:
+    """Return whether the condition is one of the library's, and would report if that changed."""
+    return _reports(condition, Condition, CONDITION)
+
+
 def _has_plain_name(state: Any) -> bool:
     return keeps(type(state), State, STATE)
 
@@ -158,7 +167,7 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
     if not _reports(transition, Transition, TRANSITION):
         return None
     if transition.conditions.__class__ is not Callbacks or not all(
-        _reports(condition, Condition, CONDITION) for condition in transition.conditions
+        map(is_conditional, transition.conditions)
     ):
         return None
     if not transition.dest:
@@ -173,8 +182,6 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
     return transition, transition.conditions, origin, dest, fixed
 
 
-#: the EventData of a plan that begins without one
-_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition)"
 _GO: Final = """\
 def factory({names}):
     def plan({arguments}):
@@ -182,14 +189,14 @@ def factory({names}):
         try:
             while True:
 {body}
-            {remade}{changed}resume(rest, data, agrees)
+            {remade}{changed}{resumes}(rest, data, agrees)
         except CAUGHT as error:
-            {remade}data.error = error
+            {leave}{remade}data.error = error
             if not own["_on_exception"]:
                 raise
             call(machine, own["_on_exception"], data)
         finally:
-            if {unsettled}own["_finalize_event"]:
+            {leave}if {unsettled}own["_finalize_event"]:
                 settle(machine, data)
         return data.result
     return plan
@@ -201,13 +208,19 @@ def factory({names}):
         while True:
 {body}
             return False
-        return ask_on(rest, {data}, agrees)
+        return {resumes}(rest, {data}, agrees)
     return plan
 """
 
 
-class _Writer:
+class Writer:
     """Writes the source of a plan and collects its constants."""
+
+    #: the EventData of a plan that begins without one
+    made = "event_data(state, event, machine, model, args, kwargs, transition)"
+    resumes = "resume"
+    #: whether there may be scopes to leave
+    scoped = False
 
     def __init__(
         self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, kind: Kind
@@ -224,6 +237,8 @@ class _Writer:
             "now": marker.now,
             "source": source,
         }
+        if kind is Kind.ASK:
+            self.resumes = "ask_on"
         self.lines: list[str] = []
         self.depth = 3 if kind is Kind.ASK else 4
 
@@ -249,48 +264,59 @@ class _Writer:
             if dest is not None and fixed:
                 lists += [origin.on_exit, dest.on_enter]
                 lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
-        follow(self.marker, own["_finalize_event"], *lists)
+        follow(self.marker, *lists)
         conditions = [condition for choice in choices for condition in choice[1]]
         if not all(type(each) in (Callbacks, list, tuple) for each in lists) or (
-            sum(map(len, lists)) + len(conditions) > _MOST
+            sum(map(len, lists)) + len(conditions) > MOST
         ):
             return False
-        calls = bool(conditions) or not all(map(is_silent, lists))
-        #: whether nothing is called at the end
-        self.quiet = asks or is_silent(own["_finalize_event"])
-        self.sent, given = bool(own["send_event"]), self.kind is Kind.GIVEN
-        #: whether there is an EventData from the beginning
-        self.data = given or (self.sent and calls)
-        if not asks:
-            self.data |= not self.quiet or not all(choice[4] for choice in choices)
-        self.model = "data.model" if self.data else "model"
-        self._write_body(choices)
-        begin = ["data.state = source"] if given else [f"data = {self._made('source')}"]
-        if given and not self.sent:
-            begin += ["args, kwargs = data.args, data.kwargs"]
-        if not self.data:
-            begin = ["data = None", "state = source"]
-            begin += [] if is_silent(own["_prepare_event"]) else ["transition = None"]
-        if calls and not self.sent:
-            begin += ["bare = not args and not kwargs"]
-        self.text = (_ASK if asks else _GO).format(
-            names=", ".join(self.constants),
-            arguments="data" if given else "model, args, kwargs",
-            begin="\n".join(f"        {line}" for line in begin),
-            body="\n".join(self.lines),
-            data="data" if self.data else f"data or {_MADE}",
-            remade="" if self.data else f"data = data or {_MADE}; ",
-            changed="" if self.quiet else "if rest is not None: ",
-            unsettled=""
-            if not self.quiet
-            else "marker.now is not now and "
-            if self.data
-            else "data is not None and ",
+        self.begin(
+            bool(conditions) or not all(map(is_silent, lists)),
+            not all(choice[4] for choice in choices),
         )
+        self._write_body(choices)
+        self.finish()
         return True
 
-    def _made(self, state: str) -> str:
-        return f"event_data({state}, event, machine, model, args, kwargs)"
+    def begin(self, calls: bool, enters: bool) -> None:
+        """Decide what the plan needs: whether it calls anything, and lets states enter and leave themselves."""
+        asks = self.kind is Kind.ASK
+        follow(self.marker, self.own["_finalize_event"])
+        #: whether nothing is called at the end
+        self.quiet = asks or is_silent(self.own["_finalize_event"])
+        self.calls, self.sent = calls, bool(self.own["send_event"])
+        #: whether there is an EventData from the beginning
+        self.data = self.kind is Kind.GIVEN or (self.sent and calls)
+        self.data |= not asks and (enters or not self.quiet)
+        self.model = "data.model" if self.data else "model"
+
+    def first_lines(self) -> list[str]:
+        if self.kind is Kind.GIVEN:
+            return ["data.state = source"]
+        if self.data:
+            return ["data = event_data(source, event, machine, model, args, kwargs)"]
+        silent = is_silent(self.own["_prepare_event"])
+        return ["data = None", "state = source", *([] if silent else ["transition = None"])]
+
+    def finish(self) -> None:
+        first, given = self.first_lines(), self.kind is Kind.GIVEN
+        if given and self.calls and not self.sent:
+            first.append("args, kwargs = data.args, data.kwargs")
+        if self.calls and not self.sent:
+            first.append("bare = not args and not kwargs")
+        unsettled = "marker.now is not now and " if self.data else "data is not None and "
+        self.text = (_ASK if self.kind is Kind.ASK else _GO).format(
+            names=", ".join(self.constants),
+            arguments="data" if given else "model, args, kwargs",
+            begin="\n".join(f"        {line}" for line in first),
+            body="\n".join(self.lines),
+            data="data" if self.data else f"data or {self.made}",
+            remade="" if self.data else f"data = data or {self.made}; ",
+            changed="" if self.quiet else "if rest is not None: ",
+            resumes=self.resumes,
+            leave="ascend(machine, 0)\n            " if self.scoped else "",
+            unsettled=unsettled if self.quiet else "",
+        )
 
     def _write_body(self, choices: list[Choice]) -> None:
         if self.kind is Kind.ASK:
@@ -368,7 +394,7 @@ class _Writer:
                 kept = self.constant("list", each), self.constant("copy_of", list(each))
                 also = f" or {kept[0]} != {kept[1]}"
                 self._check(self._rest(stage, transition, lists[at:], 0), also)
-            if stage == "prepare_event" and self.data:
+            if stage == "prepare_event" and self.data and self.source is not None:
                 also += " or data.state is not source"
             for position, func in enumerate(each):
                 self._call(func, self._rest(stage, transition, lists[at:], position))
@@ -423,7 +449,7 @@ class _Writer:
         self.depth = 3
         self.line(
             "except CAUGHT as error:",
-            f"    {'' if self.data else f'data = data or {_MADE}; '}data.error = error",
+            f"    {'' if self.data else f'data = data or {self.made}; '}data.error = error",
             '    if not own["_on_exception"]:',
             "        raise",
             '    call(machine, own["_on_exception"], data)',
@@ -443,6 +469,7 @@ class _Writer:
         entered = self.constant("state", dest)
         new = self.constant("new", dest.value) if fixed else f"{entered}._name"
         self._set(new)
+        self.line(f"reached = {self._attribute()}")
         state = "data.state" if self.data else "state"
         self.line(f"{state} = {entered} if reached is {new} else machine.get_state(reached)")
         if fixed:
@@ -459,12 +486,16 @@ class _Writer:
             self.line('    call(machine, own["_on_final"], data)')
             self._check(self._rest("on_final", each, (), 0))
 
-    def _set(self, new: str) -> None:
-        """Write how the model gets the state, and is asked for it."""
+    def _attribute(self) -> str:
+        """Return the expression for the state of the model."""
         attribute = self.own["model_attribute"]
-        reached = f"{self.model}.{attribute}"
-        if not attribute.isidentifier() or iskeyword(attribute):
-            reached = f"getattr({self.model}, {attribute!r})"
+        plain = attribute.isidentifier() and not iskeyword(attribute)
+        return f"{self.model}.{attribute}" if plain else f"getattr({self.model}, {attribute!r})"
+
+    def _set(self, new: str) -> None:
+        """Write how the model gets the state."""
+        attribute, reached = self.own["model_attribute"], self._attribute()
+        if reached.startswith("getattr"):
             self.line(f"setattr({self.model}, {attribute!r}, {new})")
         elif any(model is self.machine for model in self.machine.models):
             # its own __setattr__ looks only at other names
@@ -472,4 +503,3 @@ class _Writer:
             self.line("else:", f"    {reached} = {new}")
         else:
             self.line(f"{reached} = {new}")
-        self.line(f"reached = {reached}")
