@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 from types import MethodType
 from typing import Any, Final, NamedTuple
@@ -133,6 +133,14 @@ def imported(name: str) -> Any:
         )
 
 
+def is_callable(model: Any, name: str) -> bool:
+    """Return whether the model has this callback, so that an error of the call is not one of its name."""
+    try:
+        return callable(getattr(model, name))
+    except AttributeError:
+        return False
+
+
 def constantly(value: object) -> Any:
     """Return a stand-in for a callback that is an attribute which cannot be called."""
     return lambda *_, **__: value
@@ -238,6 +246,48 @@ def resume(rest: Rest, data: Any, agrees: Any = True) -> None:
     data.result = True
 
 
+def ask_on(rest: Rest, data: Any, agrees: Any) -> bool:
+    """Answer the rest of ``may_...`` step by step, because something has changed."""
+    begun = None if rest.stage == "asked" else partial(_rest_of_question, rest, agrees)
+    return ask_each(rest.machine, islice(rest.found, rest.tried, None), data, begun)
+
+
+def _rest_of_question(rest: Rest, agrees: Any, machine: Any, data: Any) -> bool:
+    stage, _, _, transition, _, lists, position, _, _ = rest
+    if stage == "conditions":
+        left = islice(lists[0], position, None)
+        return agrees and all(check(machine, each, data) for each in left)
+    call(machine, chain(islice(lists[0], position, None), *lists[1:]), data)
+    return all(check(machine, each, data) for each in transition.conditions)
+
+
+def _question(machine: Any, data: Any) -> bool:
+    call(machine, machine.prepare_event, data)
+    call(machine, data.transition.prepare, data)
+    return all(check(machine, condition, data) for condition in data.transition.conditions)
+
+
+def ask_each(machine: Any, transitions: Iterator[Any], data: Any, begun: Any = None) -> bool:
+    """Do what the loop of ``Machine._can_trigger`` does, after a question that has begun."""
+    for transition in chain((None,) if begun else (), transitions):
+        if transition is not None:
+            if transition.dest is not None:
+                try:
+                    machine.get_state(transition.dest)
+                except ValueError:
+                    continue
+            data.transition, begun = transition, _question
+        try:
+            if begun(machine, data):
+                return True
+        except BaseException as error:
+            data.error = error
+            if not machine.on_exception:
+                raise
+            call(machine, machine.on_exception, data)
+    return False
+
+
 #: how far a transition has come
 _STAGES: Final = {
     None: 0, "prepare": 0, "conditions": 0, "before": 1, "on_exit": 2, "on_enter": 3, "on_final": 4, "after": 5
@@ -299,7 +349,7 @@ def enter(machine: Any, state: Any, data: Any) -> None:
 def settle(machine: Any, data: Any) -> None:
     """Do the last part of ``Event._trigger``: its errors are only logged."""
     try:
-        call(machine, machine.finalize_event, data)
+        call(machine, machine.__dict__["_finalize_event"], data)
     except CAUGHT as error:
         _LOGGER.error(
             "%sWhile executing finalize callbacks a %s occurred: %s.",
