@@ -8,7 +8,7 @@ from quadriga.core.config.limits import read_limits
 from quadriga.core.config.location import Location
 from quadriga.core.config.placement import check_fixed_path, check_own_queues, read_rule
 from quadriga.core.config.queues import read_root
-from quadriga.core.config.tree import NODE_SORT_POLICIES, PartitionConfig
+from quadriga.core.config.tree import NODE_SORT_POLICIES, DeviceConfig, PartitionConfig
 
 _DEFAULT_NAME: Final = "default"
 _DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
@@ -38,6 +38,7 @@ def _read_partition(location: Location, node_sort_policy: str) -> PartitionConfi
         "limits",
         "preemption",
         "nodesortpolicy",
+        "devices",
         "usergroupresolver",
         "statedumpfilepath",
     )
@@ -70,6 +71,7 @@ def _read_partition(location: Location, node_sort_policy: str) -> PartitionConfi
         node_sort_policy=_read_choice(sorting["type"], node_sort_policy, *NODE_SORT_POLICIES),
         resource_weights=_read_weights(sorting["resourceweights"]),
         user_group_resolver=_read_choice(resolver["type"], "os", "os", "ldap"),
+        devices=_read_devices(fields["devices"]),
     )
 
 
@@ -79,6 +81,23 @@ def _read_choice(location: Location, default: str, *known: str) -> str:
     if word not in known:
         location.problem(f"{word!r} is neither {' nor '.join(known)}")
     return word
+
+
+def _read_devices(location: Location) -> tuple[DeviceConfig, ...] | None:
+    """Return the devices at `location`; None if there is no list. Each type is declared once."""
+    if not location.is_set:
+        return None
+    devices: dict[str, DeviceConfig] = {}
+    for entry in location.items():
+        name = entry.fields("name")["name"].text()
+        if not name:
+            entry.problem("a device needs the name of its resource type")
+        elif name in ("vcore", "memory"):
+            entry.problem(f"{name} is not counted in devices")
+        elif name in devices:
+            entry.problem(f"{name!r} is declared already")
+        devices[name] = DeviceConfig(name)
+    return tuple(devices.values())
 
 
 def _read_weights(location: Location) -> dict[str, float]:

@@ -68,7 +68,7 @@ def of_nodes(
 
     def in_order(node: Node) -> tuple[bool, float, str]:
         """Return a key that puts the node reserved for the ask first, then the order of a decision."""
-        return node.reservation is None, partition.node_index.score(node), node.node_id
+        return node.reservation is None, partition.node_index.score(node, shape), node.node_id
 
     for node in sorted(free, key=in_order):
         reason = predicate and predicate(node.node_id)

@@ -293,7 +293,7 @@ class _Attempt:
             _, position, node = heap[0]
             self._take(node, shape, ask)
             if shape.fits(node.available):
-                heapreplace(heap, (self._score(node), position, node))
+                heapreplace(heap, (self._score(node, shape), position, node))
             else:
                 heappop(heap)
         return 0
@@ -311,7 +311,7 @@ class _Attempt:
             _, position, node = candidates.pop(at)
             self._take(node, shape, ask)
             if shape.fits(node.available):
-                insort(candidates, (self._score(node), position, node))
+                insort(candidates, (self._score(node, shape), position, node))
         return left
 
     def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
@@ -323,8 +323,8 @@ class _Attempt:
             available[at] -= value
         self._places.append((ask, node))
 
-    def _score(self, node: Node) -> float:
-        return self._partition.node_index.policy_score(node)
+    def _score(self, node: Node, shape: Shape) -> float:
+        return self._partition.node_index.policy_score(node, shape)
 
     def _candidates(self, shape: Shape, number: int) -> list[Candidate]:
         """The best nodes for this number of asks, in no order."""
@@ -334,7 +334,7 @@ class _Attempt:
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
         required = shape.required_node
         return [
-            (self._score(node), index.position(node), node)
+            (self._score(node, shape), index.position(node), node)
             for node in nodes
             if shape.fits(node.available) and required in ("", node.node_id)
         ]

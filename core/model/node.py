@@ -235,8 +235,8 @@ class NodeOrder:
         (``Shape.allocate``); not all of them."""
         raise NotImplementedError
 
-    def score(self, node: Node) -> float:
-        """The score of the node; infinite if the node takes no new allocations."""
+    def score(self, node: Node, shape: Shape) -> float:
+        """The score of the node for the shape, which fits; infinite if the node takes no new allocations."""
         raise NotImplementedError
 
     def in_order(self, shape: Shape) -> list[Node]:
@@ -274,8 +274,8 @@ class NodeOrder:
         it has no room for another."""
         raise NotImplementedError
 
-    def policy_score(self, node: Node) -> float:
-        """The score of the node by the node policy, even if it is reserved."""
+    def policy_score(self, node: Node, shape: Shape) -> float:
+        """The score of the node for the shape by the node policy, even if it is reserved."""
         raise NotImplementedError
 
     def weigh(self, node: Node) -> None:

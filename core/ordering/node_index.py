@@ -5,7 +5,8 @@ a column with one score for each node, infinite where the shape does not fit or 
 new, so the exact choice is one ``argmin`` (``scores``). A change of a node is only noted in a log; a
 column catches up when its shape is next looked for, so a change costs nothing for other shapes. Most
 choices need no column at all: where nodes are filled evenly the first of the best nodes mostly fits
-(``best_nodes``), and where they are packed the node that was chosen last comes first again.
+(``best_nodes``), and where they are packed the node that was chosen last comes first again. Only where
+nodes have devices the score depends on the shape as well (``device_order``).
 
 A shape for which no node has room loses its bit in ``feasible`` and is not looked for again until a
 node gains room for it.
@@ -22,6 +23,7 @@ import numpy as np
 
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.ordering.best_nodes import BestNodes
+from quadriga.core.ordering.device_order import DeviceOrder, devices_among
 from quadriga.core.ordering.free import FreeAmounts, Matrix
 from quadriga.core.ordering.known_room import KnownRoom
 from quadriga.core.ordering.lending import lends
@@ -75,6 +77,9 @@ class NodeIndex(NodeOrder):
     __slots__ = (
         "_best_nodes",
         "_columns",
+        "_config",
+        "_device_types",
+        "_devices",
         "_free",
         "_gone",
         "_kept",
@@ -86,6 +91,7 @@ class NodeIndex(NodeOrder):
         "_most",
         "_node_ids",
         "_policy",
+        "_registry",
         "_reservable",
         "_room",
         "_room_watch",
@@ -101,6 +107,9 @@ class NodeIndex(NodeOrder):
         self._policy = NODE_POLICIES["fair"]
         #: (type, weight) in the order of the types' names
         self._weights: tuple[tuple[int, float], ...] = ()
+        #: types that are devices, and the order of nodes if some have any and the policy knows devices
+        self._device_types: tuple[int, ...] = ()
+        self._devices: DeviceOrder | None = None
         #: by type, the capacity of the largest node, if the policy counts in shares of it
         self._most: Totals = []
         #: nodes that any application may use; without one, no node can be reserved
@@ -137,6 +146,7 @@ class NodeIndex(NodeOrder):
 
     def configure(self, config: PartitionConfig, registry: Registry) -> None:
         self._policy = NODE_POLICIES[config.node_sort_policy]
+        self._config, self._registry = config, registry
         self._weights = tuple(
             (registry.position(name), weight)
             for name, weight in sorted(config.resource_weights.items())
@@ -145,6 +155,10 @@ class NodeIndex(NodeOrder):
 
     def relayout(self) -> None:
         self._stale = self._lost = True
+        self._device_types = ()
+        if self._policy.devices:
+            is_device, names = self._config.is_device, self._registry.names
+            self._device_types = tuple([at for at, name in enumerate(names) if is_device(name)])
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -207,6 +221,9 @@ class NodeIndex(NodeOrder):
                 if (scores := columns.scores) is not None:
                     if not shape.fits(node.available):
                         score = inf
+                    elif self._devices is not None and score != inf:
+                        score = self._devices.score(node, shape, score)
+                        before = scores.values.item(position)
                     if columns.first is not node or score > before:
                         columns.first = None
                     scores.each[position] = score
@@ -377,7 +394,7 @@ class NodeIndex(NodeOrder):
         if not shape.runtime or shape.required_node:
             return []
         found = [node for node in self._kept if lends(node, shape, self.now)]
-        return sorted(found, key=lambda node: (self._policy.score(node), node.node_id))
+        return sorted(found, key=lambda node: (self.policy_score(node, shape), node.node_id))
 
     def first(self, shape: Shape, number: int) -> list[Node]:
         scores = self._synced(shape).scores
@@ -393,10 +410,11 @@ class NodeIndex(NodeOrder):
 
     @property
     def packs(self) -> bool:
-        return not self._policy.fills_evenly
+        return not self._policy.fills_evenly and self._devices is None
 
-    def policy_score(self, node: Node) -> float:
-        return self._policy.score(node)
+    def policy_score(self, node: Node, shape: Shape) -> float:
+        score = self._policy.score(node)
+        return score if self._devices is None else self._devices.score(node, shape, score)
 
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """Lowest FitInScore of what is free now, among nodes that are large enough when they are
@@ -408,10 +426,13 @@ class NodeIndex(NodeOrder):
             self.feasible &= ~shape.reserve
         return node
 
-    def score(self, node: Node) -> float:
+    def score(self, node: Node, shape: Shape) -> float:
         if self._stale:
             self._layout()
-        return self._score(node)
+        score = self._score(node)
+        if self._devices is not None and score != inf:
+            score = self._devices.score(node, shape, score)
+        return score
 
     def _score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else the policy's score: low is preferred."""
@@ -439,6 +460,18 @@ class NodeIndex(NodeOrder):
             del self._sizes[size]
         if self._policy.absolute and self._find_most() != self._most:
             self._stale = self._lost = True
+        if self._device_types:
+            self._find_devices()
+
+    def _find_devices(self) -> None:
+        """Order the nodes by their devices, if there are any."""
+        others = [at for at, weight in self._weights if weight and at not in self._device_types]
+        found = devices_among(self._sizes, self._device_types, others)
+        if self._devices is not None and self._devices.devices == found:
+            self._devices.resized()
+        elif found or self._devices is not None:
+            self._devices = DeviceOrder(found) if found else None
+            self._columns.clear()
 
     # -- room for gangs ----------------------------------------------------------------------
 
@@ -509,6 +542,8 @@ class NodeIndex(NodeOrder):
                 self._best_nodes.delete(gone)
             for node in fresh:
                 self._insert(node)
+        if self._device_types or self._devices is not None:
+            self._find_devices()
         self._gone = []
         self._free.synced = 0
         self._log.clear()
@@ -573,7 +608,7 @@ class NodeIndex(NodeOrder):
         """The columns of the shape, with the scores brought up to date."""
         if self._stale:
             self._layout()
-        columns, log = self._of(shape), self._log
+        columns, log, devices = self._of(shape), self._log, self._devices
         scores = columns.scores
         columns.first = None
         if scores is None:
@@ -591,7 +626,10 @@ class NodeIndex(NodeOrder):
                         each[position] = inf
                         break
                 else:
-                    each[position] = node.score
+                    score = node.score
+                    if devices is not None and score != inf:
+                        score = devices.score(node, shape, score)
+                    each[position] = score
         columns.synced = len(log)
         return columns
 
@@ -602,10 +640,13 @@ class NodeIndex(NodeOrder):
         if shape.required_node:
             scores = [self._required_score(node, shape) for node in self.nodes]
             return np.array(scores, dtype=np.float64)
-        column = self._values.copy()
         if not self.nodes:
-            return column
+            return self._values.copy()
         free = self._free.of(self.nodes, self._log)
+        if self._devices is not None:
+            column = self._devices.scores(shape, self.nodes, free, self._values)
+        else:
+            column = self._values.copy()
         for at, value in shape.need:
             column[free[:, at] < value] = inf
         return column

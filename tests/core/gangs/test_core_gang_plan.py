@@ -142,9 +142,9 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
     )
     score, scored = NodeIndex.policy_score, []
 
-    def counted(index: NodeIndex, node: Node) -> float:
+    def counted(index: NodeIndex, node: Node, shape: Shape) -> float:
         scored.append(node)
-        return score(index, node)
+        return score(index, node, shape)
 
     monkeypatch.setattr(NodeIndex, "policy_score", counted)
     gang(script, "g", [("t", 40, 1)])
