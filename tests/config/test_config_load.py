@@ -167,7 +167,7 @@ PROBLEMS: list[tuple[Callable[..., object], str | tuple[str, ...], str, str]] = 
      "'best' is neither fair nor binpacking nor bestfit"),
     (weights, "gpu: -1.0", f"{P}.nodesortpolicy.resourceweights.gpu", "a weight must not be negative"),
     *((partition, f"queues: []\ndevices: [{{name: gpu}}, {{name: {name}}}]", f"{P}.devices[1]", reason)
-      for name, reason in (("gpu", "'gpu' is declared already"), ("vcore", "vcore is not counted"), ("''", "needs the name"))),
+      for name, reason in (("gpu", "declared already"), ("vcore", "vcore is not counted"), ("''", "needs the name"))),
     *((weights, f"gpu: {weight}", f"{P}.nodesortpolicy.resourceweights.gpu", "a finite number")
       for weight in (".inf", ".nan", "1e999", "'1'", "heavy", "")),
     (partition, "queues: []\nusergroupresolver: {type: nis}", f"{P}.usergroupresolver.type", "nis"),

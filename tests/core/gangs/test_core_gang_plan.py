@@ -11,6 +11,7 @@ from quadriga.core import Options
 from quadriga.core.events.records import message_of
 from quadriga.core.model.node import Node
 from quadriga.core.ordering.node_index import NodeIndex
+from quadriga.core.resources.shapes import Shape
 from quadriga.core.scheduling import batch
 from quadriga.si import AllocationReleasesRequest, AllocationRequest, NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
