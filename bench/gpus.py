@@ -30,6 +30,8 @@ from quadriga.sim.workload import GPU
 _MILLI = 1000
 _ASKED = 1.3
 _MIB = 1 << 20
+#: the order without devices, which does not share them
+_PLAIN = "ours, no devices"
 
 
 class Pod(NamedTuple):
@@ -50,15 +52,17 @@ def main(arguments: Sequence[str]) -> None:
     """Print the share of the GPUs that each order allocates in each mix of pods."""
     parser = argparse.ArgumentParser(prog="python -m bench gpus", description=__doc__)
     parser.add_argument("folder", type=Path, help="the folder of openb-2023")
+    parser.add_argument("--shares", action="store_true", help="pods may take a share of a GPU")
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="draws (default: 3)")
     parser.add_argument("--order", action="append", choices=_ORDERS, help="repeatable")
     parser.add_argument("--mix", action="append", choices=_MIXES, help="repeatable")
     options = parser.parse_args(arguments)
-    nodes, pods = _read(options.folder)
-    orders = options.order or list(_ORDERS)
+    nodes, shares = _read(options.folder)
+    pods = shares if options.shares else _whole(shares)
+    orders = options.order or [order for order in _ORDERS if order != _PLAIN or not options.shares]
     rows = []
     for mix in options.mix or _MIXES:
-        drawn = [_draw(_MIXES[mix](_whole(pods)), nodes, seed) for seed in range(options.seeds)]
+        drawn = [_draw(_MIXES[mix](pods), nodes, seed) for seed in range(options.seeds)]
         figures = [mean(_ORDERS[order](each, nodes) for each in drawn) for order in orders]
         rows.append([mix, *(f"{figure:.2f}" for figure in figures)])
     print(*table([["GPUs allocated, %", *orders], *rows]), sep="\n")
@@ -115,22 +119,25 @@ _MIXES: dict[str, Callable[[Pods], Pods]] = {
 # -- the scheduler ---------------------------------------------------------------------------------
 
 
-def _scheduled(devices: str) -> Callable[[Pods, Nodes], float]:
+def _scheduled(*, plain: bool) -> Callable[[Pods, Nodes], float]:
     weights = f"resourceweights: {{vcore: 1, memory: 1, {GPU}: 1}}"
-    config = f"""\
+
+    def allocated(pods: Pods, nodes: Nodes) -> float:
+        shared = any(0 < pod.milli < _MILLI for pod in pods)
+        one = _MILLI if shared else 1
+        devices = f"[{{name: {GPU}, shared: true}}]" if shared else "[]" if plain else ""
+        config = f"""\
 partitions:
   - name: default
     nodesortpolicy: {{type: bestfit, {weights}}}
-    {devices}
+    devices: {devices}
     queues: [{{name: root, submitacl: '*', queues: [{{name: a}}]}}]
 """
-
-    def allocated(pods: Pods, nodes: Nodes) -> float:
         scheduler = Scheduler(Options(journal_size=None))
         scheduler.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config), 0)
         request = si.NodeRequest(rmID=RM)
         for at, (cpu, memory, gpus) in enumerate(nodes):
-            capacity = resource({"vcore": cpu, "memory": memory * _MIB, GPU: gpus})
+            capacity = resource({"vcore": cpu, "memory": memory * _MIB, GPU: gpus * one})
             request.nodes.add(
                 nodeID=f"n{at:04}", action=si.NodeInfo.CREATE, schedulableResource=capacity
             )
@@ -140,7 +147,11 @@ partitions:
         scheduler.apply(apps, 0)
         for at, pod in enumerate(pods):
             asks = si.AllocationRequest(rmID=RM)
-            size = {"vcore": pod.cpu, "memory": pod.memory * _MIB, GPU: pod.gpus}
+            size = {
+                "vcore": pod.cpu,
+                "memory": pod.memory * _MIB,
+                GPU: pod.gpus * pod.milli * one // _MILLI,
+            }
             asks.asks.add(
                 allocationKey=f"k{at}",
                 applicationID="app",
@@ -247,8 +258,8 @@ def _fgd(pods: Pods, nodes: Nodes) -> float:
 
 
 _ORDERS: dict[str, Callable[[Pods, Nodes], float]] = {
-    "ours": _scheduled(""),
-    "ours, no devices": _scheduled("devices: []"),
+    "ours": _scheduled(plain=False),
+    _PLAIN: _scheduled(plain=True),
     "fewest GPUs": _fewest_gpus,
     "FGD": _fgd,
 }

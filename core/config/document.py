@@ -32,7 +32,9 @@ def as_document(configuration: Configuration) -> Document:
 def partition_document(config: PartitionConfig, *, full: bool = False) -> Document:
     """Return one partition. Only the full form contains inherited values and defaults without effect."""
     resolver = {"type": config.user_group_resolver}
-    devices = [{"name": device.name} for device in config.devices or ()]
+    devices = [
+        {"name": device.name, **_some("shared", device.shared)} for device in config.devices or ()
+    ]
     return {
         "name": config.name,
         "queues": [_queue(config.root, None, full)],

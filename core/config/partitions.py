@@ -89,14 +89,15 @@ def _read_devices(location: Location) -> tuple[DeviceConfig, ...] | None:
         return None
     devices: dict[str, DeviceConfig] = {}
     for entry in location.items():
-        name = entry.fields("name")["name"].text()
+        keys = entry.fields("name", "shared")
+        name = keys["name"].text()
         if not name:
             entry.problem("a device needs the name of its resource type")
         elif name in ("vcore", "memory"):
             entry.problem(f"{name} is not counted in devices")
         elif name in devices:
             entry.problem(f"{name!r} is declared already")
-        devices[name] = DeviceConfig(name)
+        devices[name] = DeviceConfig(name, keys["shared"].flag(default=False))
     return tuple(devices.values())
 
 

@@ -105,6 +105,8 @@ class DeviceConfig:
     """A resource type that is counted in devices, such as GPUs."""
 
     name: str
+    shared: bool = False
+    """Whether an ask may take a share of one (Q14). Amounts are in milli of a device then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,11 @@ class PartitionConfig:
         if self.devices is None:
             return name in WELL_KNOWN_DEVICES or name.endswith("/gpu")
         return any(name == device.name for device in self.devices)
+
+    @property
+    def shared_devices(self) -> tuple[str, ...]:
+        """The names of the shared devices, in order."""
+        return tuple(sorted(device.name for device in self.devices or () if device.shared))
 
 
 @dataclass(frozen=True, slots=True)

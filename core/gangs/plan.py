@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quadriga.core.gangs.packing import MOST_NODES, pack
 from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.si.remote_predicates import ANSWER_PENDING
@@ -321,6 +322,8 @@ class _Attempt:
             self._taken[node] = list(available)
         for at, value in shape.need:
             available[at] -= value
+        if shape.shares:
+            give(available, choose(shape.shares, available), -1)
         self._places.append((ask, node))
 
     def _score(self, node: Node, shape: Shape) -> float:

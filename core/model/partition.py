@@ -135,7 +135,7 @@ class Partition:
         #: the shapes of present and recent asks
         self.shapes = node_order.shapes
         #: kinds of asks seen lately
-        self.kinds = AskKinds()
+        self.kinds = AskKinds(self.registry)
         #: sum of the capacities of all nodes, by type
         self.capacity: Totals = []
         #: grows whenever it changes
@@ -189,6 +189,7 @@ class Partition:
         """Apply the configuration of the partition, such as the order of nodes (5.7), without its
         queues."""
         self.config = config
+        self.registry.declare_shared(config.shared_devices)
         self.node_index.configure(config, self.registry)
 
     # -- queues ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ node costs one score for each shape that is looked for later. See D340.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,17 +36,18 @@ if TYPE_CHECKING:
 #: weight of a stranded device against a free one, and of that against the other room
 _WEIGHT: Final = 1024.0
 
-#: for a type of device: its index, and for each other type how many devices one unit of it is enough for
-Device = tuple[int, tuple[tuple[int, float], ...]]
+#: for a type of device: its index, the amount that is one device, and for each other type how much of the
+#: type one unit of it is enough for
+Device = tuple[int, float, tuple[tuple[int, float], ...]]
 
 
 def devices_among(
-    sizes: Iterable[Vector], devices: Iterable[int], others: Iterable[int]
+    sizes: Iterable[Vector], devices: Mapping[int, int], others: Iterable[int]
 ) -> tuple[Device, ...]:
-    """The devices (indexes of types) that nodes of these sizes have, with what they need of the other
-    types at least."""
+    """The devices (indexes of types, and what is one of them) that nodes of these sizes have, with what they
+    need of the other types at least."""
     found, sizes = [], list(sizes)
-    for device in devices:
+    for device, one in devices.items():
         with_it: Any = [
             size for size in sizes if size[device] > 0
         ]  # Any: see ``policies.used_share``
@@ -55,7 +56,7 @@ def devices_among(
             for at in others:
                 if shares := [size[device] / size[at] for size in with_it if size[at] > 0]:
                     least.append((at, max(shares)))
-            found.append((device, tuple(least)))
+            found.append((device, float(one), tuple(least)))
     return tuple(found)
 
 
@@ -80,7 +81,7 @@ class DeviceOrder:
         stranded = left = 0.0
         least = inf
         has_devices = False
-        for device, others in self.devices:
+        for device, one, others in self.devices:
             if not total[device]:
                 continue
             has_devices = True
@@ -94,9 +95,10 @@ class DeviceOrder:
                     room = (available[at] - vector[at]) * enough_for
                 usable_after = min(usable_after, room)
             usable = max(usable, 0.0)
-            stranded += max(after - max(usable_after, 0.0), 0.0) - max(free - usable, 0.0)
-            left += free
-            least = min(least, usable)
+            lost = max(after - max(usable_after, 0.0), 0.0) - max(free - usable, 0.0)
+            stranded += lost / one
+            left += free / one
+            least = min(least, usable / one)
         room = max(by_node, 0.0)  # negative where more is used than there is
         if not has_devices:
             return room / (1.0 + room)
@@ -112,13 +114,13 @@ class DeviceOrder:
         if self._on_nodes is None:
             self._on_nodes = [
                 np.array([node.total[device] > 0 for node in nodes], dtype=np.bool_)
-                for device, _ in self.devices
+                for device, _, _ in self.devices
             ]
         vector, number = shape.vector, len(nodes)
         known = len(vector)
         stranded, left, least = np.zeros(number), np.zeros(number), np.full(number, inf)
         has_devices = np.zeros(number, dtype=np.bool_)
-        for (device, others), on_nodes in zip(self.devices, self._on_nodes, strict=True):
+        for (device, one, others), on_nodes in zip(self.devices, self._on_nodes, strict=True):
             free = np.maximum(free_amounts[:, device], 0).astype(np.float64)
             after = free - vector[device] if device < known else free
             usable, usable_after = np.full(number, inf), np.full(number, inf)
@@ -131,9 +133,9 @@ class DeviceOrder:
             usable = np.maximum(usable, 0.0)
             more = np.maximum(after - np.maximum(usable_after, 0.0), 0.0)
             more -= np.maximum(free - usable, 0.0)
-            stranded += np.where(on_nodes, more, 0.0)
-            left += np.where(on_nodes, free, 0.0)
-            least = np.where(on_nodes, np.minimum(least, usable), least)
+            stranded += np.where(on_nodes, more / one, 0.0)
+            left += np.where(on_nodes, free / one, 0.0)
+            least = np.where(on_nodes, np.minimum(least, usable / one), least)
             has_devices |= on_nodes
         takes = by_node < inf
         known_room = np.where(takes, np.maximum(by_node, 0.0), 0.0)

@@ -36,6 +36,7 @@ from quadriga.core.ordering.reservable import (
 from quadriga.core.ordering.room import RoomWatch, room_for
 from quadriga.core.ordering.scores import Column, Scores
 from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
+from quadriga.core.resources.units import WHOLE, room_of_nodes
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 
 if TYPE_CHECKING:
@@ -466,7 +467,9 @@ class NodeIndex(NodeOrder):
     def _find_devices(self) -> None:
         """Order the nodes by their devices, if there are any."""
         others = [at for at, weight in self._weights if weight and at not in self._device_types]
-        found = devices_among(self._sizes, self._device_types, others)
+        shared = self._registry.shared
+        devices = {at: WHOLE if at in shared else 1 for at in self._device_types}
+        found = devices_among(self._sizes, devices, others)
         if self._devices is not None and self._devices.devices == found:
             self._devices.resized()
         elif found or self._devices is not None:
@@ -627,6 +630,8 @@ class NodeIndex(NodeOrder):
                         break
                 else:
                     score = node.score
+                    if shape.shares and not shape.fits(available):
+                        score = inf
                     if devices is not None and score != inf:
                         score = devices.score(node, shape, score)
                     each[position] = score
@@ -649,4 +654,6 @@ class NodeIndex(NodeOrder):
             column = self._values.copy()
         for at, value in shape.need:
             column[free[:, at] < value] = inf
+        if shape.shares:
+            column[room_of_nodes(shape.shares, free) < 1] = inf
         return column

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from quadriga.core.resources.units import Shares, fit
 from quadriga.core.resources.vectors import Vector
 
 #: pairs (resource type, quantity) for the types of which more than zero is requested
@@ -43,6 +44,8 @@ class Requirements(NamedTuple):
     vector: Vector
     required_node: str = ""
     runtime: int = 0
+    #: what it takes of shared devices (Q14), which follows from the vector
+    shares: Shares = ()
 
     def trimmed(self) -> Requirements:
         """These requirements without the trailing zeros of the vector; the same object if it has none."""
@@ -68,6 +71,7 @@ class Shape:
         "requires",
         "reserve",
         "runtime",
+        "shares",
         "vector",
     )
 
@@ -77,6 +81,7 @@ class Shape:
         vector = self.vector = requires.vector
         self.required_node = requires.required_node
         self.runtime = requires.runtime
+        self.shares = requires.shares
         self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 3)
         #: an ask that has reserved a node takes any other node that has room (5.8)
@@ -97,7 +102,7 @@ class Shape:
         for at, value in self.need:  # a plain loop: no check runs more often
             if available[at] < value:
                 return False
-        return True
+        return not self.shares or fit(self.shares, available)
 
     def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
         """Whether one more allocation keeps ``used`` within these limits, by type. Types that the shape
