@@ -137,7 +137,7 @@ class Partition:
         #: the shapes of present and recent asks
         self.shapes = node_order.shapes
         #: kinds of asks seen lately
-        self.kinds = AskKinds()
+        self.kinds = AskKinds(self.registry)
         #: the domains of the nodes (Q13)
         self.levels = Levels()
         #: sum of the capacities of all nodes, by type
@@ -194,6 +194,7 @@ class Partition:
         queues."""
         self.config = config
         self.levels.configure(config.topology)
+        self.registry.declare_shared(config.shared_devices)
         self.node_index.configure(config, self.registry)
 
     # -- queues ----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from quadriga.core.preemption.on_nodes import Offer, answer, offer_on
 from quadriga.core.preemption.queue_snapshot import Refusal, Snapshots
 from quadriga.core.preemption.required_node import NOT_ENOUGH, may_evict_for
 from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.core.topology.domains import fit, is_local
 from quadriga.si.remote_predicates import ANSWER_PENDING
@@ -293,7 +294,10 @@ class _Search:
                     return NO_NODE
             if node not in ready:  # it may have room for the next one
                 ready.appendleft(node)
-            add_to(self._free_of(node), shape.vector, -1)
+            free = self._free_of(node)
+            add_to(free, shape.vector, -1)
+            if shape.shares:
+                give(free, choose(shape.shares, free), -1)
             self._nodes.setdefault(node, ask)
         return ""
 
@@ -423,6 +427,7 @@ class _Search:
         self._chosen[candidate] = ask
         self._victims.add(candidate.allocation)
         add_to(free, candidate.allocation.vector)
+        give(free, candidate.allocation.units)
 
     # -- the result --------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from core_steps import on_nodes, run
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask, AskGroup, AskKind
 from quadriga.core.resources.shapes import Requirements
+from quadriga.core.resources.units import DeviceUnits, share
 from quadriga.core.runtime.allocation_templates import AllocationTemplates
 from quadriga.si import AllocationResponse, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
@@ -22,6 +23,7 @@ OTHERS: dict[str, Any] = {
     "vector": (1000, 20),
     "required_node": "n1",
     "runtime": 60,
+    "shares": (share(DeviceUnits(0), 500),),
     "priority": 1,
     "placeholder": True,
     "task_group": "g",
