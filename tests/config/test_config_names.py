@@ -135,8 +135,7 @@ def test_users_come_first_then_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"),
-    [("users", "ann _x9 a.b-c@site.org host$"), ("groups", "staff _x a-b_9")],
+    ("kind", "names"), [("users", "ann _x9 a.b-c@site.org host$"), ("groups", "staff _x a-b_9")]
 )
 def test_a_name_of_a_user_may_be_an_address_or_a_machine_account_one_of_a_group_not(
     kind: str, names: str

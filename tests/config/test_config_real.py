@@ -16,9 +16,7 @@ CONFIGURATIONS = SHARED / "data" / "queue-configs"
 
 # Where the verdict comes from the validator alone: the paths of all problems.
 REFUSED = {
-    "coretest-nodesorting-badConf.yaml": [
-        "partitions[0].nodesortpolicy.resourceweights.vcore",
-    ],
+    "coretest-nodesorting-badConf.yaml": ["partitions[0].nodesortpolicy.resourceweights.vcore"],
     "core-ok-TestParseRule-4.yaml": ["partitions[0].placementrules[0]"],
     "core-sample-v1.2.0-limit.yaml": [
         "partitions[0].queues[0].queues[0].limits[2].groups[0]",

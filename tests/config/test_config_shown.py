@@ -19,8 +19,7 @@ def test_the_settings_of_a_shown_configuration_are_kept_apart_and_are_a_warning(
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["checksum: {}", "checksum: '{}'", '"checksum": "{}"', '"checksum":"{}"'],
+    "line", ["checksum: {}", "checksum: '{}'", '"checksum": "{}"', '"checksum":"{}"']
 )
 def test_a_checksum_in_the_text_does_not_count_in_any_form(line: str) -> None:
     def text(value: str) -> str:

@@ -162,11 +162,7 @@ class Life(Watched):
         claimed = {(each.applicationID, each.UUID): each.allocationKey for each in found}
         place.here |= claimed
         heard = place.voice.node(
-            name,
-            attributes={"si/node-partition": place.name},
-            existing=found,
-            vcore=6,
-            memory=6,
+            name, attributes={"si/node-partition": place.name}, existing=found, vcore=6, memory=6
         )
         if f"accepted node {name}" in heard:
             place.nodes.append(name)

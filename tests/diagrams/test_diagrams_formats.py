@@ -275,10 +275,7 @@ def table(status: Any, pay: Any, send: Any) -> Lifecycle:
         initial=status.OPEN,
         final=(status.SENT,),
         lasts={status.OPEN: within(5, then=pay), status.PAID: unbounded(send)},
-        rows=(
-            row(pay, status.OPEN, status.PAID, emit=thank),
-            row(send, status.PAID, status.SENT),
-        ),
+        rows=(row(pay, status.OPEN, status.PAID, emit=thank), row(send, status.PAID, status.SENT)),
         on_enter={status.PAID: (arm, thank)},
         on_exit={status.PAID: arm},
     )

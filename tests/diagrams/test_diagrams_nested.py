@@ -116,11 +116,7 @@ def test_json_has_the_lifecycle_inside_of_its_state() -> None:
     assert [each["name"] for each in on["inside"]["states"]] == ["Slow", "Fast"]
     assert [(r["line"], r["source"]) for r in on["inside"]["rows"]] == [(9, "Slow"), (10, "Fast")]
     targets = [r["target"] for r in document["rows"][:3]]
-    assert targets == [
-        "On",
-        {"history": "On", "deep": False},
-        {"history": "On", "deep": True},
-    ]
+    assert targets == ["On", {"history": "On", "deep": False}, {"history": "On", "deep": True}]
     counted = json.loads(str(render(FAN, "json", coverage=coverage(("stop", "On_Fast", "Off")))))
     assert [r["count"] for r in counted["rows"]] == [2, 4, 4, 2, 4, 4, 4, 2, 2, 4]
     assert [r["count"] for r in counted["states"][1]["inside"]["rows"]] == [2, 2]

@@ -12,16 +12,7 @@ import pytest
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.cli.catalogue import all_lifecycles
 from quadriga.diagrams import DiagramError, functions_of, read_json, render
-from quadriga.fsm import (
-    ASK,
-    Effect,
-    Fired,
-    Lifecycle,
-    ignored,
-    row,
-    unbounded,
-    within,
-)
+from quadriga.fsm import ASK, Effect, Fired, Lifecycle, ignored, row, unbounded, within
 from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.table import Info
 

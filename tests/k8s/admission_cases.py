@@ -402,12 +402,7 @@ PODS = [
         "k208_control_characters_in_names",
         user="".join(map(chr, range(0x10))),
         groups=("".join(map(chr, range(0x10, 0x20))), "\x7f"),
-        changed=_made(
-            annotations={
-                USER_INFO: CONTROL_CHARACTERS,
-                PREEMPTION: "true",
-            }
-        ),
+        changed=_made(annotations={USER_INFO: CONTROL_CHARACTERS, PREEMPTION: "true"}),
     ),
     Case(
         "k162_a_user_without_groups",

@@ -37,11 +37,7 @@ def pod(
                 "annotations": annotations or {},
                 **metadata,
             },
-            "spec": {
-                "schedulerName": "yunikorn",
-                "containers": [{"name": "main"}],
-                **(spec or {}),
-            },
+            "spec": {"schedulerName": "yunikorn", "containers": [{"name": "main"}], **(spec or {})},
             "status": status or {},
         },
     )

@@ -205,10 +205,7 @@ class ControlPlane:
         """The stock scheduler, for pods that name no other. Of a flag that is given twice the last
         value counts."""
         self._run(
-            "kube-scheduler",
-            f"--kubeconfig={self.kubeconfig('admin')}",
-            *self._of_clients(),
-            *more,
+            "kube-scheduler", f"--kubeconfig={self.kubeconfig('admin')}", *self._of_clients(), *more
         )
 
     def _of_clients(self) -> list[str]:

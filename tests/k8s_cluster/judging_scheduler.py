@@ -79,10 +79,7 @@ class Judge:
             },
             "leaderElection": {"leaderElect": False},
             "profiles": [
-                {
-                    "schedulerName": NAME,
-                    "plugins": {"postFilter": {"disabled": [{"name": "*"}]}},
-                }
+                {"schedulerName": NAME, "plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}
             ],
             "extenders": [
                 {

@@ -238,10 +238,7 @@ def is_ours(pod: Object) -> bool:
 
 
 def wait(
-    holds: Callable[[], Any],
-    what: str,
-    seconds: float = 20,
-    told: Callable[[], str] | None = None,
+    holds: Callable[[], Any], what: str, seconds: float = 20, told: Callable[[], str] | None = None
 ) -> Any:
     """For what no event tells; returns that. An OSError counts as no."""
     end = time.monotonic() + seconds

@@ -196,10 +196,7 @@ def car(guard: Any) -> Lifecycle:
         initial="New",
         final=("Sold",),
         lasts={"New": unbounded("sell")},
-        rows=(
-            row("sell", "New", "Sold", when=guard),
-            ignored("sell", "New", why="not that one"),
-        ),
+        rows=(row("sell", "New", "Sold", when=guard), ignored("sell", "New", why="not that one")),
     )
 
 

@@ -62,10 +62,7 @@ DECLARED: dict[str, dict[str, Any]] = {
         },
         "will": ("bound", "ended"),
     },
-    "k8s-node": {
-        "info": {**WORDS, "serving": (False, True)},
-        "will": ("accepted", "removed"),
-    },
+    "k8s-node": {"info": {**WORDS, "serving": (False, True)}, "will": ("accepted", "removed")},
     "k8s-placeholder": {"info": WORDS, "timeout_info": {"group": "g"}},
     "k8s-connection": {"info": {"why": ("", "reset")}},
     "k8s-reflector": {"will": ("stop",)},

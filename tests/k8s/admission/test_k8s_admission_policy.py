@@ -21,15 +21,7 @@ from quadriga.k8s.conversion.identity import user_of
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Metadata, Pod
 from tests.k8s.admission.test_k8s_admission_rules import applied
-from tests.k8s.admission_cases import (
-    CASES,
-    KINDS,
-    PREEMPTION,
-    ROWS,
-    USER_INFO,
-    Case,
-    difference,
-)
+from tests.k8s.admission_cases import CASES, KINDS, PREEMPTION, ROWS, USER_INFO, Case, difference
 
 cel_policies = pytest.importorskip("tests.k8s.cel_policies", exc_type=ImportError)
 

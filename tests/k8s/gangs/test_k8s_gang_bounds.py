@@ -196,10 +196,7 @@ def test_k76_a_hard_gang_that_the_nodes_cannot_hold_fails_after_its_timeout() ->
             [gang("w", 1, nodeSelector={"gpu": "yes"})],
             "the nodes with its nodeSelector have room for 0 of the 1 members of task group 'w'",
         ),
-        (
-            [gang("a", 5), gang("b", 4)],
-            "all task groups together need 9 cpu, all nodes have 8 cpu",
-        ),
+        ([gang("a", 5), gang("b", 4)], "all task groups together need 9 cpu, all nodes have 8 cpu"),
         (
             [gang("w", 221, cpu="0")],
             "all nodes have room for 220 of the 221 members of task group 'w'",

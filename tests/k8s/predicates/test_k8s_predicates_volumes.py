@@ -175,11 +175,7 @@ def test_k129_a_driver_may_tell_how_much_room_it_has(
     assert cluster.allows("p") == "n1 n2"
     cluster.set("CSIDriver", "disk.csi", spec={"storageCapacity": True})
     assert cluster.allows("p") == ""
-    fields = {
-        "storageClassName": "fast",
-        "nodeTopology": {"matchLabels": {ZONE: "a"}},
-        **capacity,
-    }
+    fields = {"storageClassName": "fast", "nodeTopology": {"matchLabels": {ZONE: "a"}}, **capacity}
     cluster.set("CSIStorageCapacity", "c", metadata={"namespace": "system"}, **fields)
     assert cluster.allows("p") == allowed
     cluster.remove("CSIStorageCapacity", "c", metadata={"namespace": "system"})

@@ -17,13 +17,7 @@ from msgspec.structs import replace
 
 from quadriga.core.scheduler import Scheduler
 from quadriga.k8s.conversion.resources import may_differ, of_pod
-from quadriga.k8s.objects import (
-    ContainerStatus,
-    Pod,
-    PodCondition,
-    PodStatus,
-    ResourceRequirements,
-)
+from quadriga.k8s.objects import ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 
 NAMES = ("cpu", "memory", "hugepages-2Mi", "example.com/nic")
 AS_A_WHOLE = ("cpu", "memory", "hugepages-2Mi")

@@ -115,9 +115,7 @@ def as_account(control_plane: ControlPlane, work: Callable[[Client], Awaitable[N
 
     async def run() -> None:
         login = log_in(
-            str(control_plane.kubeconfig("quadriga")),
-            clock=time.monotonic_ns,
-            wall=time.time_ns,
+            str(control_plane.kubeconfig("quadriga")), clock=time.monotonic_ns, wall=time.time_ns
         )
         async with Client(login, Limits(100, 100, 8, clock=time.monotonic_ns)) as client:
             await work(client)

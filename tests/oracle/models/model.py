@@ -9,16 +9,7 @@ from quadriga.core.config import QueueConfig, load
 from tests.oracle.models import model_limits as limits
 from tests.oracle.models.model_cycles import TIMEOUT, Cycles, Word
 from tests.oracle.models.model_members import REPLACED
-from tests.oracle.models.model_parts import (
-    App,
-    Ask,
-    Group,
-    Node,
-    Queue,
-    Resources,
-    plus,
-    within,
-)
+from tests.oracle.models.model_parts import App, Ask, Group, Node, Queue, Resources, plus, within
 
 #: the steps that it can follow
 OPERATIONS = frozenset(

@@ -131,13 +131,7 @@ def test_no_repr_has_a_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("header", "token"),
-    [
-        (None, None),
-        ("Bearer abc", "abc"),
-        ("bearer  abc ", "abc"),
-        ("Basic abc", ""),
-        ("", ""),
-    ],
+    [(None, None), ("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("Basic abc", ""), ("", "")],
 )
 def test_the_token_of_a_header(header: str | None, token: str | None) -> None:
     assert bearer_token(header) == token
