@@ -1,7 +1,5 @@
 """``python -m bench quality``: our settings and the references in one table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

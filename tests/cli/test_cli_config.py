@@ -1,7 +1,5 @@
 """``quadriga config check``: what people and programs are told, and how it ends."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """``quadriga draw`` of any importable lifecycle, with the coverage of tests and the path of an entity."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The journal of a service as a file: complete, bounded, and read by ``quadriga story``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ``quadriga serve`` accepts, and what it refuses before it starts anything."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A resource manager against ``quadriga serve``, each in its own process."""
 
-from __future__ import annotations
-
 import queue
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``quadriga simulate`` and what is left of a run: JSON, journal, story."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A damaged journal is read on from the next whole record, and what was skipped is said."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

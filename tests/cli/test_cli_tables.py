@@ -1,7 +1,5 @@
 """``quadriga draw`` and ``quadriga lifecycles``, help and version."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Names of users and groups, place by place, as YuniKorn takes them (2.2, 2.3, 2.17)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A rule by which everyone may take the queue that another rule gives to one namespace or user (D283)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

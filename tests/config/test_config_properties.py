@@ -1,7 +1,5 @@
 """Queue properties (2.2.2), and those of gangs (X9, X16, 2.10)."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

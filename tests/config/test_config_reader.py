@@ -1,7 +1,5 @@
 """What a text may be before it is a configuration: strict YAML, within bounds."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The real configurations beside the design, with the verdicts that come with them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """A running configuration that was shown can be loaded as it is (2.2, 2.14)."""
 
-from __future__ import annotations
-
 import pytest
 
 from quadriga.core.config import ConfigError, load

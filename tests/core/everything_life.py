@@ -3,8 +3,6 @@
 One or two resource managers do anything that the protocol allows and some things that it does not.
 """
 
-from __future__ import annotations
-
 import hashlib
 from random import Random
 

@@ -1,7 +1,5 @@
 """Random configurations with a bit of everything, for ``everything_life``."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 from typing import Any

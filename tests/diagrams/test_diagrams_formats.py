@@ -1,7 +1,5 @@
 """Each text format, of the scheduler's lifecycles and of one with awkward names."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

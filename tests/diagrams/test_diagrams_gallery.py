@@ -1,7 +1,5 @@
 """The committed gallery is what the tables say today, and the guide's samples run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import redirect_stdout

@@ -1,7 +1,5 @@
 """Composites in every format: drawn as boxes around states, with rows from and to their borders."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

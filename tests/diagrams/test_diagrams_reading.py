@@ -1,7 +1,5 @@
 """JSON is read back into the lifecycle that it was written from."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Lifecycles derived from others: the lines stay lines, and the result is checked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum, auto
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """docs/fsm.md, its pages and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """States and triggers that are strings, members of a StrEnum, or members of any Enum."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass

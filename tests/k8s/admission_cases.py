@@ -1,7 +1,5 @@
 """The decisions of section 11 as one table, for the rules, the webhook, and the policy in CEL."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Objects as the API server sends them: from manifests, through JSON, into the structs."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """What is around the shim: its queue, the core on both sides, the ConfigMaps, health, and all of it at work."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gzip

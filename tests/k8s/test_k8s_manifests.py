@@ -1,7 +1,5 @@
 """The manifests of deploy/kubernetes: they are whole, fit each other, and give exactly the rights needed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@
 group of its own that ends with its parent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

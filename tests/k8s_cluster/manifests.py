@@ -1,7 +1,5 @@
 """Manifests as users of YuniKorn write them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`quadriga kubernetes` in a process of its own, and what its REST says of its books."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The control plane of these tests, its kubelet and its proxy, before anything of ours is in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

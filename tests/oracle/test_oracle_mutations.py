@@ -1,7 +1,5 @@
 """Every single message of the shared scenarios counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 

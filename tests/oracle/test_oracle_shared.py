@@ -1,7 +1,5 @@
 """The shared scenarios: our core does what the Go core was seen to do."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import gzip

@@ -1,7 +1,5 @@
 """The distributions: what is in them, and that they install and run where nothing else is."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The documents agree with each other and with the repository: links, anchors, decisions, differences."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """The gate, .ci/run, on a checkout of three files, with a README whose test command is a stub."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

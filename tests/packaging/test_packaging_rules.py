@@ -1,7 +1,5 @@
 """Every numbered rule of the acceptance table has a test that carries its number."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The versions that setup.cfg asks for: the lowest ones are tested, and the container's are locked."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

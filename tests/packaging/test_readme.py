@@ -1,7 +1,5 @@
 """The README does what it says: its code runs, its commands are the right ones, its links lead on."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import shlex

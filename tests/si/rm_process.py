@@ -6,8 +6,6 @@ STORE outlasts it: which pods run where. At every point of its work it prints a 
 so that whoever has started it may end it right there; at the end it prints ``done``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

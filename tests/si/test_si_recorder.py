@@ -1,7 +1,5 @@
 """The recorder of messages: around a scheduler, a service and its callbacks, and by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The recorded gang flows: they are those of the design document, in both orders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The report: the same bytes every time, as data and as text; and the journal."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

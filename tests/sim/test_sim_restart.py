@@ -1,7 +1,5 @@
 """Either side starts again at any moment: nothing is lost and nothing double (I7, I8, X32)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """CSV traces with a mapping file."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The embedded model: its promises, and how near it comes to the log it was fitted to."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

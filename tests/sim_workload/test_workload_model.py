@@ -1,7 +1,5 @@
 """The data model, queue names, and which reader understands a path."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Callable

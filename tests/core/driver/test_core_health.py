@@ -1,7 +1,5 @@
 """The eleven health checks: what each of them finds, and that a busy cluster passes them (2.12)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

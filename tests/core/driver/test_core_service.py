@@ -1,7 +1,5 @@
 """The scheduler as an object in a process: callbacks, predicates, threads (I3 to I5, I36, M8)."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Iterator

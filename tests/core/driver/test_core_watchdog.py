@@ -1,7 +1,5 @@
 """Q16: what takes the loop for more than a second is named once, while it lasts and afterwards."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """What is kept of applications after their end and how much of it; what they have used (2.18)."""
 
-from __future__ import annotations
-
 import gc
 import json
 import logging

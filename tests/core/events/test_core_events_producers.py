@@ -1,7 +1,5 @@
 """Every row of the table of event records (2.16), by what happens."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import later, launch, queues, reported, scripted, serve
 from event_lines import RecordReader

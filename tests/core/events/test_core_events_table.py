@@ -1,7 +1,5 @@
 """The table of event records: one row for each change, whose function takes what it is reported with."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The routing table, row by row: what each message reaches, and what it triggers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Foreign allocations and occupied resources: what others use of the nodes (X19, 2.20)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import later, on_nodes, refused, run, serve, submit
 from core_world import reported

@@ -1,7 +1,5 @@
 """Bad input has a defined answer, and loses nothing (every step checks the invariants)."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9), also under load."""
 
-from __future__ import annotations
-
 import json
 import random
 

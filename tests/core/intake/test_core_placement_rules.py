@@ -1,7 +1,5 @@
 """Which queue an application goes to, or why none (2.3); users and their groups (I24, 2.4, 2.10)."""
 
-from __future__ import annotations
-
 import getpass
 import os
 from typing import Any

@@ -3,8 +3,6 @@
 The script remembers what it was told, reports it anew, and the flow goes on as if nothing had happened.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports of allocations: their age, whose they are, and what is known already (2.11, 2.20, X12, X21)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Resource managers come, lose their connection, come back and leave (I6 to I10, I39, I43, I44)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Releases and their confirmations (1.4, X4, X12, X30, X32), and their watchdog."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import run, serve, submit
 from core_world import in_order, running_gang, scripted

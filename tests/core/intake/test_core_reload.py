@@ -1,7 +1,5 @@
 """Queues change while everything runs (I39, X33, 2.2)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import on_nodes, refused, run, serve, submit
 from core_world import scripted

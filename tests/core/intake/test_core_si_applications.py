@@ -1,7 +1,5 @@
 """Applications come, are named, change and go (I20 to I24, M5, M6, X1, X15, X33, X34, 2.4, 2.9, 2.17)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

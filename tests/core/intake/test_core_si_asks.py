@@ -1,7 +1,5 @@
 """Asks and allocations: their lives, their updates, their names (I14 to I18, X12, X13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What the RM and people are told of asks that wait: the scale-up hint (I38, 5.11, X27) and explanations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Scheduling states of asks (X43): what a resource manager is told of an ask that gets no allocation."""
 
-from __future__ import annotations
-
 import pytest
 from tree_side import tree
 

@@ -1,7 +1,5 @@
 """Asks that come as allocations without a node, as since SI 1.6 (X45)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One default of the node order for all that reads a queue file, and logs that name it."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

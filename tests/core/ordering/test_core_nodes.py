@@ -1,7 +1,5 @@
 """Nodes arrive, change, drain and go, and what happens to whom then (I29 to I33, X19, X20, M7, 2.11)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import on_nodes, partitions, refused, run, serve, submit
 from core_world import MESSAGE_ORDERS, in_order, queues, scripted, state

@@ -1,7 +1,5 @@
 """The policy ``expected``: (waiting time / expected run time)³ x size, the greatest first (Q11)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

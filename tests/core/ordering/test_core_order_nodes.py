@@ -1,7 +1,5 @@
 """Which node: rules of 5.7 as scenarios, and the parts that keep the order."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import random

@@ -1,7 +1,5 @@
 """Reservations: a node is kept for an ask that fits nowhere yet (2.7, 5.8, S6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """5.7: the lowest score, and among equals the first node, whatever has changed before."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Preemption for a lowered quota (2.8, +1.8): when its delay runs, and the record of each run (2.21)."""
 
-from __future__ import annotations
-
 import pytest
 from event_lines import RecordReader
 from preemption_side import ENFORCED, PREEMPTED, ask, cluster, preempted, preempting

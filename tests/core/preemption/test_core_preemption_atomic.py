@@ -1,7 +1,5 @@
 """A gang that is placed in one step preempts for all its members or not at all (G3, 5.9)."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

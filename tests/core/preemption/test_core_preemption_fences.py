@@ -1,7 +1,5 @@
 """A queue without room under its max is a fence for preemption (2.21), and strict opting out (X40)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Preemption for guarantees (5.9): when, which victims in which order, and what follows."""
 
-from __future__ import annotations
-
 import pytest
 from preemption_side import (
     NEVER,

@@ -1,7 +1,5 @@
 """The resource manager's part in a preemption: predicates and preemption predicates (I37, X24)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Preemption on a required node (2.8), and other effects of required nodes (5.6, 5.8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What can be seen of limits: holdings, explanations, the scale-up hint (2.14, 5.11), docs/limits.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The running configuration, placement rules, users and groups as data (2.14)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

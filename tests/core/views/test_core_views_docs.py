@@ -1,7 +1,5 @@
 """docs/views.md says what is so: its samples run, and its table names what there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What views say of queues, applications, nodes and partitions, and of what is not there (2.14)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

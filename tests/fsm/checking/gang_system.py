@@ -4,8 +4,6 @@ The resource manager is a pod for each allocation. Releases and their confirmati
 and repeats them. What the scheduler does between two lifecycles at once is a call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/checking.md says what is so: its program runs, and its diagram is what it says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The words of a composition, what the network may do, and how broken rules are told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol

@@ -3,8 +3,6 @@
 docs/checking.md has the numbers of states.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

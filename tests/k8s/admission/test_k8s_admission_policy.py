@@ -1,7 +1,5 @@
 """Admission as policies in CEL (K167): they decide what the rules decide."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping

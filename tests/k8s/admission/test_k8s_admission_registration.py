@@ -1,7 +1,5 @@
 """How the API server hears of the webhook (K158)."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whose a pod is: application, queue, user, and what kind of pod it is (K7, K40, K41, K52 to K57)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

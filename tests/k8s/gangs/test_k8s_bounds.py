@@ -1,7 +1,5 @@
 """Q16: what an object of the API server may say has bounds. What is beyond is told and not half applied."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from typing import Any

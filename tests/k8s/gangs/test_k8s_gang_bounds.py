@@ -1,8 +1,6 @@
 """Bounds of gangs (Q16): what is beyond one is refused by name, a gang that the nodes cannot hold creates
 nothing, and large gangs are created and deleted in slices, behind other pods."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A gang whose members come again: however soon, it starts whole or not at all (K200), and one whose placeholders are
 refused: a Hard one tries again until its timeout (K202)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The placeholder pod (K69 to K71)."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """PodGroups of Kubernetes: pods of a gang wait for each other and are placed together, without placeholders; those
 of a basic group are ordinary pods (K204 to K206)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Random PodGroups on a small cluster with the real core, watched by a witness: never is a part of a gang bound
 before the whole of it (K204)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

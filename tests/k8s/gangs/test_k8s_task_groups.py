@@ -1,7 +1,5 @@
 """Task groups and the policy of a gang (K61 to K68)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes, foreign pods and resizes as the core hears of them (K85, K91 to K97, T13)."""
 
-from __future__ import annotations
-
 from k8s_world import OURS, World, cluster
 from msgspec.structs import replace
 

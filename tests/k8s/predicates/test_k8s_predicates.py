@@ -1,7 +1,5 @@
 """Predicates: what is asked in which order, and the filters of names, labels, taints and ports (K115 to K126)."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

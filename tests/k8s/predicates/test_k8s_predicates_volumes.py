@@ -1,7 +1,5 @@
 """Volumes: claims, zones, disks and limits (K88, K129 to K132)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

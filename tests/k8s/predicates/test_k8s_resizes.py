@@ -1,8 +1,6 @@
 """What is in force while a pod is resized, beside a plain reference, and what is told of a resize that takes
 the queue beyond its quota (K85, K209)."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

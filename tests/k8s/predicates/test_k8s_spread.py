@@ -1,7 +1,5 @@
 """Topology spread (K125)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

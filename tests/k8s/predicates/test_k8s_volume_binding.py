@@ -1,7 +1,5 @@
 """Claims are bound before their pod (K102, K103, K150), by a scripted provisioner or to a volume that is there."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable

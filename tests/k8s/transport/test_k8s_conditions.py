@@ -1,7 +1,5 @@
 """The condition PodScheduled=False: what is written, when, how often, and what is left alone."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any

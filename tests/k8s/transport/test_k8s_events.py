@@ -1,7 +1,5 @@
 """Kubernetes events: their form, their series, their budget, and what happens when writing fails."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes to pods: binds, creates, deletes, patches, and what decides when an answer is missing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

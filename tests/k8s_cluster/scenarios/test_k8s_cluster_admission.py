@@ -1,7 +1,5 @@
 """The admission webhook before a real API server (T19): the table of decisions, and what happens without it."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import http.client

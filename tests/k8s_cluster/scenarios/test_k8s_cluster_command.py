@@ -1,8 +1,6 @@
 """``quadriga kubernetes`` as a process, with the account of the manifests; and the commands of
 docs/kubernetes.md, as they stand there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

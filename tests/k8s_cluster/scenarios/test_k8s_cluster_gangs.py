@@ -1,7 +1,5 @@
 """Jobs and gangs on a real control plane, from their manifests to the end of their books."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """On nodes of Kubernetes' own kubelet (kubemark): it runs pods without containers, and ends them as always."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Each kind of step is a place to die, before the first of its kind or after the l
 in this process, with an API server of their own, die at every single step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several schedulers, of which one leads: it is frozen, it is killed (T22)."""
 
-from __future__ import annotations
-
 import time
 
 from fault_proxy import FaultProxy

@@ -1,8 +1,6 @@
 """A node dies under a gang that runs, and a scheduler is replaced by its next version, as docs/kubernetes.md
 tells both."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The manifests on a real API server, and what their account may do: no more than is needed, and enough."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Volumes that were made by hand, with the real controller of volumes, and beside kube-scheduler (K102, K103)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A slow model of the Go core's decisions, for scenarios that nobody played on the Go core."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A client whose connection is lost and comes back, and clients that leave (I6, I7, I8, I43)."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

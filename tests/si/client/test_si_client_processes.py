@@ -1,7 +1,5 @@
 """Whichever process is killed at whatever step of a gang's start, nothing is lost or doubled (I6 to I8)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue

@@ -1,7 +1,5 @@
 """Who may do what: the tokens file, principals, and that no token is ever told."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

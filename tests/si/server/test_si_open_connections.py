@@ -1,7 +1,5 @@
 """Bounds of the connections to an HTTP port (Q16)."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

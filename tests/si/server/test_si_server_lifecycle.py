@@ -1,7 +1,5 @@
 """The life of a resource manager over gRPC follows from its streams (I2, I6, I7, I43)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

@@ -1,7 +1,5 @@
 """A client's clock: requests in the streams, steps that name them, answers in a known order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
