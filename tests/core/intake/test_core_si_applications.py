@@ -6,33 +6,28 @@ import pytest
 from core_world import scripted, state
 from tree_side import below, tree
 
+from quadriga import si
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import APPLICATION
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    ApplicationResponse,
-    EventRecord,
-    RemoveApplicationRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 
 NAMES = pytest.mark.parametrize("names", ["quadriga", "yunikorn"])
 YUNIKORN = {"Waiting": "Completing", "Killing": "Failing", "Killed": "Failed"}
-NOBODY = UserGroupInformation()
+NOBODY = si.UserGroupInformation()
 
 
-def add(app_id: str = "app", queue: str = "root.default", **fields: Any) -> AddApplicationRequest:
-    fields.setdefault("ugi", UserGroupInformation(user="user"))
-    return AddApplicationRequest(applicationID=app_id, queueName=queue, **fields)
+def add(
+    app_id: str = "app", queue: str = "root.default", **fields: Any
+) -> si.AddApplicationRequest:
+    fields.setdefault("ugi", si.UserGroupInformation(user="user"))
+    return si.AddApplicationRequest(applicationID=app_id, queueName=queue, **fields)
 
 
-def submit(script: Script, *new: AddApplicationRequest) -> list[str]:
-    return script.send(ApplicationRequest(rmID="rm", new=new))
+def submit(script: Script, *new: si.AddApplicationRequest) -> list[str]:
+    return script.send(si.ApplicationRequest(rmID="rm", new=new))
 
 
-def rejected(script: Script, request: AddApplicationRequest) -> str:
+def rejected(script: Script, request: si.AddApplicationRequest) -> str:
     """The reason for which the application is not let in."""
     (line,) = submit(script, request)
     start = f"rejected {request.applicationID}: "
@@ -44,7 +39,7 @@ def updates(script: Script) -> list[tuple[str, str, str, int]]:
     return [
         (u.applicationID, u.state, u.message, u.stateTransitionTimestamp)
         for _, message in script.messages
-        if isinstance(message, ApplicationResponse)
+        if isinstance(message, si.ApplicationResponse)
         for u in message.updated
     ]
 
@@ -72,8 +67,8 @@ def test_m5_one_response_says_who_is_accepted_and_who_is_rejected() -> None:
 
 def test_m5_add_comes_before_remove() -> None:
     script = Script()
-    removal = RemoveApplicationRequest(applicationID="app")
-    message = ApplicationRequest(rmID="rm", new=[add()], remove=[removal])
+    removal = si.RemoveApplicationRequest(applicationID="app")
+    message = si.ApplicationRequest(rmID="rm", new=[add()], remove=[removal])
     assert script.send(message)[0] == "accepted app"
     assert state(script, "app") == "Killed"  # X31: from New
 
@@ -138,7 +133,7 @@ def test_2_17_submit_and_admin_rights_count_here_and_above(
             root="adminacl: super",
         )
     )
-    request = add(queue=queue, ugi=UserGroupInformation(user=user, groups=groups))
+    request = add(queue=queue, ugi=si.UserGroupInformation(user=user, groups=groups))
     if allowed:
         assert submit(script, request) == ["accepted app"]
     else:
@@ -263,7 +258,7 @@ def test_i41_x1_every_state_has_its_event_number() -> None:
     assert {state: int(number) for state, number in EVENT_DETAIL.items()} == {
         state: number for number, state in enumerate(by_number.split(), 202)
     }
-    assert EventRecord.APP_COMPLETING == 207
+    assert si.EventRecord.APP_COMPLETING == 207
 
 
 # -- X15: stateaware -------------------------------------------------------------------------------
