@@ -152,10 +152,8 @@ async def test_k166_replicas_share_the_authorities_of_the_faster_one() -> None:
 
 async def test_other_keys_of_the_secret_are_kept() -> None:
     server = MemoryServer()
-    server.objects[SECRET] = {
-        "metadata": {"name": "admission-controller-secrets", "resourceVersion": "7"},
-        "data": {"mine": base64.b64encode(b"x").decode()},
-    }
+    metadata = {"name": "admission-controller-secrets", "resourceVersion": "7"}
+    server.objects[SECRET] = {"metadata": metadata, "data": {"mine": "eA=="}}
     await own(server).read()
     assert len(server.objects[SECRET]["data"]) == 5
     assert server.objects[SECRET]["data"]["mine"] == "eA=="

@@ -156,13 +156,10 @@ def test_texts_of_settings_are_quoted(text: str) -> None:
     assert outcome.object["spec"]["schedulerName"] == text
 
 
-def test_the_yaml_holds_the_documents() -> None:
+def test_the_yaml_holds_the_documents_and_the_manifest_those_of_the_default_settings() -> None:
     settings = Settings(process_namespaces=(r"^a\d+$", "ü'\""), external_groups=("^ops$",))
     text = render(settings, "own")
     assert list(yaml.safe_load_all(text)) == documents(settings, "own")
-
-
-def test_the_manifest_has_the_policies_of_the_default_settings() -> None:
     path = Path(__file__).resolve().parents[3] / "deploy/kubernetes/policy/admission-policy.yaml"
     text = path.read_text(encoding="utf-8")
     assert text.partition("---\n")[2] == render(Settings(), "quadriga").removeprefix("---\n")

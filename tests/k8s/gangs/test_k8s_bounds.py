@@ -336,15 +336,6 @@ def test_q16_annotations_of_a_namespace_beyond_the_bounds_are_ignored_and_told()
     assert found.metadata.annotations == {keys.PARENT_QUEUE: "root.fair"}
 
 
-@pytest.mark.parametrize("seconds", ["31536001", "1000000000000", "9223372036854775807"])
-def test_q16_a_placeholder_timeout_beyond_the_bound_is_the_default_and_told(seconds: str) -> None:
-    world = cluster()
-    pod = world.add_gang(policy=f"placeholderTimeoutInSeconds={seconds}")
-    world.run(1)
-    told = [each.note for each in world.records if each.uid == pod.uid]
-    assert any(f"'{seconds}' is more than 31536000, the default is used" in each for each in told)
-
-
 def test_q16_archives_of_both_config_maps_share_one_bound() -> None:
     half = gzip.compress(b"#" * (9 << 20))
     found = configuration.merge(

@@ -56,14 +56,11 @@ def test_q16_a_gang_beyond_a_bound_is_refused(groups: Any, refusal: str) -> None
     assert (found.groups, found.refusal) == ((), said)
 
 
-def test_q16_what_is_exactly_at_a_bound_is_a_gang() -> None:
+def test_q16_what_is_exactly_at_a_bound_is_a_gang_and_many_wrong_items_are_few_events() -> None:
     at_bound = [gang(f"g{n}", 10_000 - 63 if n == 0 else 1) for n in range(64)]
     assert len(declared(at_bound).groups) == 64
     text = json.dumps([gang("w", 1)])
     assert declared(text + " " * (65_536 - len(text))).groups
-
-
-def test_q16_a_thousand_wrong_items_of_a_policy_are_few_events() -> None:
     found = declared([gang("w", 1)], "wrong " * 1_000)
     assert len(found.problems) == 11
     assert found.problems[-1].note.endswith("991 more items are skipped")

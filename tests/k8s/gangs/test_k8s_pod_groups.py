@@ -119,6 +119,9 @@ def test_k204_a_gang_is_placed_whole_or_not_at_all() -> None:
     world.run(60)
     assert running(world) == 4
     world.check()
+    world.delete_pod(member(world, "fifth").uid)
+    world.run(60)
+    assert running(world) == 4
 
 
 def test_k204_what_is_beyond_the_minimum_is_placed_one_by_one() -> None:

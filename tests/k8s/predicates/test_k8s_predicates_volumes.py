@@ -311,27 +311,23 @@ def test_k132_a_node_can_have_so_many_volumes_of_a_driver(limited: Limited) -> N
     assert limited.allows("p") == "n1 n2"
 
 
-def test_k132_a_volume_that_is_there_already_is_not_one_more(limited: Limited) -> None:
+def test_k132_volumes_that_are_there_or_attached_or_still_to_be_made(limited: Limited) -> None:
     limited.bound("x")
     limited.use("q", "x", "data", node="n1")
+    assert limited.allows("p") == "n1 n2", "one that is there already is not one more"
+    limited.cache.remove_pod("q")
+    limited.bound("y")
+    for name in ("x", "y"):
+        spec = {"nodeName": "n1", "source": {"persistentVolumeName": f"v-{name}"}}
+        limited.set("VolumeAttachment", name, spec=spec)
+    assert limited.allows("p") == "n2", "attached ones without a pod count"
+    limited.remove("VolumeAttachment", "x")
     assert limited.allows("p") == "n1 n2"
-
-
-def test_k132_volumes_that_are_still_to_be_made_count(limited: Limited) -> None:
+    limited.remove("VolumeAttachment", "y")
     for name in ("x", "y", "data"):
         limited.claim(name, storage_class="fast")
     limited.use("q", "x", "y", node="n1")
-    assert limited.allows("p") == "n2"
-
-
-def test_k132_attached_volumes_without_a_pod_count(limited: Limited) -> None:
-    for name in ("x", "y"):
-        limited.bound(name)
-        spec = {"nodeName": "n1", "source": {"persistentVolumeName": f"v-{name}"}}
-        limited.set("VolumeAttachment", name, spec=spec)
-    assert limited.allows("p") == "n2"
-    limited.remove("VolumeAttachment", "x")
-    assert limited.allows("p") == "n1 n2"
+    assert limited.allows("p") == "n2", "those that are still to be made count"
 
 
 @pytest.mark.parametrize("driver", ["free.csi", "unknown.csi", "disk.csi"])
@@ -352,9 +348,6 @@ def test_k88_claims_that_keep_a_pod_from_being_asked_for(cluster: Storage) -> No
     assert cluster.cache.claim_problems("p") == ["the claim data does not exist"]
     cluster.pod("plain")
     assert cluster.cache.claim_problems("plain") == cluster.cache.claim_problems("unknown") == []
-
-
-def test_k88_the_claim_of_an_ephemeral_volume_has_the_names_of_both(cluster: Storage) -> None:
     cluster.pod("e", volumes=[{"name": "scratch", "ephemeral": {}}])
     cluster.storage_class("fast")
     assert cluster.cache.claim_problems("e") == ["the claim e-scratch does not exist"]

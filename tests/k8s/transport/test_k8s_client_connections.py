@@ -157,13 +157,10 @@ async def test_what_is_no_reply_and_what_ends_too_early_is_an_error(reply: bytes
             await ask(found.url)
 
 
-async def test_a_reply_may_end_with_its_connection() -> None:
+async def test_a_reply_may_end_with_its_connection_and_none_ends_after_its_time() -> None:
     async with server(b"HTTP/1.1 200 OK\r\n\r\nall of it") as found:
         found.closes_after_reply = True
         assert await ask(found.url) == [(200, b"all of it")]
-
-
-async def test_a_request_without_a_reply_ends_after_its_time_and_so_does_its_connection() -> None:
     async with server(b"") as found, connected(found) as connections:
         with pytest.raises(Broken, match="no answer in time"):
             await connections.exchange("GET", REQUEST, 0.02)

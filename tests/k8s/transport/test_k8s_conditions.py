@@ -153,14 +153,13 @@ def test_a_pod_that_is_gone_is_forgotten(status: int) -> None:
     assert not writer._pods
 
 
-def test_a_server_that_is_down_is_asked_less_and_less_often() -> None:
+def test_a_server_that_is_down_is_asked_less_often_and_a_refused_patch_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = Server([None, 500, 429, None])
     writer = played(server, waits(), 300)
     assert server.times == [0, 1, 3, 7, 15]
     assert writer.counts["written"] == 1
-
-
-def test_a_refused_patch_is_not_repeated_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([403, 403])
     writer = played(server, waits(1), waits(2), 300)
     assert len(server.requests) == 2
