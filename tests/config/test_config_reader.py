@@ -69,18 +69,14 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_without_libyaml_the_problems_are_the_same(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_libyaml_problems_are_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = refused(text)
     monkeypatch.setattr(reader, "_FAST_PARSER", None)
     assert refused(text) == fast
 
 
 @pytest.mark.parametrize("with_libyaml", [True, False])
-def test_either_parser_reads_the_same_configuration(
-    with_libyaml: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_parsers_read_the_same(with_libyaml: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not with_libyaml:
         monkeypatch.setattr(reader, "_FAST_PARSER", None)
     text = """\

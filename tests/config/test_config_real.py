@@ -67,9 +67,7 @@ def test_the_real_configurations_are_here() -> None:
 
 
 @pytest.mark.parametrize(("file", "verdict", "reason"), cases())
-def test_the_verdict_and_the_reason_are_the_listed_ones(
-    file: str, verdict: str, reason: str
-) -> None:
+def test_verdict_and_reason_are_the_listed_ones(file: str, verdict: str, reason: str) -> None:
     text = (CONFIGURATIONS / file).read_text(encoding="utf-8")
     if verdict == "valid":
         configuration = load(text)

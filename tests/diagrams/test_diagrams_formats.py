@@ -213,7 +213,7 @@ def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Life
     assert {t.get("cond") for t in root.iter(f"{SCXML}transition")} - {None} == data
 
 
-def test_awkward_names_are_beside_the_ids_of_scxml_and_entities_elsewhere(
+def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(
     awkward: Lifecycle,
 ) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))

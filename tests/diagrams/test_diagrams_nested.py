@@ -206,9 +206,7 @@ def test_dot_has_clusters_and_arrows_end_at_their_borders() -> None:
     assert re.search(r'graph \[compound=true bgcolor="#\w+" fontcolor="#\w+" ', str(dark))
 
 
-def test_pictures_show_every_name(
-    needs_dot: None, words: Callable[[bytes | str], set[str]]
-) -> None:
+def test_pictures_show_all_names(needs_dot: None, words: Callable[[bytes | str], set[str]]) -> None:
     shown = words(render(FAN, "svg"))
     assert shown >= {"Off", "On", "Slow", "Fast", "Gone", "H", "H*", "60 s then stop", "stop"}
     assert "reset → On" in shown

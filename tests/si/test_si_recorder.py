@@ -229,9 +229,7 @@ GOOD = json.dumps(si.Exchange(1, "a", "b", "c")._asdict())
         lambda line: line + "\n" + line.replace('"c"', '"c", "more": 1'),
     ],
 )
-def test_another_file_is_refused_with_the_line(
-    tmp_path: Path, change: Callable[[str], str]
-) -> None:
+def test_another_file_is_refused_by_line(tmp_path: Path, change: Callable[[str], str]) -> None:
     path = tmp_path / "r"
     path.write_text(change(GOOD), encoding="utf-8")
     with pytest.raises(RecordingError, match=r"r:2: not a message \(an object with time_ns, "):

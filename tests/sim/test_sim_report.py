@@ -321,9 +321,7 @@ pieces = st.tuples(
         st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=5
     ),
 )
-def test_fragmentation_is_what_a_plain_count_gives(
-    sizes: Any, held: Any, waiting: Any, pods: Any
-) -> None:
+def test_fragmentation_is_a_plain_count(sizes: Any, held: Any, waiting: Any, pods: Any) -> None:
     nodes = tuple(NodeSpec(f"n{n}", {"vcore": c, "memory": m}) for n, (c, m) in enumerate(sizes))
     members = tuple(Member(n, {"vcore": c, "memory": m}) for n, c, m in pods)
     workload = Workload(

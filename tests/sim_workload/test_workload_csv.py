@@ -298,9 +298,7 @@ def test_nodes_of_the_mapping(read: Read, tmp_path: Path) -> None:
         ("name,cpu\nx,4\n", r"map.yaml: nodes.name: nodes.csv has no column 'n'"),
     ],
 )
-def test_tables_of_nodes_must_be_good(
-    read: Read, tmp_path: Path, nodes: str, complaint: str
-) -> None:
+def test_node_tables_must_be_good(read: Read, tmp_path: Path, nodes: str, complaint: str) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
     table = {"file": "nodes.csv", "name": "n", "vcore": "cpu"}
     with pytest.raises(WorkloadError, match=complaint):

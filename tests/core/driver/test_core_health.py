@@ -187,9 +187,7 @@ def add(book: list[int], at: Any, value: int) -> None:
     ],
     ids="less none more room much below unknown lost namesake".split(),
 )
-def test_2_12_every_check_finds_its_fault(
-    damage: Callable[[Any], object], expected: set[int]
-) -> None:
+def test_2_12_checks_find_their_faults(damage: Callable[[Any], object], expected: set[int]) -> None:
     script = busy()
     damage(parts(script))
     found = failing(script)

@@ -132,9 +132,7 @@ def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays(script:
         (resource_tag(), True),
     ],
 )
-def test_a_quota_that_is_not_more_than_zero_is_ignored(
-    script: Script, value: str, readable: bool
-) -> None:
+def test_a_quota_not_above_zero_is_ignored(script: Script, value: str, readable: bool) -> None:
     """One that cannot be read is noted."""
     place(script, "app", "dev", **{QUOTA: value, MAX_APPS: "-1" if readable else "few"})
     leaf = queue(script, "root.ns.dev")

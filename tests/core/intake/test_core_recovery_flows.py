@@ -161,9 +161,7 @@ def play(name: str, order: str, restart_at: int = 0, **how: bool) -> Memory:
 @pytest.mark.parametrize("unheard", [False, True], ids=["heard", "unheard"])
 @pytest.mark.parametrize("fresh", [False, True], ids=["same", "fresh"])
 @pytest.mark.parametrize("name", FLOWS)
-def test_i7_i8_a_flow_with_a_restart_after_every_message(
-    name: str, order: str, fresh: bool, unheard: bool
-) -> None:
+def test_i7_i8_restarts_after_messages(name: str, order: str, fresh: bool, unheard: bool) -> None:
     """The same pods get their place, each once, and the application has the same end."""
     calm = calm_end(name, order)
     for step in range(2, calm.steps):

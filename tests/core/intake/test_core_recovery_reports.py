@@ -148,9 +148,7 @@ def test_2_20_i8_what_a_replacement_in_flight_is_about_cannot_change(script: Scr
         ({"key": "b", "uuid": "a-0"}, "allocationKey 'a'"),
     ],
 )
-def test_2_20_what_cannot_be_the_same_allocation(
-    script: Script, wrong: dict[str, Any], why: str
-) -> None:
+def test_2_20_what_is_another_allocation(script: Script, wrong: dict[str, Any], why: str) -> None:
     script.node("n2", vcore=10_000)
     report(script, ran("a"))
     (line,) = report(script, ran(**{"key": "a", **wrong}))

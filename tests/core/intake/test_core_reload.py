@@ -188,9 +188,7 @@ POLICIES = [
 
 @pytest.mark.parametrize("after", POLICIES, ids="-".join)
 @pytest.mark.parametrize("before", POLICIES, ids="-".join)
-def test_i39_any_policy_may_follow_any_other(
-    before: tuple[str, str], after: tuple[str, str]
-) -> None:
+def test_i39_any_policy_may_follow_another(before: tuple[str, str], after: tuple[str, str]) -> None:
     text = (
         "a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
         "resources: {{max: {{vcore: 9}}}}"

@@ -67,9 +67,7 @@ def test_q11_of_equal_waits_and_runs_the_larger_comes_first_and_then_the_first()
 
 
 @pytest.mark.parametrize(("runtime", "first"), [(99, "told"), (101, "unknown")])
-def test_q11_an_unknown_run_time_counts_as_the_median_of_the_queue(
-    runtime: int, first: str
-) -> None:
+def test_q11_unknown_run_times_count_as_the_median_of_the_queue(runtime: int, first: str) -> None:
     script = full("application.sort.policy: expected, runtime.prediction: disabled")
     for at, ran in enumerate((10, 100, 1000)):
         launch(script, f"a{at}", "k", vcore=8)
@@ -163,7 +161,7 @@ def test_q11_an_application_costs_eight_updates_each_time_that_its_wait_doubles(
     assert count == [20 * 8]
 
 
-def test_q11_a_call_renews_a_bounded_number_and_the_next_one_the_others(
+def test_q11_a_call_renews_a_part_and_the_next_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(by_run_time, "_MOST", 2)

@@ -294,7 +294,5 @@ def test_2_8_the_parent_is_enforced_before_its_children() -> None:
     ("amount", "share", "whole", "part"),
     [(1, 1, 2, 0), (3, 1, 2, 2), (5, 1, 2, 2), (7, 1, 2, 4), (10, 1, 3, 3), (10, 2, 3, 7)],
 )
-def test_2_8_shares_are_rounded_half_to_even(
-    amount: int, share: int, whole: int, part: int
-) -> None:
+def test_2_8_shares_round_half_to_even(amount: int, share: int, whole: int, part: int) -> None:
     assert part_of(amount, share, whole) == part

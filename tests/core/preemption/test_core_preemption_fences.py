@@ -60,9 +60,7 @@ def cluster(config: str) -> Script:
         (fenced(top="vcore: 40m, memory: 6"), ["low/low2-0"]),
     ],
 )
-def test_2_21_a_queue_without_room_for_the_ask_under_its_max_is_a_fence(
-    config: str, chosen: list[str]
-) -> None:
+def test_2_21_a_queue_without_room_for_the_ask_is_a_fence(config: str, chosen: list[str]) -> None:
     """Without the fence an allocation outside would be evicted too, for nothing: the newest are there."""
     script = cluster(config)
     assert victims(script, memory=1) == chosen

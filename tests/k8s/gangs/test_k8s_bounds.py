@@ -376,7 +376,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return compared
 
 
-def test_q16_a_term_is_not_compared_with_pods_of_other_namespaces(
+def test_q16_terms_are_not_compared_with_other_namespaces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else one pod with eight terms would cost the loop seconds in a cluster of 50,000 pods."""
@@ -393,7 +393,7 @@ def test_q16_a_term_is_not_compared_with_pods_of_other_namespaces(
     assert len(compared) <= 110
 
 
-def test_q16_terms_of_waiting_pods_about_others_cost_nothing(
+def test_q16_waiting_pods_terms_about_others_cost_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of the terms is another one, so that they share no counts. The others' pods come, get a node, change

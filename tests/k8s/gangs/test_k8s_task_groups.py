@@ -91,9 +91,7 @@ def test_k61_a_definition_with_every_field() -> None:
     assert found.group("Driver") is None
 
 
-def test_k61_names_match_without_regard_to_case_the_last_spelling_counts_and_null_is_absent() -> (
-    None
-):
+def test_k61_names_match_in_any_case_the_last_spelling_counts_and_null_is_absent() -> None:
     found = declared(
         '[{"NAME": "g", "MinMember": 2, "minresource": {"CPU": "1", "cpu": "2"}, '
         '"Tolerations": [{"Key": "a", "OPERATOR": "Exists"}], '

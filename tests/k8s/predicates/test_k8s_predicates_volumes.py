@@ -165,9 +165,7 @@ def test_k129_a_class_may_be_for_some_nodes(cluster: Storage) -> None:
         ({"capacity": "100Gi", "nodeTopology": None}, ""),
     ],
 )
-def test_k129_a_driver_may_tell_how_much_room_it_has(
-    cluster: Storage, capacity: Json, allowed: str
-) -> None:
+def test_k129_a_driver_may_tell_its_room(cluster: Storage, capacity: Json, allowed: str) -> None:
     cluster.storage_class("fast")
     cluster.claim(storage_class="fast", spec={"resources": {"requests": {"storage": "10Gi"}}})
     assert cluster.allows("p") == "n1 n2"
@@ -260,9 +258,7 @@ RBD = {"rbd": {"monitors": ["a", "b"], "image": "i"}}
         (RBD, {"rbd": {"monitors": ["a"], "image": "j"}}, None),
     ],
 )
-def test_k131_a_disk_of_the_old_kinds_has_one_pod_a_node(
-    there: Json, asked: Json, kind: str | None
-) -> None:
+def test_k131_an_old_disk_has_one_pod_a_node(there: Json, asked: Json, kind: str | None) -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("other", "n1", volumes=[{"name": "v", **there}])
     cluster.pod("p", volumes=[{"name": "v", **asked}])

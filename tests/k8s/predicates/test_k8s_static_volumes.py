@@ -195,9 +195,7 @@ def test_k103_a_volume_that_is_set_aside_for_the_claim_comes_first(local: Local,
 
 
 @pytest.mark.parametrize("more", [{"size": "1Gi"}, {"storageClassName": "x"}])
-def test_k103_a_volume_that_is_set_aside_must_fit_also_by_its_class(
-    local: Local, more: Json
-) -> None:
+def test_k103_a_volume_that_is_set_aside_must_fit(local: Local, more: Json) -> None:
     local.given("aside", "data", **more)
     assert local.why() == [NO_FIT]
     local.volume("v")

@@ -110,9 +110,7 @@ async def ask(url: str, times: int = 1) -> list[Any]:
         (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:0\r\n\r\n", (200, b"")),
     ],
 )
-async def test_k191_each_reply_leaves_its_connection_open(
-    reply: bytes, expected: tuple[int, bytes]
-) -> None:
+async def test_k191_a_reply_keeps_its_connection(reply: bytes, expected: tuple[int, bytes]) -> None:
     async with server(reply, LENGTH) as found:
         assert await ask(found.url, 2) == [expected, (201, b"hello")]
         assert found.connections == 1
@@ -338,9 +336,7 @@ async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_a_body_that_is_not_sent_at_once(
-    secure: bool, certificate: tuple[Path, Path]
-) -> None:
+async def test_a_body_not_sent_at_once(secure: bool, certificate: tuple[Path, Path]) -> None:
     body = bytes(range(256)) * (1 << 14)
     got: list[bytes] = []
     closed = asyncio.Event()

@@ -284,9 +284,7 @@ async def test_k113_a_preempted_pod_is_told_why_first_but_not_for_long() -> None
         assert not w.api.pods
 
 
-async def test_q16_writes_to_placeholders_wait_their_turn_and_a_creation_that_waits_is_cancelled() -> (
-    None
-):
+async def test_q16_writes_to_placeholders_wait_and_a_creation_that_waits_is_cancelled() -> None:
     def create(number: int) -> Create:
         metadata = MANIFEST["metadata"] | {"name": f"tg-{number}"}
         return Create("app", "workers", MANIFEST | {"metadata": metadata})

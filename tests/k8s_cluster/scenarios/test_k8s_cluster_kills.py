@@ -234,9 +234,7 @@ START = (
 )
 
 
-def test_t9_killed_again_while_it_starts(
-    cluster: Cluster, proxy: FaultProxy, killer: Killer
-) -> None:
+def test_t9_killed_again_at_its_start(cluster: Cluster, proxy: FaultProxy, killer: Killer) -> None:
     """A gang runs, another one waits for room, and others use a part of it."""
     cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"))
     cluster.create(foreign("other", "a", cpu="1"))

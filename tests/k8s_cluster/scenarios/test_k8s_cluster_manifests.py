@@ -49,9 +49,7 @@ def installed(control_plane: ControlPlane, admin: PlainClient) -> Iterator[str]:
     kubectl(control_plane, "delete", "-k", FOLDER, "--wait=false")
 
 
-def test_the_server_takes_every_object_as_it_is(
-    control_plane: ControlPlane, installed: str
-) -> None:
+def test_the_server_takes_each_object_as_it_is(control_plane: ControlPlane, installed: str) -> None:
     assert "deployment.apps/quadriga created" in installed
     assert "configmap/yunikorn-configs created" in installed
     again = kubectl(control_plane, "apply", "-k", FOLDER)

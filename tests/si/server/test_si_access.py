@@ -73,9 +73,7 @@ def test_a_certificate_by_any_of_its_names(tmp_path: Path) -> None:
         ("# nothing", "has no credential"),
     ],
 )
-def test_what_is_wrong_is_named_and_no_token_with_it(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_what_is_wrong_is_named_without_a_token(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(AccessError) as found:
         access_by(tmp_path, text)
     assert problem in str(found.value)
