@@ -106,15 +106,12 @@ def test_2_20_v2_an_allocation_changes_its_size_in_all_books(script: Script, siz
     assert used(script) == (1000, 1000, 1000)
 
 
-def test_2_20_the_new_size_may_have_other_types(script: Script) -> None:
+def test_2_20_the_new_size_may_have_other_types_also_of_a_placeholder(script: Script) -> None:
     report(script, ran("a"))
     for more in ({"gpu": 2}, {}):
         report(script, ran("a", extra=more))
         registry = script.scheduler.partition().registry
         assert registry.mapping(app(script).allocated) == {"vcore": 1000, **more}
-
-
-def test_2_20_a_placeholder_changes_its_size(script: Script) -> None:
     script.app("g", gang={"vcore": 3000})
     serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     assert app(script, "g").state == "Accepted"

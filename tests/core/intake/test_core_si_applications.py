@@ -47,26 +47,26 @@ def updates(script: Script) -> list[tuple[str, str, str, int]]:
 # -- submission ------------------------------------------------------------------------------------
 
 
-def test_i20_x34_an_accepted_application_is_new_until_its_first_ask() -> None:
+def test_i20_i23_x34_an_accepted_application_is_new_until_its_first_ask() -> None:
     script = Script()
+    assert script.remove_app("nobody") == []
     assert submit(script, add()) == ["accepted app"]
     assert state(script, "app") == "New"
     assert script.advance(365 * 86400) == []
     assert state(script, "app") == "New"
     assert script.ask("app", "a", vcore=1) == ["app Accepted (ask)"]
+    script.remove_app("app")
+    assert script.remove_app("app") == []
+    assert "unknown application 'app'" in script.scheduler.notes[-1][1]
 
 
-def test_m5_one_response_says_who_is_accepted_and_who_is_rejected() -> None:
+def test_m5_one_response_says_who_is_accepted_and_rejected_and_add_comes_before_remove() -> None:
     script = Script()
     script.messages.clear()
     submit(script, add("a"), add("a"), add("b"), add("c", ugi=NOBODY))
     ((_, response),) = script.messages
     assert [a.applicationID for a in response.accepted] == ["a", "b"]
     assert [r.applicationID for r in response.rejected] == ["a", "c"]
-
-
-def test_m5_add_comes_before_remove() -> None:
-    script = Script()
     removal = si.RemoveApplicationRequest(applicationID="app")
     message = si.ApplicationRequest(rmID="rm", new=[add()], remove=[removal])
     assert script.send(message)[0] == "accepted app"
@@ -188,15 +188,6 @@ def test_i23_m6_removing_an_application_removes_all_that_is_its(order: str) -> N
     assert script.app("app") == ["accepted app"]
 
 
-def test_i23_removing_an_unknown_application_is_ignored() -> None:
-    script = Script()
-    assert script.remove_app("nobody") == []
-    script.app("app")
-    script.remove_app("app")
-    assert script.remove_app("app") == []
-    assert "unknown application 'app'" in script.scheduler.notes[-1][1]
-
-
 # -- X1, X34: names --------------------------------------------------------------------------------
 
 
@@ -303,6 +294,14 @@ def test_x15_starting_becomes_running_with_the_second_allocation_or_after_five_m
     script.advance(299.999)
     assert state(script, "app") == "Starting"
     assert script.advance(0.001) == ["app Running (run)"]
+    script = started("aware")
+    script.release("app", "a-0")
+    assert state(script, "app") == "Waiting"
+    script.advance(29)
+    script.ask("app", "b", vcore=1000)
+    assert state(script, "app") == "Running"
+    script.advance(300)  # the timer of a Starting that is over is stale
+    assert state(script, "app") == "Running"
 
 
 def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None:
@@ -321,17 +320,6 @@ def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None
     # who runs is served all the time
     script.ask("one", "b", vcore=1000)
     assert script.schedule() == ["new one/b-0 on n1"]
-
-
-def test_x15_the_timer_of_a_starting_that_is_over_is_stale() -> None:
-    script = started("aware")
-    script.release("app", "a-0")
-    assert state(script, "app") == "Waiting"
-    script.advance(29)
-    script.ask("app", "b", vcore=1000)
-    assert state(script, "app") == "Running"
-    script.advance(300)
-    assert state(script, "app") == "Running"
 
 
 # -- 2.9: maxapplications --------------------------------------------------------------------------
