@@ -1,7 +1,5 @@
 """The kind of an ask: what decisions look at is declared once, and everything goes by the whole of it."""
 
-from __future__ import annotations
-
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any

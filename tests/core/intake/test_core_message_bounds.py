@@ -1,7 +1,5 @@
 """Q16: what an application, an ask or a node says in a message has bounds, also in one process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
