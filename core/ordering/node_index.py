@@ -500,7 +500,7 @@ class NodeIndex(NodeOrder):
         return self._room[1]
 
     def room_by_position(self, shape: Shape) -> Matrix:
-        return self._room_of_nodes(shape)
+        return self._room_of_nodes(shape) if self.nodes else np.zeros(0, dtype=np.int64)
 
     def scores(self) -> Column:
         if self._stale:
