@@ -57,9 +57,9 @@ ATTRIBUTES: Final = frozenset(
     "_before_state_change _after_state_change _finalize_event _on_exception _on_final".split()
 )
 
-_DEBUG: Final = logging.DEBUG
+DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
-_level: Final = getattr(nesting._LOGGER, "_cache", {}).get
+nested_levels: Final[dict[int, bool]] = getattr(nesting._LOGGER, "_cache", {})
 _GETTERS: Final = frozenset({"__getattribute__"})
 ENTER: Final = FastNestedState.scoped_enter
 EXIT: Final = FastNestedState.scoped_exit
@@ -100,8 +100,11 @@ def descend(machine: Any, levels: list[Level], depth: int) -> None:
 
 def ascend(machine: Any, depth: int) -> None:
     """Leave scopes until this number of them is left."""
-    while len(machine.__dict__["_stack"]) > depth:
-        machine.__exit__(None, None, None)
+    own = machine.__dict__
+    stack = own["_stack"]
+    if len(stack) > depth:
+        own["scoped"], own["states"], own["events"], own["prefix_path"] = stack[depth]
+        del stack[depth:]
 
 
 class Known:
@@ -113,6 +116,8 @@ class Known:
         self.marker = marker_of(machine)
         self.now = self.marker.now
         self.separator = machine.state_cls.separator
+        #: the machine's ``scoped``, ``states``, ``events`` and ``prefix_path`` outside of all states
+        self.root = own["scoped"], own["states"], own["events"], own["prefix_path"]
         cls = type(machine)
         self.plain = (
             HAS_FINAL  # before 0.9.1 the library entered nested states in another way
@@ -148,7 +153,7 @@ class Known:
             and not machine.__dict__["_stack"]
             and not inside
             and (level(INFO) is False or not noisy())
-            and (_level(_DEBUG) is False or not nesting._LOGGER.isEnabledFor(_DEBUG))
+            and not nesting._LOGGER.isEnabledFor(DEBUG)
         )
 
     def is_simple(self, model: Any) -> bool:
@@ -180,9 +185,9 @@ class Known:
 
     def _walk(self, value: Any) -> list[Level] | None:
         """Return the scopes of a state."""
-        separator, own = self.separator, self.machine.__dict__
+        separator = self.separator
         path = value.split(separator) if type(value) is str else self.machine._get_enum_path(value)
-        scopes = [(own["scoped"], own["states"], own["events"], own["prefix_path"])]
+        scopes = [self.root]
         for name in path:
             state = scopes[-1][1].get(name)
             if state is None:
@@ -332,7 +337,7 @@ class _NestedWriter(Writer):
         moves = not all(map(_is_bare, self.changes.values()))
         self.scoped = calls or moves
         self.begin(calls, moves)
-        self.origins = len(origins)
+        self.first_origin = origins[0] if origins else None
         for number, origin in enumerate(origins):
             self.others = origins[number + 1 :]
             if self._origin(origin):
@@ -348,7 +353,9 @@ class _NestedWriter(Writer):
         if not self.data or self.kind is Kind.ASK:
             first = ["data = transition = result = None"]
         elif self.kind is Kind.GO:
-            first = ["data = nested_data(None, None, machine, model, args, kwargs)"]
+            origin = self.constant("origin", self.first_origin)
+            source = self.constant("source", self.first_origin.state)
+            first = [f"data = nested_data({source}, {origin}, machine, model, args, kwargs)"]
         if self.calls and self.kind is not Kind.ASK:
             first.append(f"value = {self._attribute()}")
         return first
@@ -400,13 +407,17 @@ class _NestedWriter(Writer):
             )
         state = self.constant("source", origin.state)
         if self.data:
-            self.line(f"to_origin(data, {name})")
+            if self.kind is Kind.GIVEN or self.first_origin is not origin:
+                self.line(f"to_origin(data, {name})")
         else:
             self.line(f"origin, state = {name}, {state}")
         if self.scoped:
-            if len(self.others) < self.origins - 1:
+            if self.first_origin is not origin:
                 self.line("ascend(machine, 0)")
-            self.line(f"descend(machine, {name}.levels, {origin.depth})")
+            if origin.depth:
+                self.line(f"descend(machine, {name}.levels, {origin.depth})")
+            else:
+                self.line(f'own["_stack"].append({self.constant("root", self.levels[0].scope)})')
         self._list("prepare_event", None, self.own["_prepare_event"])
         depth = self.depth
         for number, each in enumerate(origin.found):
@@ -477,13 +488,23 @@ def nested_data(
     transition: Any = None,
     result: Any = None,
 ) -> NestedEventData:
-    """Return the data of a trigger that has come to an origin, if it has come to one."""
-    data: Any = NestedEventData(state, None, machine, model, args, kwargs)
+    """Return the data of a trigger that has come to an origin, in half of the time of ``NestedEventData()``."""
+    data: Any = _blank(NestedEventData)
+    data.state = state
+    data.event = origin.event
+    data.machine = machine
+    data.model = model
+    data.args = args
+    data.kwargs = kwargs
+    data.transition = transition
+    data.error = None
     data.result = result
-    if origin is not None:
-        to_origin(data, origin)
-        data.state, data.transition = state, transition
+    data.source_path = list(origin.path)
+    data.source_name = origin.name
     return data  # type: ignore[no-any-return]
+
+
+_blank: Final = NestedEventData.__new__
 
 
 def to_origin(data: Any, origin: Origin) -> None:
