@@ -31,8 +31,9 @@ from quadriga.fsm.fast.steps import (
     MACHINE,
     ask_each,
     ask_on,
-    call,
+    begun,
     event_data,
+    finish,
     keeps,
     level,
     noisy,
@@ -537,7 +538,7 @@ def move(known: Known, transition: Any, change: Change, data: Any) -> None:
         if finals:
             with machine():
                 for callbacks in finals:
-                    _call(known, callbacks, data)
+                    machine.callbacks(callbacks, data)
     else:
         enters = [partial(MethodType(ENTER, each), data, inner) for each, inner, _ in entered]
         with machine():
@@ -545,48 +546,22 @@ def move(known: Known, transition: Any, change: Change, data: Any) -> None:
                 final()
 
 
-def _call(known: Known, callbacks: Any, data: Any) -> None:
-    """Do what ``Machine.callbacks`` does."""
-    for each in callbacks:
-        if known.marker.now is known.now:
-            call(known.machine, (each,), data)
-        else:
-            known.machine.callback(each, data)
-
-
 def resume_nested(rest: _Rest, data: Any, agrees: Any) -> None:
     """Do the rest of a trigger with the library's own code, because something has changed."""
-    stage, machine, transition, lists, position, tried, origin, trigger, _ = rest
-    if stage == "conditions":
-        agrees = agrees and all(each.check(data) for each in islice(lists[0], position, None))
-    elif lists:
-        machine.callbacks(chain(islice(lists[0], position, None), *lists[1:]), data)
-    if stage == "prepare":
-        agrees = all(each.check(data) for each in transition.conditions)
+    stage, machine, transition, origin = rest.stage, rest.machine, rest.transition, rest.origin
+    data.result = bool(begun(rest, data, agrees))
+    if data.result:
+        finish(stage, machine, transition, None, data)
+        return
+    left = islice(origin.found, rest.tried, None)
     if stage == "prepare_event":
-        agrees, left = False, iter(origin.event.transitions[data.source_name])
-    else:
-        left = islice(origin.found, tried, None)
-        data.result = bool(agrees) and _perform(stage, machine, transition, data)
-    if not data.result:
-        for each in left:
-            data.transition = each
-            data.result = each.execute(data)
-            if data.result:
-                return
-    _try_others(machine, origin, trigger, data)
-
-
-def _perform(stage: str, machine: Any, transition: Any, data: Any) -> bool:
-    if stage in ("prepare", "conditions"):
-        machine.callbacks(machine.before_state_change, data)
-        machine.callbacks(transition.before, data)
-    if stage not in ("changed", "after") and transition.dest:
-        transition._change_state(data)
-    if stage != "after":
-        machine.callbacks(transition.after, data)
-        machine.callbacks(machine.after_state_change, data)
-    return True
+        left = iter(origin.event.transitions[data.source_name])
+    for each in left:
+        data.transition = each
+        data.result = each.execute(data)
+        if data.result:
+            return
+    _try_others(machine, origin, rest.trigger, data)
 
 
 def _try_others(machine: Any, origin: Origin, trigger: str, data: Any) -> None:
