@@ -16,19 +16,15 @@ from transitions.core import Event
 from quadriga.fsm.fast.plans import Kind, make_plan
 from quadriga.fsm.fast.steps import (
     CALLING,
-    CAUGHT,
     EVENT,
     HAS_FINAL,
     INFO,
     TRANSITION,
-    call,
     event_data,
     is_plain,
     keeps,
     levels,
     noisy,
-    settle,
-    try_each,
     unpatched,
 )
 from quadriga.fsm.fast.tracking import (
@@ -143,7 +139,10 @@ class FastEvent(Reporting, Event):
         plan = self.plan_for(value, Kind.GO)
         if plan is None and self._has_stepped(machine, own, model, value):
             return True
-        return (plan or self._go_through)(model, args, kwargs)
+        return (plan or self._unplanned)(model, args, kwargs)
+
+    def _unplanned(self, model: Any, args: Any, kwargs: Any) -> bool:
+        return Event.trigger(self, model, *args, **kwargs)
 
     def _has_stepped(self, machine: Any, own: Any, model: Any, value: Any) -> bool:
         """Take the step of a model without a plan, if nothing is called on the way; return whether it is taken."""
@@ -221,7 +220,7 @@ class FastEvent(Reporting, Event):
             return super()._trigger(data)
         value = getattr(data.model, machine.__dict__["model_attribute"], None)
         plan = self.plan_for(value, Kind.GIVEN)
-        return plan(data) if plan else self._go_through(None, None, None, data)
+        return plan(data) if plan else super()._trigger(data)
 
     def _is_plain(self) -> bool:
         return keeps(type(self), FastEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
@@ -240,10 +239,10 @@ class FastEvent(Reporting, Event):
             self._data_plans if kind is Kind.GIVEN else self._plans, key_of(value), value, kind
         )
 
-    def plan_to_ask(self, machine: Any, value: Any) -> None:
-        """Make the plan of ``may_...`` for a state's value the second time."""
+    def plan_to_ask(self, machine: Any, value: Any) -> Any:
+        """Return the plan of ``may_...`` for a state's value, made the second time."""
         asked = marker_of(machine).asked.setdefault(self.name, {})
-        self._plan_in(asked, key_of(value), value, Kind.ASK, machine)
+        return self._plan_in(asked, key_of(value), value, Kind.ASK, machine)
 
     def _plan_in(self, plans: Any, key: Any, value: Any, kind: Kind, machine: Any = None) -> Any:
         if key in plans:
@@ -258,8 +257,10 @@ class FastEvent(Reporting, Event):
         marker = marker_of(machine)
         now = marker.now
         plan = make_plan(self, machine, marker, value, kind)
-        if plan is not None or kind is not Kind.ASK:
-            steps = self._go_through_data if kind is Kind.GIVEN else self._go_through
+        if kind is Kind.ASK:
+            self._keep(plans, key, plan)
+        else:
+            steps = super()._trigger if kind is Kind.GIVEN else self._unplanned
             queued = kind is Kind.GO and machine.__dict__["_queued"]
             self._keep(plans, key, self._with_queue(plan or steps) if queued else plan or steps)
         if marker.now is not now:  # by another thread
@@ -270,30 +271,6 @@ class FastEvent(Reporting, Event):
         if not plans:
             marker_of(self.machine).filled.append(plans)
         plans[key] = plan
-
-    # -- the steps of a trigger, without a plan ---------------------------------------------------
-
-    def _go_through_data(self, data: Any) -> bool:
-        return self._go_through(None, None, None, data)
-
-    def _go_through(self, model: Any, args: Any, kwargs: Any, data: Any = None) -> bool:
-        """Do what ``Event._trigger`` does."""
-        machine: Any = self.machine
-        data = data or event_data(None, self, machine, model, args, kwargs)
-        data.state = state = machine.get_model_state(data.model)
-        try:
-            if self._is_valid_source(state):
-                call(machine, machine.prepare_event, data)
-                try_each(machine, iter(self.transitions[data.state.name]), data)
-        except CAUGHT as error:
-            data.error = error
-            if not machine.on_exception:
-                raise
-            call(machine, machine.on_exception, data)
-        finally:
-            if machine.finalize_event:
-                settle(machine, data)
-        return data.result  # type: ignore[no-any-return]
 
 
 FastEvent.__name__ = Event.__name__  # shown by the library's own __repr__

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from transitions import Machine, State
-from transitions.core import Event, listify
+from transitions.core import listify
 
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.models import (
@@ -30,8 +30,6 @@ from quadriga.fsm.fast.steps import (
     HAS_FINAL,
     INFO,
     MACHINE,
-    ask_each,
-    event_data,
     is_plain,
     keeps,
     levels,
@@ -379,14 +377,17 @@ class FastMachine(Machine):
     def _ask_unplanned(self, model: Any, trigger: Any, args: Any, kwargs: Any) -> bool:
         if not HAS_FINAL or noisy() or not is_plain(self):
             return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
-        state = self.get_model_state(model)
         event: Any = self.events.get(trigger)
-        if isinstance(event, FastEvent) and self.model_attribute == "state":
-            event.plan_to_ask(self, state.value)
-        if event is None or state.name not in event.transitions:
-            return False
-        data = event_data(state, Event(trigger, self), self, model, args, kwargs)
-        return ask_each(self, iter(event.transitions[state.name]), data)
+        plan = None
+        if (
+            isinstance(event, FastEvent)
+            and self.model_attribute == "state"
+            and event.name == trigger
+        ):
+            plan = event.plan_to_ask(self, getattr(model, "state", None))
+        if plan is None:
+            return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
+        return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
 
 class _Prepared(NamedTuple):

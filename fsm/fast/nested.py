@@ -18,10 +18,11 @@ from quadriga.fsm.fast.nested_parts import (
     FastNestedEvent,
     FastNestedState,
     FastNestedTransition,
+    inside,
 )
-from quadriga.fsm.fast.nested_plans import ATTRIBUTES, STEPS, Known
+from quadriga.fsm.fast.nested_plans import ATTRIBUTES, DEBUG, STEPS, Known, nested_levels
 from quadriga.fsm.fast.plans import Kind
-from quadriga.fsm.fast.steps import HAS_FINAL
+from quadriga.fsm.fast.steps import HAS_FINAL, INFO, levels
 from quadriga.fsm.fast.tracking import Callbacks, States, changed
 
 _RELEVANT: Final = STEPS | ATTRIBUTES | {"state_cls", "__class__", "__dict__"}
@@ -101,7 +102,16 @@ class FastHierarchicalMachine(HierarchicalMachine):
             known = own["_known"]
             value = getattr(model, own["model_attribute"])
             plan = known.plans[trigger][value if type(value) is str else id(value)]
-            if own["_transition_queue"] or not (known.simple[type(model)] and known.fits(self)):
+            if (
+                own["_stack"]
+                or inside
+                or own["_transition_queue"]
+                or not known.simple[type(model)]
+                or known.machine is not self
+                or known.separator != self.state_cls.separator
+                or levels[INFO]
+                or nested_levels[DEBUG]
+            ):
                 plan = None
         except (AttributeError, KeyError, TypeError):  # the library will encounter it as well
             plan = None
@@ -117,12 +127,24 @@ class FastHierarchicalMachine(HierarchicalMachine):
         return plan(event_data) if plan else super()._trigger_event(event_data, trigger)  # type: ignore[misc]
 
     def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> Any:
-        plan = self._plan_for(trigger, model, Kind.ASK)
+        try:
+            own = self.__dict__
+            known = own["_known"]
+            value = getattr(model, own["model_attribute"])
+            plan = known.asked[trigger][value if type(value) is str else id(value)]
+            if not known.fits(self):
+                plan = None
+        except (AttributeError, KeyError, TypeError):
+            plan = None
+        plan = plan or self._plan_for(trigger, model, Kind.ASK)
         if plan is None:
             return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[misc]
         if plan.calls:
-            with self():
+            own["_stack"].append(own["_known"].root)
+            try:
                 return plan(model, args, kwargs)
+            finally:
+                own["_stack"].pop()
         return plan(model, args, kwargs)
 
     def _plan_for(self, trigger: Any, model: Any, kind: Kind) -> Any:
@@ -130,12 +152,12 @@ class FastHierarchicalMachine(HierarchicalMachine):
         own = self.__dict__
         if kind is Kind.GO and (own["_queued"] or own["_transition_queue"]):
             return None
-        value = getattr(model, own["model_attribute"], None)
-        if type(value) is not str and not isinstance(value, Enum):
-            return None  # parallel states
         known: Known | None = own.get("_known")
         if known is None or not known.is_true(self):
             known = own["_known"] = Known(self)
+        value = getattr(model, own["model_attribute"], None)
+        if type(value) is not str and not isinstance(value, Enum):
+            return None  # parallel states
         if not known.plain or not known.is_simple(model) or not known.fits(self):
             return None
         try:

@@ -31,8 +31,9 @@ from quadriga.fsm.fast.steps import (
     MACHINE,
     ask_each,
     ask_on,
-    call,
+    begun,
     event_data,
+    finish,
     keeps,
     level,
     noisy,
@@ -57,9 +58,9 @@ ATTRIBUTES: Final = frozenset(
     "_before_state_change _after_state_change _finalize_event _on_exception _on_final".split()
 )
 
-_DEBUG: Final = logging.DEBUG
+DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
-_level: Final = getattr(nesting._LOGGER, "_cache", {}).get
+nested_levels: Final[dict[int, bool]] = getattr(nesting._LOGGER, "_cache", {})
 _GETTERS: Final = frozenset({"__getattribute__"})
 ENTER: Final = FastNestedState.scoped_enter
 EXIT: Final = FastNestedState.scoped_exit
@@ -100,8 +101,11 @@ def descend(machine: Any, levels: list[Level], depth: int) -> None:
 
 def ascend(machine: Any, depth: int) -> None:
     """Leave scopes until this number of them is left."""
-    while len(machine.__dict__["_stack"]) > depth:
-        machine.__exit__(None, None, None)
+    own = machine.__dict__
+    stack = own["_stack"]
+    if len(stack) > depth:
+        own["scoped"], own["states"], own["events"], own["prefix_path"] = stack[depth]
+        del stack[depth:]
 
 
 class Known:
@@ -113,6 +117,8 @@ class Known:
         self.marker = marker_of(machine)
         self.now = self.marker.now
         self.separator = machine.state_cls.separator
+        #: the machine's ``scoped``, ``states``, ``events`` and ``prefix_path`` outside of all states
+        self.root = own["scoped"], own["states"], own["events"], own["prefix_path"]
         cls = type(machine)
         self.plain = (
             HAS_FINAL  # before 0.9.1 the library entered nested states in another way
@@ -148,7 +154,7 @@ class Known:
             and not machine.__dict__["_stack"]
             and not inside
             and (level(INFO) is False or not noisy())
-            and (_level(_DEBUG) is False or not nesting._LOGGER.isEnabledFor(_DEBUG))
+            and not nesting._LOGGER.isEnabledFor(DEBUG)
         )
 
     def is_simple(self, model: Any) -> bool:
@@ -180,9 +186,9 @@ class Known:
 
     def _walk(self, value: Any) -> list[Level] | None:
         """Return the scopes of a state."""
-        separator, own = self.separator, self.machine.__dict__
+        separator = self.separator
         path = value.split(separator) if type(value) is str else self.machine._get_enum_path(value)
-        scopes = [(own["scoped"], own["states"], own["events"], own["prefix_path"])]
+        scopes = [self.root]
         for name in path:
             state = scopes[-1][1].get(name)
             if state is None:
@@ -332,7 +338,7 @@ class _NestedWriter(Writer):
         moves = not all(map(_is_bare, self.changes.values()))
         self.scoped = calls or moves
         self.begin(calls, moves)
-        self.origins = len(origins)
+        self.first_origin = origins[0] if origins else None
         for number, origin in enumerate(origins):
             self.others = origins[number + 1 :]
             if self._origin(origin):
@@ -348,7 +354,9 @@ class _NestedWriter(Writer):
         if not self.data or self.kind is Kind.ASK:
             first = ["data = transition = result = None"]
         elif self.kind is Kind.GO:
-            first = ["data = nested_data(None, None, machine, model, args, kwargs)"]
+            origin = self.constant("origin", self.first_origin)
+            source = self.constant("source", self.first_origin.state)
+            first = [f"data = nested_data({source}, {origin}, machine, model, args, kwargs)"]
         if self.calls and self.kind is not Kind.ASK:
             first.append(f"value = {self._attribute()}")
         return first
@@ -400,13 +408,17 @@ class _NestedWriter(Writer):
             )
         state = self.constant("source", origin.state)
         if self.data:
-            self.line(f"to_origin(data, {name})")
+            if self.kind is Kind.GIVEN or self.first_origin is not origin:
+                self.line(f"to_origin(data, {name})")
         else:
             self.line(f"origin, state = {name}, {state}")
         if self.scoped:
-            if len(self.others) < self.origins - 1:
+            if self.first_origin is not origin:
                 self.line("ascend(machine, 0)")
-            self.line(f"descend(machine, {name}.levels, {origin.depth})")
+            if origin.depth:
+                self.line(f"descend(machine, {name}.levels, {origin.depth})")
+            else:
+                self.line(f'own["_stack"].append({self.constant("root", self.levels[0].scope)})')
         self._list("prepare_event", None, self.own["_prepare_event"])
         depth = self.depth
         for number, each in enumerate(origin.found):
@@ -477,13 +489,23 @@ def nested_data(
     transition: Any = None,
     result: Any = None,
 ) -> NestedEventData:
-    """Return the data of a trigger that has come to an origin, if it has come to one."""
-    data: Any = NestedEventData(state, None, machine, model, args, kwargs)
+    """Return the data of a trigger that has come to an origin, in half of the time of ``NestedEventData()``."""
+    data: Any = _blank(NestedEventData)
+    data.state = state
+    data.event = origin.event
+    data.machine = machine
+    data.model = model
+    data.args = args
+    data.kwargs = kwargs
+    data.transition = transition
+    data.error = None
     data.result = result
-    if origin is not None:
-        to_origin(data, origin)
-        data.state, data.transition = state, transition
+    data.source_path = list(origin.path)
+    data.source_name = origin.name
     return data  # type: ignore[no-any-return]
+
+
+_blank: Final = NestedEventData.__new__
 
 
 def to_origin(data: Any, origin: Origin) -> None:
@@ -516,7 +538,7 @@ def move(known: Known, transition: Any, change: Change, data: Any) -> None:
         if finals:
             with machine():
                 for callbacks in finals:
-                    _call(known, callbacks, data)
+                    machine.callbacks(callbacks, data)
     else:
         enters = [partial(MethodType(ENTER, each), data, inner) for each, inner, _ in entered]
         with machine():
@@ -524,48 +546,22 @@ def move(known: Known, transition: Any, change: Change, data: Any) -> None:
                 final()
 
 
-def _call(known: Known, callbacks: Any, data: Any) -> None:
-    """Do what ``Machine.callbacks`` does."""
-    for each in callbacks:
-        if known.marker.now is known.now:
-            call(known.machine, (each,), data)
-        else:
-            known.machine.callback(each, data)
-
-
 def resume_nested(rest: _Rest, data: Any, agrees: Any) -> None:
     """Do the rest of a trigger with the library's own code, because something has changed."""
-    stage, machine, transition, lists, position, tried, origin, trigger, _ = rest
-    if stage == "conditions":
-        agrees = agrees and all(each.check(data) for each in islice(lists[0], position, None))
-    elif lists:
-        machine.callbacks(chain(islice(lists[0], position, None), *lists[1:]), data)
-    if stage == "prepare":
-        agrees = all(each.check(data) for each in transition.conditions)
+    stage, machine, transition, origin = rest.stage, rest.machine, rest.transition, rest.origin
+    data.result = bool(begun(rest, data, agrees))
+    if data.result:
+        finish(stage, machine, transition, None, data)
+        return
+    left = islice(origin.found, rest.tried, None)
     if stage == "prepare_event":
-        agrees, left = False, iter(origin.event.transitions[data.source_name])
-    else:
-        left = islice(origin.found, tried, None)
-        data.result = bool(agrees) and _perform(stage, machine, transition, data)
-    if not data.result:
-        for each in left:
-            data.transition = each
-            data.result = each.execute(data)
-            if data.result:
-                return
-    _try_others(machine, origin, trigger, data)
-
-
-def _perform(stage: str, machine: Any, transition: Any, data: Any) -> bool:
-    if stage in ("prepare", "conditions"):
-        machine.callbacks(machine.before_state_change, data)
-        machine.callbacks(transition.before, data)
-    if stage not in ("changed", "after") and transition.dest:
-        transition._change_state(data)
-    if stage != "after":
-        machine.callbacks(transition.after, data)
-        machine.callbacks(machine.after_state_change, data)
-    return True
+        left = iter(origin.event.transitions[data.source_name])
+    for each in left:
+        data.transition = each
+        data.result = each.execute(data)
+        if data.result:
+            return
+    _try_others(machine, origin, rest.trigger, data)
 
 
 def _try_others(machine: Any, origin: Origin, trigger: str, data: Any) -> None:

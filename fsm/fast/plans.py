@@ -29,14 +29,11 @@ from quadriga.fsm.fast.steps import (
     TRANSITION,
     Rest,
     ask_on,
-    call,
     constantly,
-    enter,
     event_data,
     imported,
     is_callable,
     keeps,
-    leave,
     resume,
     settle,
 )
@@ -71,18 +68,7 @@ MOST: Final = 50
 #: what plans call; ``nested_plans`` adds to it
 NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (
-        ask_on,
-        call,
-        constantly,
-        enter,
-        event_data,
-        imported,
-        is_callable,
-        leave,
-        resume,
-        settle,
-    )
+    for each in (ask_on, constantly, event_data, imported, is_callable, resume, settle)
 } | {"CAUGHT": CAUGHT, "put": object.__setattr__}
 
 
@@ -194,7 +180,7 @@ def factory({names}):
             {leave}{remade}data.error = error
             if not own["_on_exception"]:
                 raise
-            call(machine, own["_on_exception"], data)
+            machine.callbacks(own["_on_exception"], data)
         finally:
             {leave}if {unsettled}own["_finalize_event"]:
                 settle(machine, data)
@@ -452,7 +438,7 @@ class Writer:
             f"    {'' if self.data else f'data = data or {self.made}; '}data.error = error",
             '    if not own["_on_exception"]:',
             "        raise",
-            '    call(machine, own["_on_exception"], data)',
+            '    machine.callbacks(own["_on_exception"], data)',
         )
         self.depth += 1
         self._check(self._rest("asked", each, (), 0))
@@ -464,7 +450,7 @@ class Writer:
         if fixed:
             self._list("on_exit", each, origin.on_exit)
         else:
-            self.line(f"leave(machine, {self.constant('state', origin)}, data)")
+            self.line(f"{self.constant('state', origin)}.exit(data)")
             self._check(self._rest("on_exit", each, (), 0))
         entered = self.constant("state", dest)
         new = self.constant("new", dest.value) if fixed else f"{entered}._name"
@@ -479,11 +465,11 @@ class Writer:
             if HAS_FINAL and dest.final:
                 self._list("on_final", each, self.own["_on_final"])
             return
-        self.line(f"enter(machine, {entered}, data)")
+        self.line(f"{entered}.enter(data)")
         self._check(self._rest("on_enter", each, (), 0))
         if HAS_FINAL:
             self.line(f"if {entered}.final:")
-            self.line('    call(machine, own["_on_final"], data)')
+            self.line('    machine.callbacks(own["_on_final"], data)')
             self._check(self._rest("on_final", each, (), 0))
 
     def _attribute(self) -> str:
