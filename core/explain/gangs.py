@@ -10,8 +10,8 @@ from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.gang import PREDICATES
 from quadriga.core.model.node import Node
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.resources.amounts import amount
 from quadriga.core.steps import gang
+from quadriga.core.topology.domains import fit, is_local, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -110,6 +110,11 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
     if ready < outstanding:
         said = f"{ready} of {outstanding} members of the gang could start now"
         said += ", and they are placed together or not at all"
+        if own.local and is_local(members):
+            short = fit(partition, members, own=[node for node in kept if node.open]).shortage
+            said += (
+                f": {text}" if short is not None and (text := words_of(partition, short)) else ""
+            )
         plan = partition.node_index.planned
         if plan is not None and plan.app is app:
             said += f"; {_plan(plan, now)}, {_budget(app)}"
@@ -168,7 +173,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
 
     ``free`` is the room that the gate found there.
     """
-    names = app.partition.registry.names
+    names, amount = app.partition.registry.names, app.partition.registry.amount
     for (index, limit), left in zip(queue.limits, free, strict=True):
         asked = whole[index] if index < len(whole) else 0
         used, kept = queue.allocated[index], queue.reserved_headroom[index]
@@ -178,7 +183,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         holders = [
             Holder(each.app_id, amount=owed)
             for each in _applications(queue)
-            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
+            if (owed := each.own_headroom(index))
         ]
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(

@@ -33,6 +33,7 @@ from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import limits
 from quadriga.core.steps.refused import refusal_of
+from quadriga.core.topology.domains import fit
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -147,6 +148,7 @@ def _alike(app: Application, members: list[AskGroup]) -> Hashable:
         or app.partition.waiting.backs_off
         or gang_preemption.may_come(app)
         or any(group.shape.required_node for group in members)
+        or (app.gang.local and (app.allocations or app.placeholders))
     ):
         return app
     groups = tuple([(group.shape, group.pending) for group in members])
@@ -181,7 +183,7 @@ def _exceeds(app: Application, queue: Queue, demand: dict[int, int], *, kept: bo
     for at, limit in queue.limits:
         left = limit - queue.allocated[at]
         if kept:
-            left -= queue.reserved_headroom[at] - _own_headroom(app, at)
+            left -= queue.reserved_headroom[at] - app.own_headroom(at)
         if demand.get(at, 0) > max(0, left):
             return True
     return False
@@ -200,10 +202,6 @@ def _wait_without_nodes(kernel: Kernel, app: Application, what: str, reason: str
     app.partition.rm.observer.gang_waits(app, ())
     if app.gang.state in gang_fsm.KEEPS_NODES:
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=reason)
-
-
-def _own_headroom(app: Application, at: int) -> int:
-    return app.reserved_headroom[at] if at < len(app.reserved_headroom) else 0
 
 
 def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
@@ -243,6 +241,13 @@ def retry(app: Application) -> None:
     if app.gang.lacks:
         _stop_waiting(app)
         app.partition.waiting.refresh(app)
+
+
+def retry_local(partition: Partition) -> None:
+    """Domains are others than before: try the gangs again that want something of them (Q13)."""
+    for app in list(partition.waiting.gangs):
+        if app.gang.local:
+            retry(app)
 
 
 def _stop_waiting(app: Application) -> None:
@@ -325,6 +330,15 @@ def _is_candidate(app: Application) -> bool:
 def _fits_empty_cluster(app: Application) -> bool:
     """Whether the open nodes could hold each group of outstanding members if nothing ran there."""
     index = app.partition.node_index
+    if app.gang.local:
+        empty = {
+            node: [
+                total - occupied for total, occupied in zip(node.total, node.occupied, strict=True)
+            ]
+            for node in index.nodes
+            if node.open
+        }
+        return bool(fit(app.partition, app.gang.members, empty).places)
     return all(group.pending <= index.room_when_empty(group.shape) for group in app.gang.members)
 
 

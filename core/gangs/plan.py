@@ -20,11 +20,15 @@ from heapq import heapify, heappop, heapreplace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.gangs.packing import MOST_NODES, pack
+import numpy as np
+
 from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.topology.domains import fit, is_local, words_of
+from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -44,6 +48,9 @@ Candidate = tuple[float, int, "Node"]
 
 #: the room of all nodes is counted in advance if there are at most this many nodes for each member
 _NODES_COUNTED: Final = 4
+
+#: domains are searched at most this often for nodes that predicates accept
+_MOST_REFUSED: Final = 16
 
 
 class Lack(NamedTuple):
@@ -88,6 +95,8 @@ def make_plan(
     own = list(kept)
     groups = _large_first(partition, groups)
     members = _members_of(groups)
+    if groups[0].app.gang.local and is_local(groups):
+        return _plan_in_domains(kernel, partition, groups, members, own)
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if own or predicate is not None or not all(_is_plain(g.shape, partition) for g in groups):
         lacks = _count_lacks(partition, groups, members, own)
@@ -117,6 +126,10 @@ def could_start(
     ``more`` nodes. Nothing is charged, and predicates are not asked."""
     groups = _large_first(partition, groups)
     members = _members_of(groups)
+    if groups[0].app.gang.local and is_local(groups):
+        own = [*kept, *more]
+        found = fit(partition, groups, own=own)
+        return sum(map(len, members)) if found.shortage is None else found.shortage.ready
     attempt = _Attempt(partition, [*kept, *more], None)
     if attempt.run(groups, members).places:
         return sum(map(len, members))
@@ -130,6 +143,10 @@ def fit_in(
     free; ``None`` if they do not. The first nodes are taken first."""
     groups = _large_first(partition, groups)
     left: dict[Node, Totals] = {}
+    if is_local(groups):
+        for group, node, number in fit(partition, groups, free).places:
+            _take_from(left.setdefault(node, list(free[node])), group.shape, number)
+        return _used(free, left) if left else None
     for group in groups:
         shape, missing = group.shape, group.pending
         for node, amounts in free.items():
@@ -139,15 +156,21 @@ def fit_in(
                 min(missing, room_for(shape, left.get(node, amounts))) if shape.need else missing
             )
             if number:
-                room = left.setdefault(node, list(amounts))
-                for at, value in shape.need:
-                    room[at] -= value * number
+                _take_from(left.setdefault(node, list(amounts)), shape, number)
                 missing -= number
                 if not missing:
                     break
         if missing:
             return _pack_in(groups, free) if len(groups) > 1 else None
     return _used(free, left)
+
+
+def _take_from(room: Totals, shape: Shape, number: int) -> None:
+    """This number of members of the shape use the room."""
+    for at, value in shape.need:
+        room[at] -= value * number
+    for _ in range(number if shape.shares else 0):
+        give(room, choose(shape.shares, room), -1)
 
 
 def _pack_in(groups: list[AskGroup], free: dict[Node, Totals]) -> dict[Node, Totals] | None:
@@ -300,6 +323,61 @@ def _is_lent(index: NodeOrder, shape: Shape) -> bool:
     return index.planned is not None and index.planned.lends(shape, index.now)
 
 
+def _plan_in_domains(
+    kernel: Kernel,
+    partition: Partition,
+    groups: list[AskGroup],
+    members: list[list[Ask]],
+    own: list[Node],
+) -> Plan:
+    """Plan members that want something of their domains (Q13). Where predicates refuse nodes, the domains are
+    searched again without these."""
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    barred: dict[AskGroup, set[int]] = {}
+    if predicate is not None:
+        for group in groups:
+            known = known_refusals(predicate, group.head, partition.node_index)
+            barred[group] = set(np.flatnonzero(known.numbers).tolist()) if known else set()
+    found = fit(partition, groups, own=own)
+    if (short := found.shortage) is not None:
+        groups[0].app.gang.shortage = words_of(partition, short)
+        lack = Lack(groups[0].shape, short.number - short.ready)
+        # more room in a domain may let it have the least number of members, or those of another shape
+        return Plan([], [lack], crowded=len(groups) > 1 or any(map(_wants_least, groups)))
+    if predicate is None:
+        return Plan(_assigned(found.places, groups, members), [])
+    for _ in range(_MOST_REFUSED):
+        if any(barred.values()):
+            found = fit(partition, groups, own=own, barred=barred)
+        refused = False
+        places = _assigned(found.places, groups, members)
+        for at, (ask, node) in enumerate(places):
+            said = predicate(ask.ask_key, node.node_id, True)
+            if said is ANSWER_PENDING:
+                look_ahead(predicate, ask, (other for _, other in places[at + 1 :]))
+                return Plan([], [])
+            if said is not None and ask.group is not None:
+                barred[ask.group].add(partition.node_index.position(node))
+                refused = True
+        if not refused:
+            return Plan(places, [])
+    return Plan([], [])
+
+
+def _wants_least(group: AskGroup) -> bool:
+    rules = group.shape.locality or ()
+    return any(rule is not None and rule.least > 1 for rule in rules)
+
+
+def _assigned(
+    places: list[tuple[AskGroup, Node, int]], groups: list[AskGroup], members: list[list[Ask]]
+) -> list[Place]:
+    """The members in order on the nodes that were found for them."""
+    waiting = {group: iter(asks) for group, asks in zip(groups, members, strict=True)}
+    found = [(next(waiting[group]), node) for group, node, n in places for _ in range(n)]
+    return sorted(found, key=_by_arrival)
+
+
 class _Attempt:
     """One plan in the making that charges nothing: the free amounts of a node are reduced member by
     member, and are put back at the end."""
@@ -355,7 +433,7 @@ class _Attempt:
             _, position, node = heap[0]
             self._take(node, shape, ask)
             if self._fits(node, shape):
-                heapreplace(heap, (self._score(node), position, node))
+                heapreplace(heap, (self._score(node, shape), position, node))
             else:
                 heappop(heap)
         return 0
@@ -373,7 +451,7 @@ class _Attempt:
             _, position, node = candidates.pop(at)
             self._take(node, shape, ask)
             if self._fits(node, shape):
-                insort(candidates, (self._score(node), position, node))
+                insort(candidates, (self._score(node, shape), position, node))
         return left
 
     def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
@@ -386,6 +464,10 @@ class _Attempt:
             available[at] -= value
             if node.beside is not None and not _is_lent(index, shape):
                 node.beside[at] -= value
+        if shape.shares:
+            give(available, choose(shape.shares, available), -1)
+            if node.beside is not None and not _is_lent(index, shape):
+                give(node.beside, choose(shape.shares, node.beside), -1)
         self._places.append((ask, node))
 
     def _fits(self, node: Node, shape: Shape) -> bool:
@@ -394,8 +476,8 @@ class _Attempt:
             return shape.fits(node.available)
         return self._partition.node_index.takes(node, shape)
 
-    def _score(self, node: Node) -> float:
-        return self._partition.node_index.policy_score(node)
+    def _score(self, node: Node, shape: Shape) -> float:
+        return self._partition.node_index.policy_score(node, shape)
 
     def _candidates(self, shape: Shape, number: int) -> list[Candidate]:
         """The best nodes for this number of asks, in no order."""
@@ -406,7 +488,7 @@ class _Attempt:
         nodes.update(dict.fromkeys(index.lent(shape)))
         required = shape.required_node
         return [
-            (self._score(node), index.position(node), node)
+            (self._score(node, shape), index.position(node), node)
             for node in nodes
             if required in ("", node.node_id) and self._fits(node, shape)
         ]

@@ -17,6 +17,7 @@ from quadriga.core.gangs.plan import fit_in
 from quadriga.core.model.gang import PlannedStart
 from quadriga.core.model.run_times import NOTHING, Expected
 from quadriga.core.ordering.room import room_for
+from quadriga.core.resources.units import give
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.units import Units
     from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel
 
@@ -32,8 +34,8 @@ _TIMER: Final = "partition.planned_start"
 #: what nothing is known of is expected to last this long (ns) at least
 _SHORTEST: Final = 60 * SECOND
 
-#: room that comes back: when (ns), where, how much
-_Freed = tuple[int, "Node", "Vector"]
+#: room that comes back: when (ns), where, how much, and which units of shared devices
+_Freed = tuple[int, "Node", "Vector", "Units"]
 
 
 def find(kernel: Kernel, app: Application) -> PlannedStart | None:
@@ -55,7 +57,7 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
                 del free[node]
                 continue
             free[node] = [0] * len(node.available)
-            freed.append((max(kept.until, now + 1), node, tuple(node.available)))
+            freed.append((max(kept.until, now + 1), node, tuple(node.available), ()))
         for allocation in node.allocations:
             expected = known.get(allocation)
             if expected is None or expected.time <= now:
@@ -63,7 +65,7 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
                 if expected is None:
                     continue
             ends[allocation] = expected
-            freed.append((expected.time, node, allocation.on_node))
+            freed.append((expected.time, node, allocation.on_node, allocation.units))
     freed.sort(key=itemgetter(0))
     members = app.gang.members
     room = _Room(members, free)
@@ -129,13 +131,14 @@ class _Room:
         """Members of each group for which all nodes together have no room."""
         return sum([left for left in self._left if left > 0])
 
-    def add(self, node: Node, amounts: Vector) -> None:
+    def add(self, node: Node, amounts: Vector, units: Units) -> None:
         """These amounts come free on the node."""
         room, left = self._free[node], self._left
         for at, group in enumerate(self._groups):
             left[at] += self._on(node, group)
         for at, value in enumerate(amounts):
             room[at] += value
+        give(room, units)
         for at, group in enumerate(self._groups):
             left[at] -= self._on(node, group)
         self._changed.pop(node, None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.resources.demand import Ranking
+from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.run_times import Expected
     from quadriga.core.model.timer import Timer
+    from quadriga.core.resources.locality import Rule
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals, Vector
 
@@ -191,6 +193,7 @@ class PlannedStart:
             for at, value in shape.need:
                 beside[at] -= value
                 self.stale = self.stale or beside[at] < 0  # it requires the node
+            give(beside, choose(shape.shares, beside), -1)
 
 
 class Gang:
@@ -206,6 +209,7 @@ class Gang:
         "lacks",
         "last_event",
         "line",
+        "local",
         "lost",
         "missing",
         "missing_before",
@@ -216,6 +220,8 @@ class Gang:
         "preempted",
         "refused",
         "rests_until",
+        "rule",
+        "shortage",
         "size",
         "started",
         "state",
@@ -249,6 +255,10 @@ class Gang:
         self.hard = False
         #: it never has placeholders: its real asks are its members until they are placed
         self.without_placeholders = False
+        #: what the application wants of the domains of its gang; ``local``: it or a task group wants something
+        #: (Q13)
+        self.rule: Rule | None = None
+        self.local = False
         #: time (ns) after which placeholders expire; 0: never
         self.timeout = 0
         self.timer: Timer | None = None
@@ -271,6 +281,8 @@ class Gang:
         #: members to be placed at that time, and those of them for which no node had room
         self.outstanding = 0
         self.missing = 0
+        #: what the best domain had for its members at that time, in words (Q13)
+        self.shortage = ""
         #: the gangs with which it waits for room
         self.line: Line | None = None
         #: the number missing and the planned start (ns) when its patience timer started
@@ -346,8 +358,8 @@ class Gang:
     @property
     def admission(self) -> str:
         """How it starts, ``atomic``, ``whole`` or ``incremental``: as gangs of its queue do (Q1), but always
-        ``atomic`` without placeholders."""
-        if self.without_placeholders:
+        ``atomic`` without placeholders, and where domains matter."""
+        if self.without_placeholders or self.local:
             return "atomic"
         return self.application.queue.properties.gang_admission or self.partition.gang_admission
 

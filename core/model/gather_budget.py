@@ -129,9 +129,10 @@ class GatherBudget:
         """The charge per time, in millionths of the partition."""
         most = 0
         capacity, used = self._partition.capacity, self._partition.root.allocated
+        hidden = self._partition.registry.hidden
         for at, idle in enumerate(self._idle):
             whole = capacity[at]
-            if idle > 0 and whole > 0:
+            if idle > 0 and whole > 0 and at not in hidden:
                 gone = min(whole, used[at] + idle)
                 most = max(most, idle * WHOLE * gone // (whole * whole))
         return min(most, WHOLE)
