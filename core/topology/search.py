@@ -7,7 +7,7 @@ level as possible, and the last of these is the one with the least room that is 
 shape that is exact. Members of several shapes are placed one shape after the other, large ones first, in
 each domain that has room for each shape, until they all fit.
 
-Within a domain members go to as few nodes as possible where the node order packs, else to as many.
+Within a domain members go to as few nodes as possible where the node order packs, else to as many. See D336.
 """
 
 from __future__ import annotations

@@ -161,6 +161,20 @@ def test_q13_a_lost_member_gets_a_node_of_the_domain_of_the_others() -> None:
     assert nodes(script.schedule()) == ["n2"]
 
 
+def test_q13_a_lost_member_is_placed_near_the_others_if_the_rack_is_only_preferred() -> None:
+    """Others have more of the node order's favour; when the rack is full the zone comes next."""
+    script = cluster("a1 a1 a2 b1", vcore=4)
+    fill(script, "n3", 2)
+    assert gang(script, "g", 2, {PREFERRED: "rack"}) == ["n2", "n2"]
+    for at in range(4):
+        script.ask("g", f"r{at}", group="g", vcore=2)
+    assert nodes(script.schedule()) == ["n0", "n0"]  # two take over placeholders
+    script.confirm()
+    script.release("g", "r0-0", TerminationType.STOPPED_BY_RM)
+    script.ask("g", "again", group="g", vcore=2)
+    assert nodes(script.schedule()) == ["n2"]
+
+
 def test_q13_a_gang_gathers_nodes_of_one_domain() -> None:
     script = cluster("a1 a1 b2 b2")
     for at in range(4):
