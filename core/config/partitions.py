@@ -8,7 +8,7 @@ from quadriga.core.config.limits import read_limits
 from quadriga.core.config.location import Location
 from quadriga.core.config.placement import check_fixed_path, check_own_queues, read_rule
 from quadriga.core.config.queues import read_root
-from quadriga.core.config.tree import NODE_SORT_POLICIES, PartitionConfig
+from quadriga.core.config.tree import NODE_SORT_POLICIES, DeviceConfig, PartitionConfig
 
 #: levels of a partition
 _MOST_LEVELS: Final = 8
@@ -44,6 +44,7 @@ def _read_partition(location: Location, node_sort_policy: str) -> PartitionConfi
         "limits",
         "preemption",
         "nodesortpolicy",
+        "devices",
         "usergroupresolver",
         "statedumpfilepath",
         "topology",
@@ -78,6 +79,7 @@ def _read_partition(location: Location, node_sort_policy: str) -> PartitionConfi
         resource_weights=_read_weights(sorting["resourceweights"]),
         user_group_resolver=_read_choice(resolver["type"], "os", "os", "ldap"),
         topology=_read_levels(fields["topology"]),
+        devices=_read_devices(fields["devices"]),
     )
 
 
@@ -106,6 +108,24 @@ def _read_choice(location: Location, default: str, *known: str) -> str:
     if word not in known:
         location.problem(f"{word!r} is neither {' nor '.join(known)}")
     return word
+
+
+def _read_devices(location: Location) -> tuple[DeviceConfig, ...] | None:
+    """Return the devices at `location`; None if there is no list. Each type is declared once."""
+    if not location.is_set:
+        return None
+    devices: dict[str, DeviceConfig] = {}
+    for entry in location.items():
+        keys = entry.fields("name", "shared")
+        name = keys["name"].text()
+        if not name:
+            entry.problem("a device needs the name of its resource type")
+        elif name in ("vcore", "memory"):
+            entry.problem(f"{name} is not counted in devices")
+        elif name in devices:
+            entry.problem(f"{name!r} is declared already")
+        devices[name] = DeviceConfig(name, keys["shared"].flag(default=False))
+    return tuple(devices.values())
 
 
 def _read_weights(location: Location) -> dict[str, float]:

@@ -17,7 +17,6 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.by_run_time import WHOLE
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
-from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.shapes import Shape, needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
@@ -329,10 +328,7 @@ def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]
             continue  # the gate has been explained
         for at, limit in queue.limits:
             if demand.get(at):
-                kept = 0
-                if whole:
-                    own = app.reserved_headroom
-                    kept = queue.reserved_headroom[at] - (own[at] if at < len(own) else 0)
+                kept = queue.reserved_headroom[at] - app.own_headroom(at) if whole else 0
                 owner = f"queue {queue.path}"
                 yield _amount(
                     ask, "quota", owner, at, limit, queue.allocated, kept, demand[at], whole
@@ -362,6 +358,7 @@ def _amount(
     whole: bool,
 ) -> Check:
     """Return the check of one resource type that a quota or a limit bounds."""
+    amount = ask.app.partition.registry.amount
     name = ask.app.partition.registry.names[at]
     used = usage[at]
     left = limit - used - kept

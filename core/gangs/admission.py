@@ -185,7 +185,7 @@ def _exceeds(app: Application, queue: Queue, demand: dict[int, int], *, kept: bo
     for at, limit in queue.limits:
         left = limit - queue.allocated[at]
         if kept:
-            left -= queue.reserved_headroom[at] - _own_headroom(app, at)
+            left -= queue.reserved_headroom[at] - app.own_headroom(at)
         if demand.get(at, 0) > max(0, left):
             return True
     return False
@@ -204,10 +204,6 @@ def _wait_without_nodes(kernel: Kernel, app: Application, what: str, reason: str
     app.partition.rm.observer.gang_waits(app, ())
     if app.gang.state in gang_fsm.KEEPS_NODES:
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=reason)
-
-
-def _own_headroom(app: Application, at: int) -> int:
-    return app.reserved_headroom[at] if at < len(app.reserved_headroom) else 0
 
 
 def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:

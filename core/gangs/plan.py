@@ -24,6 +24,7 @@ import numpy as np
 
 from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.topology.domains import fit, is_local, words_of
@@ -360,7 +361,7 @@ class _Attempt:
             _, position, node = heap[0]
             self._take(node, shape, ask)
             if shape.fits(node.available):
-                heapreplace(heap, (self._score(node), position, node))
+                heapreplace(heap, (self._score(node, shape), position, node))
             else:
                 heappop(heap)
         return 0
@@ -378,7 +379,7 @@ class _Attempt:
             _, position, node = candidates.pop(at)
             self._take(node, shape, ask)
             if shape.fits(node.available):
-                insort(candidates, (self._score(node), position, node))
+                insort(candidates, (self._score(node, shape), position, node))
         return left
 
     def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
@@ -388,10 +389,12 @@ class _Attempt:
             self._taken[node] = list(available)
         for at, value in shape.need:
             available[at] -= value
+        if shape.shares:
+            give(available, choose(shape.shares, available), -1)
         self._places.append((ask, node))
 
-    def _score(self, node: Node) -> float:
-        return self._partition.node_index.policy_score(node)
+    def _score(self, node: Node, shape: Shape) -> float:
+        return self._partition.node_index.policy_score(node, shape)
 
     def _candidates(self, shape: Shape, number: int) -> list[Candidate]:
         """The best nodes for this number of asks, in no order."""
@@ -401,7 +404,7 @@ class _Attempt:
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
         required = shape.required_node
         return [
-            (self._score(node), index.position(node), node)
+            (self._score(node, shape), index.position(node), node)
             for node in nodes
             if shape.fits(node.available) and required in ("", node.node_id)
         ]

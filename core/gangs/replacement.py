@@ -155,6 +155,8 @@ def fits_after(ask: Ask, placeholder: Allocation) -> bool:
         back = size[index] if index < len(size) else 0
         if value and node.available[index] + back < value:
             return False
+        if value > back and index in node.partition.registry.shared:
+            return False  # units are not added to those of a placeholder
     return True
 
 

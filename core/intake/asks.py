@@ -114,6 +114,8 @@ def add_ask(
         text = f"failed to find application {app_id}, for allocation ask {key}"
         raise Refused(text, "application")
     vector = read_resource(partition, message, "resourcePerAlloc" if by_key else "resourceAsk")
+    if partition.registry.shared and (problem := partition.registry.problem_of_shares(vector)):
+        raise Refused(f"ask {key} of application {app_id} wants {problem}")
     if message.maxAllocations <= 0:
         raise Refused(
             f"invalid ask added to app {app_id} with key {key}: "

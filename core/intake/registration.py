@@ -203,11 +203,16 @@ def _apply_settings(rm: ResourceManager, changes: Mapping[str, str]) -> None:
 
 
 def check_update(name: str, rm: ResourceManager, configuration: Configuration | None) -> None:
-    """Raise ``RequestError`` if a queue in use would have to change between leaf and parent."""
+    """Raise ``RequestError`` if a queue in use would have to change between leaf and parent, or a type of a
+    partition in use between shared devices and others."""
     for config in configuration.partitions if configuration is not None else ():
         partition = rm.partitions.get(config.name)
         if partition is not None:
             queue_tree.check_kinds(name, partition.root, config.root)
+            used = partition.nodes or partition.applications
+            if used and partition.config.shared_devices != config.shared_devices:
+                text = f"partition {config.name} is in use, and its shared devices cannot change"
+                raise RequestError(name, "config", text)
 
 
 def update_configuration(

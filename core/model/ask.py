@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Key
     from quadriga.core.resources.locality import Locality
+    from quadriga.core.resources.vectors import Registry
 
 
 @dataclass(slots=True)
@@ -88,9 +89,10 @@ class AskKinds:
     """The kinds of asks that a partition has seen lately: asks with equal fields share one record, which
     need not be made, or kept, for each of them."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_registry")
 
-    def __init__(self) -> None:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._known: dict[tuple[object, ...], AskKind] = {}
 
     def of(
@@ -109,7 +111,8 @@ class AskKinds:
         if kind is None:
             if len(self._known) >= _MAX_KINDS:
                 self._known.clear()
-            requires = Requirements(vector, required_node, runtime, locality)
+            shares = self._registry.shares_of(vector) if self._registry.shared else ()
+            requires = Requirements(vector, required_node, runtime, locality, shares)
             kind = self._known[fields] = AskKind(requires, priority, placeholder, task_group)
         return kind
 

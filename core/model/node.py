@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from quadriga.core.resources.units import NodeUnits
 from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.fsm.lifecycles import node as node_fsm
 
@@ -87,6 +88,7 @@ class Node:
         "since",
         "state",
         "total",
+        "units",
         "weighed",
         "weight",
     )
@@ -115,6 +117,8 @@ class Node:
         self.also_reserved: dict[Reservation, None] = {}
         #: a reservation of it was given up, and it is not reserved again for a time (Q7)
         self.barred = False
+        #: the units of shared devices that its allocations have (Q14); ``None`` without any unit
+        self.units: NodeUnits | None = None
         #: takes new allocations; set by effects of the lifecycle
         self.open = False
         #: instant at which it entered its state (ns)
@@ -235,8 +239,8 @@ class NodeOrder:
         (``Shape.allocate``); not all of them."""
         raise NotImplementedError
 
-    def score(self, node: Node) -> float:
-        """The score of the node; infinite if the node takes no new allocations."""
+    def score(self, node: Node, shape: Shape) -> float:
+        """The score of the node for the shape, which fits; infinite if the node takes no new allocations."""
         raise NotImplementedError
 
     def in_order(self, shape: Shape) -> list[Node]:
@@ -274,8 +278,8 @@ class NodeOrder:
         it has no room for another."""
         raise NotImplementedError
 
-    def policy_score(self, node: Node) -> float:
-        """The score of the node by the node policy, even if it is reserved."""
+    def policy_score(self, node: Node, shape: Shape) -> float:
+        """The score of the node for the shape by the node policy, even if it is reserved."""
         raise NotImplementedError
 
     def weigh(self, node: Node) -> None:

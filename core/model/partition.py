@@ -137,7 +137,7 @@ class Partition:
         #: the shapes of present and recent asks
         self.shapes = node_order.shapes
         #: kinds of asks seen lately
-        self.kinds = AskKinds()
+        self.kinds = AskKinds(self.registry)
         #: the domains of the nodes (Q13)
         self.levels = Levels()
         #: sum of the capacities of all nodes, by type
@@ -182,7 +182,7 @@ class Partition:
         #: runs while the cleaner has a queue to remove
         self.clean_timer: Timer | None = None
         self.root: Queue = ParentQueue(self, None, "root")
-        self.registry.on_new_type = self._lengthen
+        self.registry.on_new_types = self._lengthen
         self.configure(config)
 
     @property
@@ -194,6 +194,7 @@ class Partition:
         queues."""
         self.config = config
         self.levels.configure(config.topology)
+        self.registry.declare_shared(config.shared_devices)
         self.node_index.configure(config, self.registry)
 
     # -- queues ----------------------------------------------------------------------------------
@@ -248,7 +249,7 @@ class Partition:
             self.root.renew_shares()
 
     def _lengthen(self) -> None:
-        """Lengthen all totals for a new resource type."""
+        """Lengthen all totals but those of applications for new resource types."""
         registry = self.registry
         registry.lengthen([self.capacity])
         for account in (*self.users.values(), *self.groups.values()):
@@ -260,15 +261,5 @@ class Partition:
                 queue.forget_trees()
             registry.lengthen(
                 (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
-            )
-        for app in self.applications.values():
-            registry.lengthen(
-                (
-                    app.allocated,
-                    app.allocated_placeholder,
-                    app.most,
-                    app.pending,
-                    app.reserved_headroom,
-                )
             )
         self.node_index.relayout()

@@ -27,6 +27,7 @@ from quadriga.core.preemption.on_nodes import Offer, answer, offer_on
 from quadriga.core.preemption.queue_snapshot import Refusal, Snapshots
 from quadriga.core.preemption.required_node import NOT_ENOUGH, may_evict_for
 from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.core.topology.domains import fit, is_local
 from quadriga.si.remote_predicates import ANSWER_PENDING
@@ -293,7 +294,10 @@ class _Search:
                     return NO_NODE
             if node not in ready:  # it may have room for the next one
                 ready.appendleft(node)
-            add_to(self._free_of(node), shape.vector, -1)
+            free = self._free_of(node)
+            add_to(free, shape.vector, -1)
+            if shape.shares:
+                give(free, choose(shape.shares, free), -1)
             self._nodes.setdefault(node, ask)
         return ""
 
@@ -423,6 +427,7 @@ class _Search:
         self._chosen[candidate] = ask
         self._victims.add(candidate.allocation)
         add_to(free, candidate.allocation.vector)
+        give(free, candidate.allocation.units)
 
     # -- the result --------------------------------------------------------------------------------
 
@@ -440,7 +445,7 @@ class _Search:
             if queue.parent is None:  # root's max does not bound members that require their node
                 asked = needs_of(app, from_queues(self._members))
             for at, limit in queue.limits:
-                kept = queue.reserved_headroom[at] - app.reserved_headroom[at]
+                kept = queue.reserved_headroom[at] - app.own_headroom(at)
                 if queue.parent is None:  # root's quota is what the nodes have
                     kept = 0
                 if asked[at] > max(0, limit - queue.allocated[at] + back[at] - kept):

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from quadriga.core.resources.locality import Locality
+from quadriga.core.resources.units import Shares, fit
 from quadriga.core.resources.vectors import Vector
 
 #: pairs (resource type, quantity) for the types of which more than zero is requested
@@ -46,6 +47,8 @@ class Requirements(NamedTuple):
     required_node: str = ""
     runtime: int = 0
     locality: Locality | None = None
+    #: what it takes of shared devices (Q14), which follows from the vector
+    shares: Shares = ()
 
     def trimmed(self) -> Requirements:
         """These requirements without the trailing zeros of the vector; the same object if it has none."""
@@ -73,6 +76,7 @@ class Shape:
         "requires",
         "reserve",
         "runtime",
+        "shares",
         "vector",
     )
 
@@ -83,6 +87,7 @@ class Shape:
         self.required_node = requires.required_node
         self.runtime = requires.runtime
         self.locality = requires.locality
+        self.shares = requires.shares
         self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 3)
         #: an ask that has reserved a node takes any other node that has room (5.8)
@@ -103,7 +108,7 @@ class Shape:
         for at, value in self.need:  # a plain loop: no check runs more often
             if available[at] < value:
                 return False
-        return True
+        return not self.shares or fit(self.shares, available)
 
     def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
         """Whether one more allocation keeps ``used`` within these limits, by type. Types that the shape

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.waiting import FOREVER, Refusal
+from quadriga.core.resources.units import fit
 from quadriga.core.runtime.remote_predicates import awaited
 from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.topology.members import predicate_of
@@ -145,6 +146,8 @@ def _may_have_ended(kernel: Kernel, partition: Partition, refusal: Refusal) -> b
 def _has_room(node: Node, ask: Ask) -> bool:
     requires = ask.kind.requires
     if requires.required_node not in ("", node.node_id):
+        return False
+    if requires.shares and not fit(requires.shares, node.available):
         return False
     return all(free >= asked for free, asked in zip(node.available, requires.vector, strict=False))
 

@@ -161,7 +161,8 @@ class Workload:
     `horizon_s` is the duration of the submissions in seconds: every `submit_s` is below it.
     `source` describes the origin of the workload, with the acknowledgement that it requires. Each
     of the `bad_lines` is also in `skipped`. `start_unix_s` is the Unix time of second 0, None if
-    the source does not tell.
+    the source does not tell. The `shared` resources are devices of which a pod may take a share; their
+    amounts are in milli of a device.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Workload:
     source: str
     bad_lines: tuple[BadLine, ...] = field(default=(), repr=False)
     start_unix_s: int | None = field(default=None, repr=False)
+    shared: tuple[str, ...] = ()
 
     def capacity(self) -> Resources:
         """The total capacity of all nodes."""

@@ -3,8 +3,6 @@
 One or two resource managers do anything that the protocol allows and some things that it does not.
 """
 
-from __future__ import annotations
-
 import hashlib
 from random import Random
 
@@ -162,11 +160,7 @@ class Life(Watched):
         claimed = {(each.applicationID, each.UUID): each.allocationKey for each in found}
         place.here |= claimed
         heard = place.voice.node(
-            name,
-            attributes={"si/node-partition": place.name},
-            existing=found,
-            vcore=6,
-            memory=6,
+            name, attributes={"si/node-partition": place.name}, existing=found, vcore=6, memory=6
         )
         if f"accepted node {name}" in heard:
             place.nodes.append(name)

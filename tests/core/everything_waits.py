@@ -1,7 +1,5 @@
 """Who waits although nothing is in the way: a slow reading of the rules, counted anew from the entities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """CSV traces with a mapping file."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -320,9 +318,7 @@ def test_q13_gangs_of_a_trace_run_in_one_rack(
         ("name,cpu\nx,4\n", r"map.yaml: nodes.name: nodes.csv has no column 'n'"),
     ],
 )
-def test_tables_of_nodes_must_be_good(
-    read: Read, tmp_path: Path, nodes: str, complaint: str
-) -> None:
+def test_node_tables_must_be_good(read: Read, tmp_path: Path, nodes: str, complaint: str) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
     table = {"file": "nodes.csv", "name": "n", "vcore": "cpu"}
     with pytest.raises(WorkloadError, match=complaint):

@@ -1,8 +1,6 @@
 """PodGroups of Kubernetes: pods of a gang wait for each other and are placed together, without placeholders; those
 of a basic group are ordinary pods (K204 to K206)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -124,6 +122,9 @@ def test_k204_a_gang_is_placed_whole_or_not_at_all() -> None:
     world.run(60)
     assert running(world) == 4
     world.check()
+    world.delete_pod(member(world, "fifth").uid)
+    world.run(60)
+    assert running(world) == 4
 
 
 def test_k204_what_is_beyond_the_minimum_is_placed_one_by_one() -> None:
