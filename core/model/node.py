@@ -278,6 +278,11 @@ class NodeOrder:
         it has no room for another."""
         raise NotImplementedError
 
+    @property
+    def spreads(self) -> bool:
+        """Whether the node policy fills nodes evenly."""
+        raise NotImplementedError
+
     def policy_score(self, node: Node, shape: Shape) -> float:
         """The score of the node for the shape by the node policy, even if it is reserved."""
         raise NotImplementedError

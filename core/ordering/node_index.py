@@ -417,6 +417,10 @@ class NodeIndex(NodeOrder):
     def packs(self) -> bool:
         return not self._policy.fills_evenly and self._devices is None
 
+    @property
+    def spreads(self) -> bool:
+        return self._policy.fills_evenly
+
     def policy_score(self, node: Node, shape: Shape) -> float:
         score = self._policy.score(node)
         return score if self._devices is None else self._devices.score(node, shape, score)

@@ -105,6 +105,20 @@ def test_q13_a_task_group_has_a_rule_of_its_own_within_that_of_its_gang() -> Non
     assert nodes(script.schedule()) == ["n0", "n0", "n1", "n1", "n2", "n2", "n5"]
 
 
+def test_q13_q14_shares_of_a_device_are_counted_by_unit() -> None:
+    """Three shares of 600 do not fit two devices of one rack, though 1,800 of 2,000 are free there."""
+    text = (CONFIG % "bestfit").replace(
+        "topology:", "devices: [{name: gpu, shared: true}]\n    topology:"
+    )
+    script = scripted(text, options=Options(journal_size=None))
+    for name, rack in (("n0", "a"), ("n1", "b"), ("n2", "b")):
+        labels = {"zone": "z", "rack": rack, "host": name}
+        script.node(name, attributes=labels, vcore=9, gpu=2000)
+    script.app("g", gang={"vcore": 3, "gpu": 1800}, tags=RACK)
+    script.ask("g", *"abc", group="g", placeholder=True, vcore=1, gpu=600)
+    assert nodes(script.schedule()) == ["n1", "n1", "n2"]
+
+
 @pytest.mark.parametrize(("bound", "placed"), [("host=1", "n0 n1 n2"), ("host=2-4", "n0 n0 n0")])
 def test_q13_the_members_of_a_domain_are_bounded(bound: str, placed: str) -> None:
     script = cluster("a1 a1 a1 a1", vcore=8)
