@@ -278,11 +278,6 @@ class NodeOrder:
         it has no room for another."""
         raise NotImplementedError
 
-    @property
-    def spreads(self) -> bool:
-        """Whether the node policy fills nodes evenly."""
-        raise NotImplementedError
-
     def policy_score(self, node: Node, shape: Shape) -> float:
         """The score of the node for the shape by the node policy, even if it is reserved."""
         raise NotImplementedError
@@ -307,10 +302,6 @@ class NodeOrder:
 
     def scores(self) -> npt.NDArray[Any]:
         """The score of each node, by position; infinite if it takes no new allocations."""
-        raise NotImplementedError
-
-    def policy_scores(self) -> npt.NDArray[Any]:
-        """The same, even of nodes that are reserved or closed."""
         raise NotImplementedError
 
     def room_when_empty(self, shape: Shape) -> int:

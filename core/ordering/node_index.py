@@ -417,10 +417,6 @@ class NodeIndex(NodeOrder):
     def packs(self) -> bool:
         return not self._policy.fills_evenly and self._devices is None
 
-    @property
-    def spreads(self) -> bool:
-        return self._policy.fills_evenly
-
     def policy_score(self, node: Node, shape: Shape) -> float:
         score = self._policy.score(node)
         return score if self._devices is None else self._devices.score(node, shape, score)
@@ -487,11 +483,10 @@ class NodeIndex(NodeOrder):
     # -- room for gangs ----------------------------------------------------------------------
 
     def room(self, shape: Shape) -> int:
-        return int(self._room_of_nodes(shape).sum())
+        return int(self.room_by_position(shape).sum())
 
-    def _room_of_nodes(self, shape: Shape) -> Matrix:
-        """The number of asks of this shape that each node has room for, in node order. It is kept, as a gang
-        that does not fit asks for it again."""
+    def room_by_position(self, shape: Shape) -> Matrix:
+        # it is kept, as a gang that does not fit asks for it again
         if self._stale:
             self._layout()
         state = (shape, len(self._log))
@@ -503,19 +498,10 @@ class NodeIndex(NodeOrder):
             self._room = state, np.where(takes, room, 0)
         return self._room[1]
 
-    def room_by_position(self, shape: Shape) -> Matrix:
-        return self._room_of_nodes(shape) if self.nodes else np.zeros(0, dtype=np.int64)
-
     def scores(self) -> Column:
         if self._stale:
             self._layout()
         return self._values
-
-    def policy_scores(self) -> Column:
-        values = self.scores().copy()
-        for position in np.flatnonzero(values == inf):
-            values[position] = self._policy.score(self.nodes[position])
-        return values
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
@@ -528,7 +514,7 @@ class NodeIndex(NodeOrder):
     def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
         numbers, rooms = [], []
         for shape in shapes:
-            room = self._room_of_nodes(shape)
+            room = self.room_by_position(shape)
             numbers.append((shape, int(room.sum()) + more))
             rooms.append({self.nodes[at]: int(room[at]) for at in np.flatnonzero(room)})
         self._room_watch.wait(app, alike, tuple(numbers), rooms)
