@@ -134,13 +134,17 @@ def nodes_of(found: list[str]) -> str:
     [{MEMBERS: "host=0"}, {MEMBERS: "host=3-2"}, {MEMBERS: "=3"}, {REQUIRED: "x" * 318}],
 )
 def test_q13_a_rule_that_cannot_be_read_is_refused(tags: dict[str, str]) -> None:
-    """Whether the application or an ask has it."""
+    """Whether the application or an ask has it. An ask that is known stays as it was."""
     script = cluster()
     (name,) = tags
     assert any(f"tag {name}" in line for line in script.app("g", gang={"vcore": 2}, tags=tags))
     script.app("h", gang={"vcore": 2})
-    heard = script.ask("h", "m", group="g", placeholder=True, tags=tags, vcore=2)
-    assert any(f"tag {name}" in line for line in heard)
+    for known in (False, True):
+        if known:
+            script.ask("h", "m", group="g", placeholder=True, vcore=2)
+        heard = script.ask("h", "m", group="g", placeholder=True, tags=tags, vcore=2)
+        assert any(f"tag {name}" in line for line in heard)
+    assert nodes(script.schedule()) == ["n0"]
 
 
 def test_q13_a_level_that_is_not_declared_holds_the_gang_until_it_is() -> None:
