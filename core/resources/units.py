@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: a whole device
 WHOLE: Final = 1000
-#: at most this many units of a type are known on a node
-MAX_UNITS: Final = 64
 
 #: pairs (position of a unit, amount) that an allocation has of its node's units
 Units = tuple[tuple[int, int], ...]
@@ -113,12 +111,6 @@ def give(free: Any, units: Units, times: int = 1) -> None:
 def largest(of: DeviceUnits, available: Any) -> int:
     """The most that is free on one unit."""
     return max((max(0, available[at]) for at in of.positions), default=0)
-
-
-def capacities(amount: int) -> list[int]:
-    """The capacity of each unit of a node that has this amount: the last one may be a part."""
-    whole, part = divmod(amount, WHOLE)
-    return [WHOLE] * whole + [part] * bool(part)
 
 
 def occupied(of: DeviceUnits, total: Sequence[int], amount: int) -> Iterable[tuple[int, int]]:

@@ -55,6 +55,8 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 #: annotation, also of a pod template: how long the pod is expected to run, in seconds or as ``1h30m`` (Q11)
 EXPECTED_RUNTIME: Final = "quadriga/expected-runtime"
+#: annotation, written as the pod is bound: the units of shared devices that it has (Q14)
+DEVICES: Final = "quadriga/devices"
 
 
 # Keys of namespaces (K42).
