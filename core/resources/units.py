@@ -66,10 +66,11 @@ def fit(shares: Shares, available: Any) -> bool:
 
 def room(shares: Shares, available: Any) -> int:
     """The number of such asks that the units have room for."""
-    return min(
-        sum(max(0, available[at]) // milli for at in of.positions) // number
+    asks: list[int] = [
+        sum([max(0, available[at]) // milli for at in of.positions]) // number
         for of, milli, number in shares
-    )
+    ]
+    return min(asks)
 
 
 def room_of_nodes(shares: Shares, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -132,8 +132,8 @@ class Registry:
         and for units that no node has."""
         named: dict[str, list[str]] = {}
         for part in text.split(";"):
-            name, _, numbers = part.partition("=")
-            named[name] = numbers.split(",")
+            name, _, listed = part.partition("=")
+            named[name] = listed.split(",")
         units: list[tuple[int, int]] = []
         for of, milli, number in self.shares_of(vector):
             numbers = named.pop(self.names[of.device], [])
