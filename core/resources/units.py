@@ -4,6 +4,7 @@ Amounts of a shared type are in milli of a device. Each node has the units of th
 behind it, at positions that the registry assigns and nobody else sees: so what is free on a unit is added
 and subtracted like any other amount, and survives every copy of a node's totals. An ask names no unit. It takes
 a share of one unit, or whole units that are wholly free; which ones is decided when it is charged to its node.
+See D341.
 """
 
 from __future__ import annotations
