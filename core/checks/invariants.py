@@ -247,7 +247,9 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
         (app.allocated_placeholder, app.placeholders, []),
     ):
         if held or more:
-            right = book == _total((*(a.vector for a in held.values()), *more), size)
+            right = _total([book], size) == _total(
+                (*(a.vector for a in held.values()), *more), size
+            )
         else:  # true of most applications in a full cluster
             right = not any(book)
         if not right:
@@ -259,7 +261,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
         ),
         size,
     )
-    if waiting != app.pending:
+    if waiting != _total([app.pending], size):
         yield f"V1 application {app.app_id}: pending {app.pending}, its asks want {waiting}"
     for allocation in (*app.allocations.values(), *app.placeholders.values()):
         if allocation not in allocation.node.allocations:

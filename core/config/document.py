@@ -48,6 +48,7 @@ def partition_document(config: PartitionConfig, *, full: bool = False) -> Docume
             "type": config.node_sort_policy,
             "resourceweights": dict(sorted(config.resource_weights.items())),
         },
+        **_some("topology", list(config.topology)),
         **({"devices": devices} if config.devices is not None else {}),
         **({"usergroupresolver": resolver} if full or resolver["type"] != "os" else {}),
     }

@@ -125,6 +125,8 @@ class PartitionConfig:
     resource_weights: dict[str, float]
     user_group_resolver: str
     """``os`` or ``ldap``."""
+    topology: tuple[str, ...] = ()
+    """The labels of nodes that name domains, from wide to narrow."""
     devices: tuple[DeviceConfig, ...] | None = None
     """The resource types that are devices; None if the partition declares none, not even an empty list."""
 

@@ -10,6 +10,7 @@ from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.gang import PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.steps import gang
+from quadriga.core.topology.domains import fit, is_local, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,6 +106,11 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
     if ready < outstanding:
         said = f"{ready} of {outstanding} members of the gang could start now"
         said += ", and they are placed together or not at all"
+        if own.local and is_local(members):
+            short = fit(partition, members, own=[node for node in kept if node.open]).shortage
+            said += (
+                f": {text}" if short is not None and (text := words_of(partition, short)) else ""
+            )
         gatherer = partition.waiting.gatherer
         if gatherer is app:
             said += f"; it keeps {len(app.reservations)} nodes for them, {_budget(app)}"
@@ -153,7 +159,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         holders = [
             Holder(each.app_id, amount=owed)
             for each in _applications(queue)
-            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
+            if (owed := each.own_headroom(index))
         ]
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(

@@ -12,6 +12,7 @@ from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.amounts import rounded_up
 from quadriga.core.resources.units import WHOLE, NodeUnits
+from quadriga.core.topology import domains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,6 +50,9 @@ def node_change(
     partition = ask.app.partition
     if ask.required_node and not members:
         return _on_required_node(ask, parts[0][0], rivals)
+    if members and domains.is_local(members):
+        own = [each.node for each in ask.app.reservations if each.node.reservation is each]
+        return domains.remedy(partition, members, [node for node in own if node.open])
     size = _with_units(partition, _largest(parts, len(partition.registry)))
     nodes = _nodes_for(ask, parts[0][0], bool(members), now)
     number, short = 0, size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake import foreign, recovery
 from quadriga.core.intake.fires import NodeFires
 from quadriga.core.model import accounting
@@ -80,6 +81,9 @@ def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires
     kernel.fire(fires.node, node, fires.actions[info.action])
     was_ready = _ready(node)
     if info.attributes:
+        if partition.levels.differ(node.attributes, info.attributes):
+            partition.levels.forget()
+            gang_admission.retry_local(partition)
         node.attributes = dict(info.attributes)
     before = tuple(node.total)
     if info.HasField("schedulableResource"):

@@ -17,6 +17,7 @@ from quadriga.core.config import (
     parse_duration,
 )
 from quadriga.core.events import problems as event_problems
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake.fires import RegistrationFires, UpdateFires
 from quadriga.core.model.partition import Partition
 from quadriga.core.ordering.node_index import NodeIndex
@@ -244,7 +245,10 @@ def update_configuration(
             partition = _add_partition(kernel, rm, config)
         elif fires.queue.allows(partition.state, fires.restore):
             kernel.fire(fires.queue, partition, fires.restore)
+        levels = partition.levels.labels
         queue_tree.apply_configuration(kernel, partition, config, new=known is None)
+        if partition.levels.labels != levels:
+            gang_admission.retry_local(partition)
         reservation.configure(kernel, partition)
         preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)

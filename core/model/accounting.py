@@ -134,6 +134,7 @@ def charge(allocation: Allocation) -> None:
     """Charge the allocation to its application, the queues above, the user and the group."""
     app = allocation.ask.app
     _held_by(app, allocation)[allocation.uuid] = allocation
+    app.lengthen(len(allocation.vector))
     if not app.counted:
         start_counting(app)
     usage = [ledger.usage for ledger in app.ledgers]
@@ -325,6 +326,7 @@ def resize(allocation: Allocation, vector: Vector) -> None:
     """Give an allocation that is not being released another size, regardless of quotas (2.20)."""
     app = allocation.ask.app
     less = minus(allocation.vector, vector)
+    app.lengthen(len(less))
     had = allocation.units
     refund_node(allocation)
     allocation.vector = vector
@@ -413,6 +415,7 @@ def refund_growth_on_node(real: Allocation) -> None:
 def add_pending(ask: Ask, repeats: int) -> None:
     """Add this number of allocations of the ask to the pending totals."""
     app = ask.app
+    app.lengthen(len(ask.kind.vector))
     _post(ask.kind.vector, repeats, app.pending, app.queue.pending_upwards)
     for queue in app.queue.lineage:
         if queue.tied:
@@ -433,6 +436,7 @@ def reserve_headroom(app: Application) -> None:
     reserved = app.reserved_headroom
     if not remainder and not any(reserved):
         return
+    app.lengthen(len(remainder))
     lowered = False
     for at, before in enumerate(reserved):
         due = remainder[at] if at < len(remainder) else 0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.failed_preemptions import PreemptionQueue
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Key
+    from quadriga.core.resources.locality import Locality
     from quadriga.core.resources.vectors import Registry
 
 
@@ -102,15 +103,16 @@ class AskKinds:
         placeholder: bool,
         task_group: str,
         runtime: int,
+        locality: Locality | None = None,
     ) -> AskKind:
         """The kind with these fields."""
-        fields = (vector, required_node, priority, placeholder, task_group, runtime)
+        fields = (vector, required_node, priority, placeholder, task_group, runtime, locality)
         kind = self._known.get(fields)
         if kind is None:
             if len(self._known) >= _MAX_KINDS:
                 self._known.clear()
             shares = self._registry.shares_of(vector) if self._registry.shared else ()
-            requires = Requirements(vector, required_node, runtime, shares)
+            requires = Requirements(vector, required_node, runtime, locality, shares)
             kind = self._known[fields] = AskKind(requires, priority, placeholder, task_group)
         return kind
 

@@ -296,6 +296,18 @@ class NodeOrder:
         """The number of asks of this shape that all nodes together have room for now."""
         raise NotImplementedError
 
+    def room_by_position(self, shape: Shape) -> npt.NDArray[Any]:
+        """The number of asks of this shape that each node has room for now; it must not be changed."""
+        raise NotImplementedError
+
+    def scores(self) -> npt.NDArray[Any]:
+        """The score of each node, by position; infinite if it takes no new allocations."""
+        raise NotImplementedError
+
+    def policy_scores(self) -> npt.NDArray[Any]:
+        """The same, even of nodes that are reserved or closed."""
+        raise NotImplementedError
+
     def room_when_empty(self, shape: Shape) -> int:
         """The same number if nothing of this scheduler ran on the open nodes."""
         raise NotImplementedError

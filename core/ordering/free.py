@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quadriga.core.ordering.scores import inserted, removed
 from quadriga.core.resources.units import room_of_nodes
 from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
 
@@ -46,12 +47,12 @@ class FreeAmounts:
             if place == len(gone) or gone[place] != at:
                 rows[at] = _matrix([nodes[at - place].available])[0]
         if gone:
-            self._rows = np.delete(rows, gone, axis=0)
+            self._rows = removed(rows, gone)
 
     def insert(self, at: int, node: Node) -> None:
         """The node is new, at this position."""
         if self._rows is not None:
-            self._rows = np.insert(self._rows, at, _matrix([node.available]), axis=0)
+            self._rows = inserted(self._rows, at, _matrix([node.available])[0])
 
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to

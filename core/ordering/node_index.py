@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from heapq import nlargest
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +35,7 @@ from quadriga.core.ordering.reservable import (
     reservable_amounts,
 )
 from quadriga.core.ordering.room import RoomWatch, room_for
-from quadriga.core.ordering.scores import Column, Scores
+from quadriga.core.ordering.scores import Column, Scores, inserted, removed
 from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
 from quadriga.core.resources.units import WHOLE, room_of_nodes
 from quadriga.core.resources.vectors import Registry, Totals, Vector
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 _FEW_NEW: Final = 16
 #: at most this many nodes that went are taken out of the columns; beyond that all are made anew
 _FEW_GONE: Final = 256
+#: the scores of this many shapes are kept when nodes come or go, if few nodes changed since they were read
+_FEW_SHAPES: Final = 4
+_FEW_CHANGES: Final = 64
 
 
 def _node_id(node: Node) -> str:
@@ -495,6 +499,20 @@ class NodeIndex(NodeOrder):
             self._room = state, np.where(takes, room, 0)
         return self._room[1]
 
+    def room_by_position(self, shape: Shape) -> Matrix:
+        return self._room_of_nodes(shape) if self.nodes else np.zeros(0, dtype=np.int64)
+
+    def scores(self) -> Column:
+        if self._stale:
+            self._layout()
+        return self._values
+
+    def policy_scores(self) -> Column:
+        values = self.scores().copy()
+        for position in np.flatnonzero(values == inf):
+            values[position] = self._policy.score(self.nodes[position])
+        return values
+
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
         for node in self.nodes:
@@ -540,8 +558,9 @@ class NodeIndex(NodeOrder):
         else:
             del self.nodes[known:]
             self._free.shift(gone, self._log, self.nodes)
+            self._columns = self._shifted_columns()
             if gone:
-                self._values = np.delete(self._values, gone)
+                self._values = removed(self._values, gone)
                 self._best_nodes.delete(gone)
             for node in fresh:
                 self._insert(node)
@@ -551,7 +570,25 @@ class NodeIndex(NodeOrder):
         self._free.synced = 0
         self._log.clear()
         self._room = None
-        self._columns.clear()
+
+    def _shifted_columns(self) -> dict[Shape, Columns]:
+        """The columns that were read last, up to date, without the nodes that are gone."""
+        kept: dict[Shape, Columns] = {}
+        gone, log = self._gone, self._log
+        able = ((s, c) for s, c in self._columns.items() if c.scores and not s.required_node)
+        for shape, columns in nlargest(_FEW_SHAPES, able, key=lambda each: each[1].synced):
+            scores, late = columns.scores, log[columns.synced :]
+            if scores is None or len(late) > _FEW_CHANGES:
+                break
+            for position in late:
+                place = bisect_left(gone, position)
+                if place == len(gone) or gone[place] != position:
+                    node = self.nodes[position - place]
+                    scores.each[position] = self._score_for(node, shape)
+            scores.remove(gone)
+            kept[shape] = Columns()
+            kept[shape].scores = scores
+        return kept
 
     def _insert(self, node: Node) -> None:
         """Put a node between the others."""
@@ -561,13 +598,23 @@ class NodeIndex(NodeOrder):
         self._sizes[tuple(node.total)] += 1
         self.weigh(node)
         node.score = self._score(node)
-        self._values = np.insert(self._values, at, node.score)
+        self._values = inserted(self._values, at, node.score)
         self._free.insert(at, node)
+        for shape, columns in self._columns.items():
+            if columns.scores is not None:
+                columns.scores.insert(at, self._score_for(node, shape))
         self._best_nodes.insert(at, node.score)
+
+    def _score_for(self, node: Node, shape: Shape) -> float:
+        """The entry of an up-to-date node in the column of the shape, which requires no node."""
+        if node.score == inf or not shape.fits(node.available):
+            return inf
+        return node.score if self._devices is None else self._devices.score(node, shape, node.score)
 
     def _sort(self) -> None:
         """Put all nodes in order."""
         self._lost = False
+        self._columns.clear()
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         self._sizes = Counter([tuple(node.total) for node in self.nodes])
@@ -643,8 +690,11 @@ class NodeIndex(NodeOrder):
 
     def _new_scores(self, shape: Shape) -> Column:
         if shape.required_node:
-            scores = [self._required_score(node, shape) for node in self.nodes]
-            return np.array(scores, dtype=np.float64)
+            column = np.full(len(self.nodes), inf)
+            at = bisect_left(self.nodes, shape.required_node, key=_node_id)
+            if at < len(column):
+                column[at] = self._required_score(self.nodes[at], shape)
+            return column
         if not self.nodes:
             return self._values.copy()
         free = self._free.of(self.nodes, self._log)

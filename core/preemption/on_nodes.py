@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.preemption.shortfall import Evicted, add_to
 from quadriga.core.resources.units import give
 from quadriga.core.runtime.remote_predicates import AnswerPending
+from quadriga.core.topology.members import MemberPredicate
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:
@@ -163,6 +164,9 @@ def best_offer(kernel: Kernel, ask: Ask, offers: Iterator[Offer]) -> Offer | Non
 def answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
     """The offer as the resource manager changes it; ``None`` if the pod would not fit, `ANSWER_PENDING`
     while its answer is missing."""
+    if ask.kind.requires.locality is not None:
+        if MemberPredicate(ask, None)(ask.ask_key, offer.node.node_id, True) is not None:
+            return None
     if not offer.victims:
         predicate = kernel.predicates.get(rm_id)
         said = predicate and predicate(ask.ask_key, offer.node.node_id, True)

@@ -39,7 +39,7 @@ _MAX_MESSAGES: Final = 1_000
 class Registry:
     """The resource types of a partition, in order of first appearance.
 
-    ``on_new_type`` is called once for each new type, before any vector with it exists, so that the
+    ``on_new_types`` is called after new types and before any vector with them exists, so that the
     partition lengthens its totals.
     """
 
@@ -50,7 +50,7 @@ class Registry:
         "hidden",
         "index",
         "names",
-        "on_new_type",
+        "on_new_types",
         "shared",
     )
 
@@ -58,7 +58,7 @@ class Registry:
         self.bounds = MessageBounds()
         self.names: list[str] = []
         self.index: dict[str, int] = {}
-        self.on_new_type: Callable[[], None] = lambda: None
+        self.on_new_types: Callable[[], None] = lambda: None
         #: vectors by their encoded bytes; decoding a map costs more than the rest of an ask
         self.decoded: dict[bytes, Vector] = {}
         #: the shared types (Q14), and the positions of all their units, which no reader sees
@@ -72,12 +72,19 @@ class Registry:
 
     def position(self, name: str) -> int:
         """The index of a type, added if it is new."""
-        found = self.index.get(name)
-        if found is None:
-            found = self.index[name] = len(self.names)
-            self.names.append(name)
-            self.on_new_type()
-        return found
+        if name not in self.index:
+            self._learn((name,))
+        return self.index[name]
+
+    def _learn(self, names: Iterable[str]) -> None:
+        """Add the new ones of these types, and lengthen the totals once for all of them."""
+        before = len(self.names)
+        for name in names:
+            if name not in self.index:
+                self.index[name] = len(self.names)
+                self.names.append(name)
+        if len(self.names) > before:
+            self.on_new_types()
 
     # -- shared devices (Q14) ----------------------------------------------------------------------
 
@@ -157,7 +164,7 @@ class Registry:
                     units.positions.append(len(self.names))
                     self.hidden.add(len(self.names))
                     self.names.append(f"{self.names[at]}#{number}")
-                    self.on_new_type()
+                    self.on_new_types()
                 there.append(units.positions[number])
         whole = [*total, *[0] * (len(self.names) - len(total))]
         for at in there:
@@ -165,9 +172,12 @@ class Registry:
         return whole
 
     def vector(self, quantities: Mapping[str, int]) -> Vector:
-        """A vector with the given quantities and zero elsewhere."""
-        known = [(self.position(name), value) for name, value in quantities.items()]
-        vector = [0] * len(self.names)
+        """A vector with the given quantities. It ends with its last quantity other than zero, so an ask costs
+        the same however many types others have named."""
+        self._learn(quantities)
+        index = self.index
+        known = [(index[name], value) for name, value in quantities.items() if value]
+        vector = [0] * (max(known)[0] + 1 if known else 0)
         for at, value in known:
             vector[at] = value
         return tuple(vector)
@@ -190,14 +200,15 @@ class Registry:
 
     def limits(self, quantities: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
         """Pairs (type, limit) for the types that are set; types not named are unlimited (5.1)."""
-        return tuple(sorted((self.position(name), value) for name, value in quantities.items()))
+        self._learn(quantities)
+        return tuple(sorted((self.index[name], value) for name, value in quantities.items()))
 
     def zeros(self) -> Totals:
         return [0] * len(self.names)
 
-    def lengthen(self, all_totals: Iterable[Totals]) -> None:
-        """Give each of these totals an entry for every known type."""
-        size = len(self.names)
+    def lengthen(self, all_totals: Iterable[Totals], types: int | None = None) -> None:
+        """Give each of these totals an entry for every known type, or for the first ``types`` of them."""
+        size = len(self.names) if types is None else types
         for totals in all_totals:
             if len(totals) < size:
                 totals.extend([0] * (size - len(totals)))

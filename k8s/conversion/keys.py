@@ -57,6 +57,14 @@ GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 EXPECTED_RUNTIME: Final = "quadriga/expected-runtime"
 #: annotation, written as the pod is bound: the units of shared devices that it has (Q14)
 DEVICES: Final = "quadriga/devices"
+#: annotations, also of a pod template or a task group: the level whose domains a gang runs in, and how many of
+#: its members in one (Q13)
+TOPOLOGY_REQUIRED: Final = "quadriga/topology-required"
+TOPOLOGY_PREFERRED: Final = "quadriga/topology-preferred"
+TOPOLOGY_MEMBERS: Final = "quadriga/topology-members"
+#: the same, as Kueue names them
+KUEUE_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"
+KUEUE_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"
 
 
 # Keys of namespaces (K42).

@@ -10,7 +10,7 @@ sources have.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 VCORE = "vcore"
@@ -95,7 +95,7 @@ class Job:
     order of `members`. `group` is the user's group, or the account that is charged. `status` is the
     end of the job in the source's words. `preceding` is the `job_id` of a job after whose end the
     user waited for `think_s` before the submission. Everything from `walltime_s` on is None if the
-    source does not have it.
+    source does not have it. `tags` are those of its application, such as `topology.required`.
     """
 
     job_id: str
@@ -111,6 +111,7 @@ class Job:
     status: str | None = field(default=None, repr=False)
     preceding: str | None = field(default=None, repr=False)
     think_s: int | None = field(default=None, repr=False)
+    tags: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def pods(self) -> int:

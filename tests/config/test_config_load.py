@@ -1,7 +1,5 @@
 """What a configuration may say: one test for each rule of sections 2.2 and 5.1."""
 
-from __future__ import annotations
-
 import hashlib
 import textwrap
 from collections.abc import Callable

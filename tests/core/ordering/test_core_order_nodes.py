@@ -1,7 +1,5 @@
 """Which node: rules of 5.7 as scenarios, and the parts that keep the order."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import random
@@ -43,9 +41,7 @@ def cluster(policy: str = "fair", weights: str = "{}", **nodes: dict[str, int]) 
     ("policy", "nodes", "left"),
     [("binpacking", ["large"] * 3, []), ("bestfit", ["small"] * 3, ["large"])],
 )
-def test_5_7_bestfit_takes_the_node_with_the_least_room(
-    policy: str, nodes: list[str], left: list[str]
-) -> None:
+def test_5_7_bestfit_takes_the_least_room(policy: str, nodes: list[str], left: list[str]) -> None:
     """A large node with a quarter left has more room than a small one that is empty."""
     script = cluster(policy)
     script.node("large", vcore=24, memory=24, occupied={"vcore": 18, "memory": 18})
@@ -80,9 +76,7 @@ def test_5_7_bestfit_strands_no_device_that_it_need_not(declared: str, nodes: li
     st.lists(st.tuples(*[st.integers(0, 1 << 40)] * 2), min_size=1, max_size=6),
     st.lists(st.integers(1, 9), min_size=2, max_size=2),
 )
-def test_5_7_bestfit_against_exact_fractions(
-    sizes: list[tuple[int, int]], weights: list[int]
-) -> None:
+def test_5_7_bestfit_in_exact_fractions(sizes: list[tuple[int, int]], weights: list[int]) -> None:
     """Rounding never prefers a node that has clearly more room, and equal nodes stay equal."""
     script = cluster("bestfit", f"{{memory: {weights[0]}, vcore: {weights[1]}}}")
     script.check = False

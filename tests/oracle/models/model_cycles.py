@@ -1,7 +1,5 @@
 """Cycles of the slow model: who is served, replaced, or gets a node reserved (5.2 to 5.10)."""
 
-from __future__ import annotations
-
 from quadriga.core.config import PartitionConfig
 from tests.oracle.models import model_limits as limits
 from tests.oracle.models import model_order as order

@@ -1,7 +1,5 @@
 """Gang members of the slow model, and the placeholders that they take over (G27 to G33, X36 to X39)."""
 
-from __future__ import annotations
-
 from tests.oracle.models import model_limits as limits
 from tests.oracle.models import model_order as order
 from tests.oracle.models.model_parts import (

@@ -1,7 +1,5 @@
 """Who is next in the slow model: queues, applications, nodes, and what quotas leave (5.1, 5.4 to 5.7)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
