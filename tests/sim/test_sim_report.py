@@ -44,12 +44,9 @@ def test_v10_two_runs_give_the_same_bytes() -> None:
     assert "measured" not in json.loads(one.json())
 
 
-def test_checking_and_recording_change_nothing() -> None:
+def test_checking_and_recording_change_nothing_and_measured_figures_are_kept_apart() -> None:
     watched = sim.Simulation(mixed(), sim.SimulationOptions(check=True, journal=True)).run()
     assert of_mixed().json() == watched.json()
-
-
-def test_measured_figures_are_kept_apart() -> None:
     told = json.loads(of_mixed().json(measure=True))
     assert set(told.pop("measured")) == {
         "wall_s", "decisions_per_s", "peak_memory_bytes", "invariants_checked",
@@ -278,14 +275,13 @@ def test_the_figures_of_three_jobs() -> None:
     assert json.loads(json.dumps(figures.data())) == figures.data()
 
 
-def test_without_completed_jobs_there_are_no_waits() -> None:
+def test_without_completed_jobs_there_are_no_waits_and_the_order_of_records_does_not_matter() -> (
+    None
+):
     figures = quality(cluster((4,)), [record("never", "q", 0, -1, -1)], [])
     assert (figures.completed, figures.total, figures.makespan, figures.utilisation) == (0, 1, 0, 0)
     assert figures.mean_wait is figures.longest_wait is figures.slowdown is figures.fairness is None
     assert quality(cluster(()), [], []).total == 0
-
-
-def test_the_order_of_records_and_holdings_does_not_matter() -> None:
     records = [record(str(n), "qr"[n % 2], n, 3 * n, 3 * n + n % 7 + 1) for n in range(50)]
     holdings = [held("n1", 1, 3 * n, 3 * n + n % 7 + 1) for n in range(50)]
     workload = cluster((4,), (5, 1), (2, 3))

@@ -107,14 +107,11 @@ async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House, r
     await place.becomes("Running")
 
 
-async def test_callbacks_begin_with_hello(rm: RM) -> None:
+async def test_what_must_come_first_and_be_a_number(rm: RM) -> None:
     for answer in (ext.CallbackAnswer(), ext.CallbackAnswer(predicates={"id": 1})):
         wire = rm.open("Callbacks", bound=False)
         await wire.say(answer)
         await wire.is_refused("INVALID_ARGUMENT", "I4: ")
-
-
-async def test_metadata_must_be_numbers(rm: RM) -> None:
     await rm.open("UpdateNode", received="many").is_refused("INVALID_ARGUMENT")
     # it cannot have got so many
     await rm.open("UpdateNode", received=7).is_refused("FAILED_PRECONDITION", "I43: ")
