@@ -174,9 +174,7 @@ def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done],
     ]
 
 
-def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
-    check: Callable[..., Done], api: Api, tmp_path: Path
-) -> None:
+def test_a_silent_cluster_is_an_error(check: Callable[..., Done], api: Api, tmp_path: Path) -> None:
     api.status = 401
     done = check()
     assert done.code == 1

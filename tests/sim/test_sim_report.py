@@ -57,9 +57,7 @@ def test_checking_and_recording_change_nothing_and_measured_figures_are_kept_apa
 @pytest.mark.parametrize(
     ("asked", "in_force"), [(0, 900), (60, 60), (0.25, 0.25), (0.0001, 900), (-1, None)]
 )
-def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
-    asked: float, in_force: float | None
-) -> None:
+def test_x17_the_report_has_the_timeout_in_force(asked: float, in_force: float | None) -> None:
     told = simulate(workload((4,), job("a", 0, 10)), placeholder_timeout_s=asked)
     assert json.loads(told.json())["options"]["placeholder_timeout_s"] == in_force
 
@@ -275,9 +273,7 @@ def test_the_figures_of_three_jobs() -> None:
     assert json.loads(json.dumps(figures.data())) == figures.data()
 
 
-def test_without_completed_jobs_there_are_no_waits_and_the_order_of_records_does_not_matter() -> (
-    None
-):
+def test_without_completed_jobs_there_are_no_waits_and_order_does_not_matter() -> None:
     figures = quality(cluster((4,)), [record("never", "q", 0, -1, -1)], [])
     assert (figures.completed, figures.total, figures.makespan, figures.utilisation) == (0, 1, 0, 0)
     assert figures.mean_wait is figures.longest_wait is figures.slowdown is figures.fairness is None

@@ -85,9 +85,7 @@ def test_i38_no_more_is_asked_for_than_the_quota_would_let_run() -> None:
 @pytest.mark.parametrize(
     ("vcore", "tags"), [(2000, {}), (1000, {"yunikorn.apache.org/requiredNode": "n1"})]
 )
-def test_i38_asks_beyond_their_quota_or_for_a_required_node_are_not_told_of(
-    vcore: int, tags: dict[str, str]
-) -> None:
+def test_i38_beyond_a_quota_or_for_a_node_is_not_told(vcore: int, tags: dict[str, str]) -> None:
     script = cluster(500, room(1))
     script.ask("app", "a", tags=tags, vcore=vcore)
     assert hints(script) == []

@@ -142,7 +142,7 @@ def test_q11_the_policy_may_change_while_applications_wait() -> None:
     assert order(script, "long", "short") == ["short", "long"]
 
 
-def test_q11_an_application_costs_eight_updates_each_time_that_its_wait_doubles(
+def test_q11_eight_updates_each_time_that_a_wait_doubles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script = full()

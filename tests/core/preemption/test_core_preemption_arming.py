@@ -106,9 +106,7 @@ def test_2_21_a_dynamic_queue_is_not_enforced() -> None:
         (3, ran("a0", vcore=2), []),  # within the max
     ],
 )
-def test_2_21_what_the_resource_manager_reports_starts_the_delay(
-    number: int, reported: Allocation, victims: list[str]
-) -> None:
+def test_2_21_reports_start_delays(number: int, reported: Allocation, victims: list[str]) -> None:
     script = using(config(a=4), number)
     script.advance(100)
     report(script, reported)

@@ -113,7 +113,7 @@ def test_a_limit_over_several_leaves_costs_a_look_in_each(looks: Looks, apps: in
     assert count <= 1 + 2 * 4
 
 
-def test_users_with_room_are_found_among_many_and_without_limits_nobody_is_asked(
+def test_users_with_room_are_found_and_without_limits_none_is_asked(
     looks: Looks,
 ) -> None:
     script = new_script("users: ['*'], maxresources: {memory: 5}")

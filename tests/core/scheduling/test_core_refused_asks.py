@@ -73,7 +73,7 @@ def test_q16_what_is_placed_elsewhere_asks_about_no_refused(labels: Labels, wait
     assert labels.questions("n2") == 0
 
 
-def test_q16_a_refused_ask_is_tried_when_its_node_gains_room_or_its_answer_changes(
+def test_q16_refused_asks_are_tried_with_more_room_or_new_answers(
     labels: Labels,
 ) -> None:
     script = full(labels, "n2-x", "n2-y")
@@ -83,7 +83,7 @@ def test_q16_a_refused_ask_is_tried_when_its_node_gains_room_or_its_answer_chang
     assert news(script.schedule()) == ["a/n2-y-0 on n1"]
 
 
-def test_q16_a_node_that_refuses_is_asked_again_only_by_predicates_that_do_not_say_why(
+def test_q16_a_node_that_refuses_is_asked_again_where_none_says_why(
     labels: Labels,
 ) -> None:
     script = full(labels, "n2-x")

@@ -83,9 +83,7 @@ def test_the_table_says_where_every_trigger_leads(state: str) -> None:
 
 
 @given(st.lists(KINDS, max_size=30), CHANCE)
-def test_each_request_is_taken_once_and_in_order_whatever_breaks(
-    kinds: list[Channel], chance: random.Random
-) -> None:
+def test_requests_are_taken_once_in_order(kinds: list[Channel], chance: random.Random) -> None:
     """Which stream is read first is chance. When a connection breaks, what was on its way is lost."""
     outgoing = OutgoingRequests(1000, 10_000)
     for number, kind in enumerate(kinds):
@@ -128,9 +126,7 @@ def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
 
 
 @given(st.lists(KINDS, max_size=30), CHANCE)
-def test_each_message_is_heard_once_and_in_order_whatever_breaks(
-    kinds: list[Channel], chance: random.Random
-) -> None:
+def test_messages_are_heard_once_in_order(kinds: list[Channel], chance: random.Random) -> None:
     """Streams and the telling of their order overtake each other; then a connection breaks."""
     ordering = MessageOrder()
     log: dict[Channel, list[int]] = {kind: [] for kind in STREAMS}

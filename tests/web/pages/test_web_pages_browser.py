@@ -548,9 +548,7 @@ def test_filters_are_in_the_address_and_pages_turn(visit: Visit) -> None:
         assert page.locator("tbody tr").count() == 3
 
 
-def test_where_reads_need_tokens_one_is_asked_for(
-    scene: Scene, visit: Visit, tmp_path: Path
-) -> None:
+def test_where_reads_need_tokens_it_asks_for(scene: Scene, visit: Visit, tmp_path: Path) -> None:
     access = access_by(tmp_path, "viewer read plain:a-long-enough-token\n")
     options: Any = {"access": access, "require_token_for_reads": True}
     with serving(scene, **options) as address:
