@@ -251,6 +251,7 @@ def test_why_it_waits_names_check_numbers_and_smallest_change(still: str, visit:
     """Asks can be explained one by one."""
     page = visit.go(f"{still}application?id=notebook-0")
     failing = page.locator(".checks .fail")
+    failing.nth(1).wait_for()
     assert failing.count() == 2
     text = " ".join(failing.first.inner_text().split())
     assert "asks for 14 GiB memory, 8 of 16 GiB are left" in text
