@@ -211,7 +211,7 @@ def configured(workload: Workload, policy: str = "fifo", node_sort: str = "fair"
     return partition
 
 
-def test_a_queue_configuration_with_quotas_and_without_queues() -> None:
+def test_a_queue_configuration_with_quotas_without_queues_or_with_gpus() -> None:
     queues = (QueueSpec("no", {"vcore": 1500, "memory": 7}), QueueSpec("2012", max={"vcore": 1}))
     partition = configured(workload((4,), queues=queues), "fair", "binpacking")
     first, second = partition.root.children
@@ -219,9 +219,6 @@ def test_a_queue_configuration_with_quotas_and_without_queues() -> None:
     assert (second.name, second.guaranteed, second.max) == ("2012", None, {"vcore": 1})
     assert first.raw_properties["application.sort.policy"] == "fair"
     assert configured(replace(workload((4,)), queues=()))
-
-
-def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     plain = workload((4,))
     assert "resourceweights" not in sim.queue_configuration(plain, policy="fifo", node_sort="fair")
     node = NodeSpec("g1", {"vcore": 8000, "memory": 8, "nvidia.com/gpu": 8})
