@@ -246,6 +246,10 @@ class Life(Watched):
             tags["application.create.force"] = "true"
         if self.steps % 3 == 1:
             tags["expected.runtime"] = ("1", "30", "600", "soon")[self.steps % 4]
+        if groups and self.steps % 4 == 1:
+            tags[("topology.required", "topology.preferred")[self.steps % 3 == 0]] = (
+                "si/instance-type"
+            )
         if rng.random() < 0.1:
             tags["namespace.resourcequota"] = '{"resources": {"vcore": {"value": 6}}}'
         heard = place.voice.app(

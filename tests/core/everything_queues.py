@@ -36,6 +36,7 @@ def _partition(rng: Random, name: str, crowded: bool) -> dict[str, Any]:
         "name": name,
         "queues": [root],
         "nodesortpolicy": {"type": rng.choice(("fair", "binpacking"))},
+        "topology": ["si/instance-type"],
         "preemption": {
             "enabled": keen or rng.random() < 0.8,
             "quotapreemptionenabled": rng.random() < 0.5,

@@ -9,7 +9,9 @@ from core_steps import on_nodes, run
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask, AskGroup, AskKind
+from quadriga.core.resources.locality import Locality, Rule
 from quadriga.core.resources.shapes import Requirements
+from quadriga.core.resources.units import DeviceUnits, share
 from quadriga.core.runtime.allocation_templates import AllocationTemplates
 from quadriga.si import AllocationResponse, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
@@ -20,6 +22,8 @@ OTHERS: dict[str, Any] = {
     "vector": (1000, 20),
     "required_node": "n1",
     "runtime": 60,
+    "shares": (share(DeviceUnits(0), 500),),
+    "locality": Locality(Rule("rack")),
     "priority": 1,
     "placeholder": True,
     "task_group": "g",

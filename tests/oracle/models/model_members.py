@@ -69,7 +69,7 @@ class Members:
         return within(room, more)
 
     def _open_node(self, ask: Ask) -> Node | None:
-        for node in order.nodes(self.nodes.values(), self.partition):
+        for node in order.nodes(self.nodes.values(), self.partition, ask.resources):
             if node.schedulable and node.reserved_by is None:
                 if fits(node.available, ask.resources):
                     return node
