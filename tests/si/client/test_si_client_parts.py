@@ -42,13 +42,10 @@ def test_waits_that_make_no_sense(wrong: dict[str, float]) -> None:
         Backoff(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_certificate_needs_its_key() -> None:
+def test_a_certificate_needs_its_key_and_a_token_does_not_leave_the_machine_in_the_clear() -> None:
     with pytest.raises(ValueError, match="needs its key"):
         Tls(certificate=b"x")
     assert "secret" not in repr(Tls(certificate=b"x", key=b"secret"))
-
-
-def test_a_token_does_not_leave_the_machine_in_the_clear() -> None:
     for address in ("example.org:9081", "10.0.0.1:9081", "[2001:db8::1]:9081"):
         with pytest.raises(ValueError, match="can be read by others: use TLS") as error:
             ChannelFactory(address, None, "s3cret", insecure=False)

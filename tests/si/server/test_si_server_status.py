@@ -141,7 +141,7 @@ async def test_i11_i2_i9_items_streams_and_resource_managers_are_bounded() -> No
         Limits(window=0)
 
 
-async def test_a_stream_has_to_say_in_time_whose_it_is_and_unary_calls_have_a_pace() -> None:
+async def test_unary_calls_have_a_pace_and_streams_that_come_too_fast_are_read_later() -> None:
     limits = Limits(introduction_s=0.01, request_burst=2, requests_per_second=0.001)
     async with house(limits=limits) as place:
         rm = place.rm()
@@ -149,9 +149,6 @@ async def test_a_stream_has_to_say_in_time_whose_it_is_and_unary_calls_have_a_pa
         for _ in range(2):
             await rm.register()
         assert (await refusal(rm.register()))[0] == "RESOURCE_EXHAUSTED"
-
-
-async def test_streams_that_come_too_fast_are_read_later() -> None:
     async with house(limits=Limits(request_burst=4, requests_per_second=200)) as place:
         rm = await place.rm().begin()
         for number in range(20):
