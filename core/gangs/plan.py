@@ -1,7 +1,7 @@
 """The plan of a gang: a node for each of its outstanding members, or none for any of them (Q2).
 
 A plan charges the nodes member by member, so that the node order is the one that any other allocation
-would see. Large members are placed before small ones. If one of them finds no node, the nodes are
+would see (D337). Large members are placed before small ones. If one of them finds no node, the nodes are
 refunded and nothing has changed; where the order was the reason, other nodes are tried
 (``gang_packing``). Nothing else reads the nodes meanwhile.
 

@@ -322,6 +322,8 @@ def _change(
             f"{ask.kind.task_group!r}: that cannot change",
             "state",
         )
+    terms = _terms_of(kernel, message, by_key)
+    kind = _kind_of(app, message, vector, terms)
     kernel.fire(fires.ask, ask, fires.update)
     in_flight = 1 if ask.planned is not None else 0
     accounting.remove_pending(ask, ask.pending - in_flight)
@@ -331,8 +333,7 @@ def _change(
         gang.count_pending(ask, -ask.pending)
     elif placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
-    ask.pending, ask.terms = message.maxAllocations, _terms_of(kernel, message, by_key)
-    ask.kind = _kind_of(app, message, vector, ask.terms)
+    ask.pending, ask.terms, ask.kind = message.maxAllocations, terms, kind
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))

@@ -329,10 +329,6 @@ class NodeOrder:
         """The score of each node, by position; infinite if it takes no new allocations."""
         raise NotImplementedError
 
-    def policy_scores(self) -> npt.NDArray[Any]:
-        """The same, even of nodes that are reserved or closed."""
-        raise NotImplementedError
-
     def room_when_empty(self, shape: Shape) -> int:
         """The same number if nothing of this scheduler ran on the open nodes."""
         raise NotImplementedError

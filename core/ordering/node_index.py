@@ -506,11 +506,10 @@ class NodeIndex(NodeOrder):
         return 0 if self.planned is None else self.planned.start - self.now
 
     def room(self, shape: Shape) -> int:
-        return int(self._room_of_nodes(shape).sum())
+        return int(self.room_by_position(shape).sum())
 
-    def _room_of_nodes(self, shape: Shape) -> Matrix:
-        """The number of asks of this shape that each node has room for, in node order. It is kept, as a gang
-        that does not fit asks for it again."""
+    def room_by_position(self, shape: Shape) -> Matrix:
+        # it is kept, as a gang that does not fit asks for it again
         if self._stale:
             self._layout()
         state = (shape, len(self._log), self._longest)
@@ -529,19 +528,10 @@ class NodeIndex(NodeOrder):
     def room_on(self, node: Node, shape: Shape) -> int:
         return room_on(node, shape, self._longest)
 
-    def room_by_position(self, shape: Shape) -> Matrix:
-        return self._room_of_nodes(shape) if self.nodes else np.zeros(0, dtype=np.int64)
-
     def scores(self) -> Column:
         if self._stale:
             self._layout()
         return self._values
-
-    def policy_scores(self) -> Column:
-        values = self.scores().copy()
-        for position in np.flatnonzero(values == inf):
-            values[position] = self._policy.score(self.nodes[position])
-        return values
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
