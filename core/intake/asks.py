@@ -225,9 +225,12 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     task_group = message.taskGroupName
     placeholder = message.placeholder and bool(task_group)  # I18
     node = required_node(terms)
-    told = terms.expected_runtime or app.expected_runtime
-    # a placeholder is replaced by something that lasts longer
-    runtime = _rounded(told) if told and not placeholder else 0
+    runtime = terms.expected_runtime or app.expected_runtime
+    if not runtime and app.partition.waiting.gangs:
+        # it may be lent what is kept for one of them (Q9)
+        expected = app.partition.run_times.of_terms(app, terms, task_group)
+        runtime = expected.time if expected is not None else 0
+    runtime = _rounded(runtime) if runtime else 0
     kinds, priority = app.partition.kinds, message.priority
     locality = None
     if app.gang.rule or (terms.tags and (placeholder or app.is_gang)):

@@ -193,14 +193,15 @@ def test_q13_a_lost_member_is_placed_near_the_others_if_the_rack_is_only_preferr
     assert nodes(script.schedule()) == ["n2"]
 
 
-def test_q13_a_gang_gathers_nodes_of_one_domain() -> None:
+def test_q13_the_start_of_a_gang_is_planned_on_nodes_of_one_domain() -> None:
     script = cluster("a1 a1 b2 b2")
     for at in range(4):
         fill(script, f"n{at}", 3)
     assert gang(script, "g", 4, RACK) == []
     later(script, 61)
-    kept = sorted(each.node.node_id for each in script.scheduler.application("g").reservations)
-    assert kept == ["n0", "n1"]
+    plan = script.scheduler.partition().node_index.planned
+    assert plan is not None
+    assert sorted(node.node_id for node in plan.needs) == ["n0", "n1"]
     for at in (2, 3):
         script.release(f"on-n{at}", "x-0", TerminationType.STOPPED_BY_RM)
     assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]
