@@ -9,6 +9,7 @@ A plan is made again when room came back anywhere, when an end is overdue, and w
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from quadriga.core.model.run_times import NOTHING, Expected
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.units import give
 from quadriga.core.steps import reservation
+from quadriga.core.topology.domains import is_local
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -68,9 +70,11 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
     room = _Room(members, free)
     missing = room.missing
     start, at = now, 0
+    least = _least_for_domains(partition, members, free, freed)
     while True:
         if (
-            not room.missing
+            at >= least
+            and not room.missing
             and (needs := fit_in(partition, members, room.latest_first())) is not None
         ):
             break
@@ -90,6 +94,28 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
     if before is not None and before.app is app:
         plan.promised = before.promised
     return plan
+
+
+def _least_for_domains(
+    partition: Partition, members: list[AskGroup], free: dict[Node, Totals], freed: list[_Freed]
+) -> int:
+    """How many of those ends it takes at least until members fit that want something of their domains (Q13), found
+    by bisection, as one look at all domains costs more than an end; one more than there are if they never do."""
+    if not is_local(members):
+        return 0
+    whole = len(freed)
+    counts = [at for at in range(whole + 1) if at in (0, whole) or freed[at - 1][0] < freed[at][0]]
+
+    def fits(count: int) -> bool:
+        then = {node: list(amounts) for node, amounts in free.items()}
+        for _, node, amounts, units in freed[:count]:
+            for at, value in enumerate(amounts):
+                then[node][at] += value
+            give(then[node], units)
+        return fit_in(partition, members, then) is not None
+
+    found = bisect_left(counts, True, key=fits)
+    return counts[found] if found < len(counts) else whole + 1
 
 
 def _end_of(partition: Partition, allocation: Allocation, now: int) -> Expected | None:

@@ -114,7 +114,11 @@ def _rooms_now(partition: Partition, own: list[Node]) -> Rooms:
                 room[index.position(node)] = room_for(shape, node.available) if usable else 0
         return room
 
-    return Rooms(lambda position: index.nodes[position].available, room_of)
+    def free(position: int) -> Sequence[int]:
+        node = index.nodes[position]
+        return node.available if node.beside is None or node in own else node.beside
+
+    return Rooms(free, room_of)
 
 
 def _rooms_then(partition: Partition, free: Mapping[Node, Sequence[int]]) -> Rooms:

@@ -116,40 +116,30 @@ class Rooms:
 Pack = Callable[[Sequence[Shape], list[list[int]], Mapping[Shape, Any]], list[int] | None]
 
 
+@dataclass(slots=True, eq=False)
 class Search:
     """One search. ``scores`` are those of the node order, by position. ``running`` has the positions of the
     members that run already, by task group, and ``barred`` those that a part may not use. Where the rooms are
     those of another time, ``ready`` has those of now. ``pack`` searches a domain of few nodes for other places if
-    members of several shapes do not fit in order."""
+    members of several shapes do not fit in order. ``shortage`` is the rule that no domain could keep."""
 
-    def __init__(
-        self,
-        levels: Levels,
-        rooms: Rooms,
-        scores: Any,
-        *,
-        packs: bool,
-        running: Mapping[str, Sequence[int]],
-        barred: Mapping[Part, Collection[int]],
-        ready: Callable[[Shape], Numbers] | None,
-        pack: Pack,
-        most_packed: int,
-    ) -> None:
-        self._levels = levels
-        self._rooms = rooms
-        self._scores = scores
-        self._packs = packs
-        self._running = running
-        self._barred = barred
-        self._ready = ready
-        #: the rooms of now for the part that is being placed
-        self._now: Numbers | None = None
-        self._pack = pack
-        self._most_packed = most_packed
-        self._nodes = len(scores)
-        self._shares: list[Share] = []
-        #: the first rule that no domain could keep
-        self.shortage: Shortage | None = None
+    levels: Levels
+    rooms: Rooms
+    scores: Any
+    packs: bool
+    running: Mapping[str, Sequence[int]]
+    barred: Mapping[Part, Collection[int]]
+    ready: Callable[[Shape], Numbers] | None
+    pack: Pack
+    most_packed: int
+    shortage: Shortage | None = None
+    _shares: list[Share] = field(default_factory=list)
+    #: the rooms of now for the part that is being placed
+    _now: Numbers | None = None
+
+    @property
+    def _nodes(self) -> int:
+        return len(self.scores)
 
     def run(self, parts: Sequence[Part], rule: Rule | None) -> list[Share]:
         """Places for all members of all parts, or none. ``rule`` is that of the whole gang."""
@@ -157,11 +147,11 @@ class Search:
         for part in sorted(parts, key=lambda part: part.rule is None):
             units.setdefault(part.task_group if part.rule else part, []).append(part)
         every = np.ones(self._nodes, dtype=bool)
-        running = [position for each in self._running.values() for position in each]
+        running = [position for each in self.running.values() for position in each]
         if rule is None:
             fits = all(self._place_unit(unit, every) for unit in units.values())
         elif len(parts) == 1 and parts[0].rule is None:
-            counted = list(self._running.get(parts[0].task_group, ()))
+            counted = list(self.running.get(parts[0].task_group, ()))
             fits = self._place(parts[0], rule, running, every, counted)
         else:
             fits = self._try_domains(list(units.values()), rule, running, every, self._place_unit)
@@ -173,7 +163,7 @@ class Search:
         """Place the parts of one task group that has a rule, or a part that has none. ``outer`` is the rule
         of the gang, which has its domain."""
         part = parts[0]
-        running = list(self._running.get(part.task_group, ()))
+        running = list(self.running.get(part.task_group, ()))
         if part.rule is None and outer is None:
             return self._place(part, Rule(), [], within)
         if part.rule is None:
@@ -192,7 +182,7 @@ class Search:
         counted = [
             at for own, at, n in self._shares if own.task_group == part.task_group for _ in range(n)
         ]
-        for name, positions in self._running.items():
+        for name, positions in self.running.items():
             near += positions
             counted += positions if name == part.task_group else ()
         return self._place(part, rule._replace(required=""), near, within, counted)
@@ -210,11 +200,11 @@ class Search:
         inside = self._inside(rule, running, within)
         number = sum(part.number for part in parts)
         for level in self._levels_of(rule, number):
-            domains = self._levels.domains(level, self._nodes)
+            domains = self.levels.domains(level, self._nodes)
             rooms = []
             for part in parts:
                 room = self._room(part, inside)
-                counted = self._running.get(part.task_group, ())
+                counted = self.running.get(part.task_group, ())
                 rooms.append(self._capacity(level, part.rule or rule, room, counted))
             numbers = [part.number for part in parts]
             enough = np.logical_and.reduce([r >= n for r, n in zip(rooms, numbers, strict=True)])
@@ -239,15 +229,15 @@ class Search:
 
     def _has_least(self, rule: Rule, before: int) -> bool:
         """Whether each domain that has members of a task group has enough of them."""
-        level = self._levels.number(rule.bounded)
+        level = self.levels.number(rule.bounded)
         if level is None or rule.least == 1:
             return True
-        domains = self._levels.domains(level, self._nodes)
+        domains = self.levels.domains(level, self._nodes)
         counts: dict[tuple[str, int], int] = {}
         for part, position, number in self._shares[before:]:
             key = part.task_group, int(domains[position])
             counts[key] = counts.get(key, 0) + number
-        for name, positions in self._running.items():
+        for name, positions in self.running.items():
             for position in positions:
                 if (key := (name, int(domains[position]))) in counts:
                     counts[key] += 1
@@ -258,14 +248,14 @@ class Search:
         members = [part for part in parts for _ in range(part.number)]
         rooms = [self._room(part, within) for part in parts]
         useful = [int(at) for at in np.flatnonzero(sum(rooms))]
-        if len(parts) < 2 or len(useful) > self._most_packed:
+        if len(parts) < 2 or len(useful) > self.most_packed:
             return False
-        free = [list(self._rooms.left(at)) for at in useful]
+        free = [list(self.rooms.left(at)) for at in useful]
         barred = {
             part.shape: [index for index, at in enumerate(useful) if not room[at]]
             for part, room in zip(parts, rooms, strict=True)
         }
-        found = self._pack([part.shape for part in members], free, barred)
+        found = self.pack([part.shape for part in members], free, barred)
         for part, index in zip(members, found or (), strict=bool(found)):
             self._take(part, useful[index], 1)
         return found is not None
@@ -283,14 +273,14 @@ class Search:
         """Place the members of one shape by the rule. ``running`` are the positions that its domain has to
         keep to, ``counted`` of those that count for its bound."""
         counted = running if counted is None else counted
-        if rule.bounded and self._levels.number(rule.bounded) is None:
+        if rule.bounded and self.levels.number(rule.bounded) is None:
             self.shortage = Shortage(rule.bounded, part.number, unknown=True)
             return False
         inside = self._inside(rule, running, within)
         room = self._room(part, inside)
-        self._now = None if self._ready is None else self._ready(part.shape)
+        self._now = None if self.ready is None else self.ready(part.shape)
         for level in self._levels_of(rule, part.number):
-            domains = self._levels.domains(level, self._nodes)
+            domains = self.levels.domains(level, self._nodes)
             capacity = self._capacity(level, rule, room, counted)
             self._note(level, part.number, np.minimum(capacity, part.number))
             order = self._in_order(part, capacity, capacity >= part.number, level, running)
@@ -310,40 +300,40 @@ class Search:
 
     def _spread_of(self, found: list[tuple[int, int]], rule: Rule) -> tuple[int, int]:
         """The number of members in no domain of the preferred level, and of those domains that have some."""
-        preferred = self._levels.number(rule.preferred)
+        preferred = self.levels.number(rule.preferred)
         if preferred is None:
             return 0, 1
-        domains = self._levels.domains(preferred, self._nodes)
+        domains = self.levels.domains(preferred, self._nodes)
         within = {int(domains[position]) for position, _ in found}
         outside = sum(number for position, number in found if domains[position] < 0)
         return outside, len(within - {NO_DOMAIN})
 
     def _room(self, part: Part, within: Any) -> Numbers:
         """The room for members of the part on each node that they may use."""
-        room: Numbers = np.where(within, self._rooms.of(part.shape), 0)
-        if part in self._barred:
-            room[list(self._barred[part])] = 0
+        room: Numbers = np.where(within, self.rooms.of(part.shape), 0)
+        if part in self.barred:
+            room[list(self.barred[part])] = 0
         return room
 
     def _levels_of(self, rule: Rule, number: int) -> list[int]:
         """The levels to try, from the narrowest one on."""
         widest = WHOLE
         if rule.required:
-            level = self._levels.number(rule.required)
+            level = self.levels.number(rule.required)
             if level is None:
                 self.shortage = Shortage(rule.required, number, unknown=True)
                 return []
             widest = level
-        preferred = self._levels.number(rule.preferred)
+        preferred = self.levels.number(rule.preferred)
         narrowest = widest if preferred is None else max(widest, preferred)
         return list(range(narrowest, widest - 1, -1))
 
     def _inside(self, rule: Rule, running: list[int], within: Any) -> Any:
         """The nodes that the rule allows beside its running members."""
-        level = self._levels.number(rule.required)
+        level = self.levels.number(rule.required)
         if level is None:
             return within
-        domains = self._levels.domains(level, self._nodes)
+        domains = self.levels.domains(level, self._nodes)
         inside = within & (domains >= 0)
         if len(used := _domains_of(running, domains)):
             inside &= np.isin(domains, used)
@@ -351,20 +341,20 @@ class Search:
 
     def _capacity(self, level: int, rule: Rule, room: Numbers, counted: Sequence[int]) -> Any:
         """For how many members each domain of the level has room, with the bound of the rule."""
-        domains = self._levels.domains(level, self._nodes)
-        bound = self._levels.number(rule.bounded)
-        found = _sums(domains, room, self._levels.size(level))
+        domains = self.levels.domains(level, self._nodes)
+        bound = self.levels.number(rule.bounded)
+        found = _sums(domains, room, self.levels.size(level))
         if bound is None:
             return found
-        inner, size = self._levels.domains(bound, self._nodes), self._levels.size(bound)
+        inner, size = self.levels.domains(bound, self._nodes), self.levels.size(bound)
         there = np.bincount(_domains_of(counted, inner), minlength=size + 1)
         if bound < level:
-            outer = self._levels.parents(level, bound)
+            outer = self.levels.parents(level, bound)
             return np.where(outer < 0, 0, np.minimum(found, rule.most - there[outer]))
         there = there[:size]
         each = np.minimum(_sums(inner, room, size), rule.most - there)
         each = np.where(each >= np.maximum(1, rule.least - there), each, 0)
-        return _sums(self._levels.parents(bound, level), each, self._levels.size(level))
+        return _sums(self.levels.parents(bound, level), each, self.levels.size(level))
 
     def _in_order(
         self, part: Part, capacity: Any, enough: Any, level: int, running: Sequence[int]
@@ -372,11 +362,11 @@ class Search:
         """The domains that have enough: those of running members, those that have more room now, then those
         with the least room."""
         found = np.flatnonzero(enough)
-        domains = self._levels.domains(level, self._nodes)
+        domains = self.levels.domains(level, self._nodes)
         used = np.isin(found, _domains_of(running, domains))
         ready: Any = np.zeros(len(found), dtype=np.int64)
-        if self._ready is not None:
-            rooms = _sums(domains, self._ready(part.shape), self._levels.size(level))
+        if self.ready is not None:
+            rooms = _sums(domains, self.ready(part.shape), self.levels.size(level))
             ready = np.minimum(rooms[found], part.number)
         yield from map(int, found[np.lexsort((found, capacity[found], -ready, ~used))])
 
@@ -392,9 +382,9 @@ class Search:
     ) -> list[tuple[int, int]] | None:
         """Spread the members over the nodes of one domain: over the narrower levels of the rule, then over
         nodes."""
-        bound = self._levels.number(rule.bounded)
+        bound = self.levels.number(rule.bounded)
         narrow = [] if bound is None else [_Level(bound, rule.least, rule.most, counted)]
-        preferred = self._levels.number(rule.preferred)
+        preferred = self.levels.number(rule.preferred)
         if preferred is not None and level < preferred != bound:
             both = sorted([*narrow, _Level(preferred, 1, MAX_MEMBERS, running)])
             if (found := self._spread(at, room, number, both)) is not None:
@@ -430,20 +420,20 @@ class Search:
     def _over_nodes(self, at: Numbers, room: Numbers, number: int) -> list[tuple[int, int]] | None:
         """Nodes with numbers of members: first those that have room now, where the rooms are of another time."""
         if self._now is None:
-            return over_nodes(at, room, self._scores, number, packs=self._packs)
+            return over_nodes(at, room, self.scores, number, packs=self.packs)
         now, rest = np.minimum(room, self._now), room.copy()
         first = min(number, int(now[at].sum()))
-        found = Counter(dict(over_nodes(at, now, self._scores, first, packs=self._packs) or ()))
+        found = Counter(dict(over_nodes(at, now, self.scores, first, packs=self.packs) or ()))
         for position, members in found.items():
             rest[position] -= members
-        more = over_nodes(at, rest, self._scores, number - first, packs=self._packs)
+        more = over_nodes(at, rest, self.scores, number - first, packs=self.packs)
         found.update(dict(more or ()))
         return None if more is None else sorted(found.items())
 
     def _capacities(self, at: Numbers, room: Numbers, levels: Sequence[_Level]) -> list[_Capacity]:
         """The domains of the first level that may get members, with the bounds of all these levels."""
         level, least, most, running = levels[0]
-        domains = self._levels.domains(level, self._nodes)
+        domains = self.levels.domains(level, self._nodes)
         own = Counter(_domains_of(running, domains).tolist())
         known = []
         for domain, here in _by_domain(at, domains):
@@ -459,11 +449,11 @@ class Search:
 
     def _take(self, part: Part, position: int, number: int) -> None:
         self._shares.append(Share(part, position, number))
-        self._rooms.take(position, part.shape, number)
+        self.rooms.take(position, part.shape, number)
 
     def _undo(self, before: int) -> None:
         for _ in self._shares[before:]:
-            self._rooms.give_back()
+            self.rooms.give_back()
         del self._shares[before:]
 
     def _note(self, level: int, number: int, ready: Any) -> None:
@@ -471,8 +461,8 @@ class Search:
         best = int(np.argmax(ready)) if len(ready) else 0
         most = int(ready[best]) if len(ready) else 0
         if most < number:
-            label = self._levels.labels[level] if level >= 0 else ""
-            name = self._levels.name(level, best) if most else ""
+            label = self.levels.labels[level] if level >= 0 else ""
+            name = self.levels.name(level, best) if most else ""
             self.shortage = Shortage(label, number, name, most)
 
 
