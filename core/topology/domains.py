@@ -85,7 +85,7 @@ def fit(
         partition.levels,
         rooms,
         index.policy_scores() if free is not None else index.scores(),
-        packs=index.packs,
+        packs=not index.spreads,
         running=positions_of_members(app),
         ready=None if free is None else _rooms_now(partition, list(own)).room_of,
         barred={part: barred[part.key] for part in parts if part.key in barred} if barred else {},

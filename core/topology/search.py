@@ -23,6 +23,8 @@ import numpy as np
 from quadriga.core.resources.levels import NO_DOMAIN, WHOLE, Levels, Numbers
 from quadriga.core.resources.locality import MAX_MEMBERS, Rule
 from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.units import Units, choose, give
+from quadriga.core.resources.units import room as room_of_units
 
 #: at most this many domains of one level are tried for members of several shapes
 _MOST_TRIED: Final = 64
@@ -69,6 +71,8 @@ class Rooms:
     _rooms: dict[Shape, Numbers] = field(default_factory=dict)
     _before: dict[Shape, Numbers] = field(default_factory=dict)
     _left: dict[int, list[int]] = field(default_factory=dict)
+    #: units of shared devices that were taken, by position and shape (Q14)
+    _units: dict[tuple[int, Shape], list[Units]] = field(default_factory=dict)
 
     def of(self, shape: Shape) -> Numbers:
         """The room of each node with what was taken so far; it must not be changed."""
@@ -90,6 +94,13 @@ class Rooms:
         left = self.left(position)
         for at, value in shape.need:
             left[at] -= value * number
+        if shape.shares:
+            taken = self._units.setdefault((position, shape), [])
+            for _ in range(number):
+                taken.append(choose(shape.shares, left))
+                give(left, taken[-1], -1)
+            for _ in range(-number):
+                give(left, taken.pop())
         for each, rooms in self._rooms.items():
             self._count(each, rooms, position)
 
@@ -97,6 +108,8 @@ class Rooms:
         if self._before[shape][position]:
             left = self._left[position]
             rooms[position] = max(0, min(left[at] // value for at, value in shape.need))
+            if shape.shares:
+                rooms[position] = min(rooms[position], room_of_units(shape.shares, left))
 
 
 #: returns the index of a room for each shape, or ``None``: a search for members of several shapes
