@@ -57,7 +57,7 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     predicate = _remembering(kernel, ask) if predicates else None
     checks = [*_before_nodes(ask, members, kernel.now)]
     if members:
-        checks.extend(of_members(ask.app, members))
+        checks.extend(of_members(ask.app, members, kernel.now))
         if checks[-1].passed:
             checks.extend(_of_root(ask, members))
     checks.extend(of_nodes(kernel, ask, shape, predicate, asked=predicates))
