@@ -276,6 +276,14 @@ def _place(partition: Partition, groups: list[AskGroup], members: list[list[Ask]
     return Plan(places, lacks, charged=True)
 
 
+def _in_order(places: list[Place]) -> list[Place]:
+    """The places by arrival. With shares of devices they stay as they were planned, and so the same units are
+    chosen when they are charged (Q14)."""
+    if any(ask.kind.requires.shares for ask, _ in places):
+        return places
+    return sorted(places, key=_by_arrival)
+
+
 def _by_arrival(place: Place) -> int:
     return place[0].seq
 
@@ -375,7 +383,7 @@ def _assigned(
     """The members in order on the nodes that were found for them."""
     waiting = {group: iter(asks) for group, asks in zip(groups, members, strict=True)}
     found = [(next(waiting[group]), node) for group, node, n in places for _ in range(n)]
-    return sorted(found, key=_by_arrival)
+    return _in_order(found)
 
 
 class _Attempt:
@@ -414,7 +422,7 @@ class _Attempt:
                 else []
             )
             return Plan(packed, lacks, crowded=not packed)
-        return Plan(sorted(self._places, key=_by_arrival), lacks)
+        return Plan(_in_order(self._places), lacks)
 
     @property
     def placed(self) -> int:

@@ -18,7 +18,6 @@ from quadriga.core.gangs.plan import fit_in
 from quadriga.core.model.gang import PlannedStart
 from quadriga.core.model.run_times import NOTHING, Expected
 from quadriga.core.ordering.room import room_for
-from quadriga.core.resources.units import give
 from quadriga.core.steps import reservation
 from quadriga.core.topology.domains import is_local
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
-    from quadriga.core.resources.units import Units
     from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel
 
@@ -37,8 +35,8 @@ _TIMER: Final = "partition.planned_start"
 #: what nothing is known of is expected to last this long (ns) at least
 _SHORTEST: Final = 60 * SECOND
 
-#: room that comes back: when (ns), where, how much, and which units of shared devices
-_Freed = tuple[int, "Node", "Vector", "Units"]
+#: room that comes back: when (ns), where, and how much, with units of shared devices
+_Freed = tuple[int, "Node", "Vector"]
 
 
 def find(kernel: Kernel, app: Application) -> PlannedStart | None:
@@ -64,7 +62,7 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
                 if expected is None:
                     continue
             ends[allocation] = expected
-            freed.append((expected.time, node, allocation.on_node, allocation.units))
+            freed.append((expected.time, node, allocation.on_node))
     freed.sort(key=itemgetter(0))
     members = app.gang.members
     room = _Room(members, free)
@@ -108,10 +106,9 @@ def _least_for_domains(
 
     def fits(count: int) -> bool:
         then = {node: list(amounts) for node, amounts in free.items()}
-        for _, node, amounts, units in freed[:count]:
+        for _, node, amounts in freed[:count]:
             for at, value in enumerate(amounts):
                 then[node][at] += value
-            give(then[node], units)
         return fit_in(partition, members, then) is not None
 
     found = bisect_left(counts, True, key=fits)
@@ -154,14 +151,13 @@ class _Room:
         """Members of each group for which all nodes together have no room."""
         return sum([left for left in self._left if left > 0])
 
-    def add(self, node: Node, amounts: Vector, units: Units) -> None:
+    def add(self, node: Node, amounts: Vector) -> None:
         """These amounts come free on the node."""
         room, left = self._free[node], self._left
         for at, group in enumerate(self._groups):
             left[at] += self._on(node, group)
         for at, value in enumerate(amounts):
             room[at] += value
-        give(room, units)
         for at, group in enumerate(self._groups):
             left[at] -= self._on(node, group)
         self._changed.pop(node, None)

@@ -432,6 +432,10 @@ class NodeIndex(NodeOrder):
         return [self.nodes[position] for position in positions[order]]
 
     @property
+    def spreads(self) -> bool:
+        return self._policy.fills_evenly
+
+    @property
     def packs(self) -> bool:
         return not self._policy.fills_evenly and self._devices is None
 

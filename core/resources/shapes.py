@@ -186,7 +186,9 @@ class Shapes:
         else:
             number = self._numbers
             self._numbers += 1
-        shape = self._by_requirements[requires] = self.by_number[number] = shape_of(number, requires)
+        shape = self._by_requirements[requires] = self.by_number[number] = shape_of(
+            number, requires
+        )
         self.elsewhere |= shape.elsewhere
         self.preempt |= shape.preempt
         self.late |= shape.elsewhere | shape.reserve | shape.preempt

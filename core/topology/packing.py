@@ -28,9 +28,8 @@ def pack(
     members of a shape may not use. Equal members have to be adjacent: each goes to the room of the one before
     it or to a later room, because the other orders are the same packing.
     """
-    if any(
-        shape.shares for shape in members
-    ):  # which units they got is not known when they go back
+    # which units of a device a member got is not known when it goes back
+    if any(shape.shares for shape in members):
         return None
     if len(members) > MOST_MEMBERS or not _is_enough(members, rooms):
         return None

@@ -16,6 +16,7 @@ GPU = "nvidia.com/gpu"
 CONFIG = """
 partitions:
   - name: default
+    topology: [rack]
     devices: [{name: nvidia.com/gpu, shared: %s}]
     queues:
       - name: root
@@ -37,7 +38,7 @@ def cluster(*sizes: int, **options: Any) -> Script:
     """Nodes n0, n1, ... with this many GPUs, and the applications a and b in queues of these names."""
     script = Script(CONFIG % "true", options=Options(journal_size=None, **options))
     for at, size in enumerate(sizes):
-        script.node(f"n{at}", **gpu(1000 * size, 100))
+        script.node(f"n{at}", attributes={"rack": f"r{at % 2}"}, **gpu(1000 * size, 100))
     for name in ("a", "b"):
         script.app(name, f"root.{name}")
     return script
@@ -179,6 +180,8 @@ def test_q14_units_add_up_whatever_happens(data: st.DataObject) -> None:
     it is worth, and what waits fits on no node."""
     admission = data.draw(st.sampled_from(("atomic", "whole")))
     script = cluster(*data.draw(st.lists(st.integers(0, 4), max_size=3)), gang_admission=admission)
+    if data.draw(st.booleans()):  # plans are then made before anything is charged
+        script.scheduler.set_predicate("rm", lambda key, node, allocate: None)
     amounts = st.one_of(st.integers(1, 999), st.sampled_from((1000, 2000, 3000)))
     running: list[tuple[str, str]] = []
     for at in range(data.draw(st.integers(1, 15))):
@@ -192,7 +195,8 @@ def test_q14_units_add_up_whatever_happens(data: st.DataObject) -> None:
                 )
             case "gang":
                 sizes = [data.draw(amounts) for _ in range(2)]
-                script.app(f"g{at}", "root.a", gang=gpu(2 * sum(sizes), 4))
+                rule = data.draw(st.sampled_from(({}, {"topology.required": "rack"})))
+                script.app(f"g{at}", "root.a", gang=gpu(2 * sum(sizes), 4), tags=rule)
                 for group, milli in enumerate(sizes):
                     script.ask(
                         f"g{at}", f"p{at}-{group}", repeat=2, group=f"t{group}", placeholder=True,
