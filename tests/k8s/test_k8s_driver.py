@@ -314,9 +314,7 @@ async def reading(api: FakeApi, time: FakeTime | None = None) -> Settings:
         return found.settings
 
 
-async def test_k47_the_settings_are_read_from_both_maps_and_without_them_the_defaults_hold() -> (
-    None
-):
+async def test_k47_settings_are_read_from_both_maps_and_without_them_defaults_hold() -> None:
     api, time_ = FakeApi(), FakeTime()
     name = "yunikorn-configs"
     packed = base64.b64encode(gzip.compress(b"other")).decode()

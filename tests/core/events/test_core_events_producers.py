@@ -220,7 +220,7 @@ def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
         ("root.small", "", "", "empty user cannot resolve"),
     ],
 )
-def test_2_16_a_rejection_has_its_reason(
+def test_2_16_a_rejected_application_is_recorded_with_the_reason(
     queue: str, partition: str, user: str, reason: str
 ) -> None:
     script, reader = recorded(queues("small"))

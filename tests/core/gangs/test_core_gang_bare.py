@@ -146,7 +146,7 @@ def test_k204_x15_in_a_stateaware_queue_it_starts_and_runs_in_the_one_step(scrip
     assert history == ["New", "Accepted", "Starting", "Running"]
 
 
-def test_k204_g6_a_gang_that_is_rejected_and_placeholder_asks_refused_with_a_reason(
+def test_k204_g6_a_rejected_gang_and_refused_placeholder_asks_have_a_reason(
     script: Script,
 ) -> None:
     announce(script, "g", 4, "root.small")

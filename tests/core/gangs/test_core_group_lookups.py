@@ -304,7 +304,7 @@ def test_q16_i24_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers
     assert "ERROR" not in [record.levelname for record in caplog.records]
 
 
-def test_what_a_callback_sent_in_vain_is_logged(
+def test_what_a_callback_sent_and_could_not_be_applied_is_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     def send() -> None:

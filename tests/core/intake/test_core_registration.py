@@ -246,7 +246,7 @@ def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) ->
     assert len(service._queues.followers()) == 2
 
 
-def test_a_text_that_is_bad_or_that_one_cannot_follow_changes_nothing(
+def test_a_text_that_is_bad_or_not_for_everyone_changes_nothing(
     service: SchedulerService,
 ) -> None:
     service.configure(tree("a"))

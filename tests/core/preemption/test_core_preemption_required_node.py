@@ -76,9 +76,7 @@ def test_2_8_who_goes_in_which_order(
     assert victims(node_of(size, **asks), **daemon) == list(chosen)
 
 
-def test_2_8_only_victims_that_help_and_none_if_they_are_not_enough_until_its_node_changes() -> (
-    None
-):
+def test_2_8_only_victims_that_help_and_none_where_too_few_until_its_node_changes() -> None:
     script = node_of()
     script.node("n1", NodeInfo.UPDATE, vcore=2, memory=10)
     script.ask("others", "a", vcore=2)

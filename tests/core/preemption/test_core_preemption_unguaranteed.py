@@ -71,9 +71,7 @@ class Jobs:
         return {app.app_id: len(app.allocations) for app in apps}
 
 
-def test_5_9_such_a_queue_is_protected_by_guarantees_for_what_is_asked_for_up_to_its_quotas() -> (
-    None
-):
+def test_5_9_such_a_queue_is_protected_up_to_its_quotas_for_what_is_asked_for() -> None:
     options = Options(journal_size=None, preempt_unguaranteed=False)
     jobs = Jobs(LOW_HAS_NONE, 4, options=options)
     jobs.submit("low", "low", 4)

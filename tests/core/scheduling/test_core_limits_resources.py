@@ -225,7 +225,7 @@ ALL = f"groups: ['*'], {TEN}"
         ({"q": f"groups: [g1], {TEN}\n{ALL}"}, [], "*"),
     ],
 )
-def test_2_5_an_applications_group(
+def test_2_5_the_group_of_an_application(
     limits: dict[str, str], groups: list[str], expected: str
 ) -> None:
     script = script_of(levels(**limits))
