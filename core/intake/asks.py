@@ -15,6 +15,7 @@ from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.gang import PLACEHOLDERS
+from quadriga.core.resources.locality import Locality, LocalityError, read_rule
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
@@ -113,6 +114,8 @@ def add_ask(
         text = f"failed to find application {app_id}, for allocation ask {key}"
         raise Refused(text, "application")
     vector = read_resource(partition, message, "resourcePerAlloc" if by_key else "resourceAsk")
+    if partition.registry.shared and (problem := partition.registry.problem_of_shares(vector)):
+        raise Refused(f"ask {key} of application {app_id} wants {problem}")
     if message.maxAllocations <= 0:
         raise Refused(
             f"invalid ask added to app {app_id} with key {key}: "
@@ -222,11 +225,30 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     task_group = message.taskGroupName
     placeholder = message.placeholder and bool(task_group)  # I18
     node = required_node(terms)
-    told = terms.expected_runtime or app.expected_runtime
-    # a placeholder is replaced by something that lasts longer
-    runtime = _rounded(told) if told and not placeholder else 0
-    kinds = app.partition.kinds
-    return kinds.of(vector, node, message.priority, placeholder, task_group, runtime)
+    runtime = terms.expected_runtime or app.expected_runtime
+    if not runtime and app.partition.waiting.gangs:
+        # it may be lent what is kept for one of them (Q9)
+        expected = app.partition.run_times.of_terms(app, terms, task_group)
+        runtime = expected.time if expected is not None else 0
+    runtime = _rounded(runtime) if runtime else 0
+    kinds, priority = app.partition.kinds, message.priority
+    locality = None
+    if app.gang.rule or (terms.tags and (placeholder or app.is_gang)):
+        locality = _locality(app, message, terms)
+    return kinds.of(vector, node, priority, placeholder, task_group, runtime, locality)
+
+
+def _locality(app: Application, message: AllocationAsk, terms: Terms) -> Locality | None:
+    """What the ask wants of the domains of its gang (Q13). Raises ``Refused``."""
+    try:
+        own = read_rule(terms.tags)
+    except LocalityError as error:
+        name = f"ask {message.allocationKey} of application {app.app_id}"
+        raise Refused(f"{name}: {error}", "gang") from None
+    if own is None and app.gang.rule is None:
+        return None
+    app.gang.local = True
+    return Locality(app.gang.rule, own)
 
 
 def _rounded(runtime: int) -> int:
@@ -300,6 +322,8 @@ def _change(
             f"{ask.kind.task_group!r}: that cannot change",
             "state",
         )
+    terms = _terms_of(kernel, message, by_key)
+    kind = _kind_of(app, message, vector, terms)
     kernel.fire(fires.ask, ask, fires.update)
     in_flight = 1 if ask.planned is not None else 0
     accounting.remove_pending(ask, ask.pending - in_flight)
@@ -309,8 +333,7 @@ def _change(
         gang.count_pending(ask, -ask.pending)
     elif placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
-    ask.pending, ask.terms = message.maxAllocations, _terms_of(kernel, message, by_key)
-    ask.kind = _kind_of(app, message, vector, ask.terms)
+    ask.pending, ask.terms, ask.kind = message.maxAllocations, terms, kind
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))

@@ -39,7 +39,7 @@ class KnownRoom:
 
     def add(self, shape: Shape) -> None:
         """Asks of this shape wait."""
-        if shape.required_node or shape.runtime or not self._table.add(shape):
+        if shape.required_node or shape.runtime or shape.shares or not self._table.add(shape):
             self.others[shape] = None
 
     def forget(self, shape: Shape) -> None:
@@ -71,8 +71,8 @@ class KnownRoom:
         if searched and self.refilled_now < 0:
             self.refilled_now = 0
             for node in self._refilled:
-                if node.free:
-                    self.refilled_now |= self._table.within(node.available)
+                if (room := node.for_all) is not None:
+                    self.refilled_now |= self._table.within(room)
         return searched & ~self.refilled_now
 
     @property

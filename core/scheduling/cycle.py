@@ -35,6 +35,7 @@ from quadriga.core.steps.next_ask import (
 )
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.steps.releasing import evict
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -67,6 +68,7 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
         partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
         or partition.reservations
         or waiting.retries
+        or waiting.protected_is_due
         or partition.node_index.pass_on()
     ):  # nothing waits that could be served: most calls end here
         if waiting.backs_off:
@@ -79,7 +81,10 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
         spent = (
             not begun
             and (
-                ((waiting.retries or partition.reservations) and serve_reserved(round_))
+                (
+                    (waiting.retries or partition.reservations or waiting.protected_is_due)
+                    and serve_reserved(round_)
+                )
                 or (partition.root.demand & REPLACE and _serve_replacement(kernel, partition))
             )
         ) or _serve_next(round_)
@@ -203,7 +208,7 @@ def _make_reservation(kernel: Kernel, ask: Ask, node: Node) -> None:
 
 def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     """Whether the predicates accept the node. A required node is not checked (5.6, step 6)."""
-    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    predicate = predicate_of(kernel, ask)
     if predicate is None or ask.required_node:
         return True
     said = predicate(ask.ask_key, node.node_id, False)

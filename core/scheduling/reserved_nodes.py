@@ -20,7 +20,7 @@ from quadriga.core.steps import gang, limits, reservation
 from quadriga.core.steps.allocating import allocate
 from quadriga.core.steps.next_ask import node_for, out_of_quota
 from quadriga.core.steps.releasing import evict
-from quadriga.fsm.lifecycles import gang as gang_fsm
+from quadriga.core.topology.members import predicate_of
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.demand import Level
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.scheduling.round import Round
+from quadriga.core.scheduling.round import Round
 
 
 def serve_reserved(round_: Round) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""
     kernel, partition = round_.kernel, round_.partition
-    gatherer = partition.waiting.gatherer
-    if gatherer is not None and not gatherer.gang.lacks:  # room came back anywhere (Q3)
-        if gang_admission.serve_gatherer(kernel, gatherer):
+    protected = partition.waiting.protected
+    if protected is not None and not protected.gang.lacks:  # its planned start has come (Q9)
+        if gang_admission.serve_protected(kernel, protected):
             return True
     while True:
         own = _first_to_retry(partition)
@@ -74,7 +74,7 @@ def _order(each: Reservation) -> tuple[int, int, str]:
 def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ask = each.ask
     app, group = ask.app, ask.group
-    if app.gang.state in gang_fsm.KEEPS_NODES or app.gang.victims:
+    if app.gang.victims:
         return gang_admission.serve_reserving(kernel, each)
     if group is None or not group.demand or app.blocked or group.demand & START_GANG:
         return False
@@ -101,7 +101,7 @@ def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         return False
     if not each.node.open and not ask.required_node:
         return False
-    predicate = kernel.predicates.get(partition.rm.rm_id)
+    predicate = predicate_of(kernel, ask)
     if predicate is not None and predicate(ask.ask_key, each.node.node_id, True) is not None:
         partition.waiting.deferred_reservations[each] = None
         return False

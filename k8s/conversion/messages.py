@@ -11,8 +11,8 @@ from typing import Final
 
 from quadriga.base.times import unix_seconds
 from quadriga.k8s.conversion import identity, keys, resources
+from quadriga.k8s.conversion.annotated_tags import levels_of, rule_tags, run_time_tags
 from quadriga.k8s.conversion.applications import ApplicationMetadata
-from quadriga.k8s.conversion.run_times import run_time_tags
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import HARD, placeholder_ask
 from quadriga.k8s.objects import Node, Pod, PriorityClass
@@ -48,6 +48,7 @@ from quadriga.si.constants import (
     NODE_READY_ATTRIBUTE,
     OS,
     RACK_NAME,
+    TAG_DEVICES,
     TAG_REQUIRED_NODE,
 )
 
@@ -193,12 +194,16 @@ def allocation(
     settings: Settings,
     *,
     node: str = "",
+    devices: str = "",
     originator: bool = False,
     priority: int | None = None,
     priority_class: PriorityClass | None = None,
 ) -> Allocation:
-    """Return the allocation of a pod with our scheduler name and a node (K91). ``node`` replaces the pod's own
-    if that is not known yet."""
+    """Return the allocation of a pod with our scheduler name and a node (K91). ``node`` and ``devices``, the
+    units that it has of shared devices, replace the pod's own if these are not known yet."""
+    tags = _tags(pod)
+    if devices := devices or pod.metadata.annotations.get(keys.DEVICES, ""):
+        tags[TAG_DEVICES] = devices
     policy = (
         identity.may_be_preempted(pod, priority_class),
         identity.may_preempt(pod),
@@ -210,7 +215,7 @@ def allocation(
         nodeID=node or pod.spec.node_name,
         resourcePerAlloc=resource_of(resources.of_pod(pod)),
         priority=(pod.spec.priority or 0) if priority is None else priority,
-        allocationTags=_tags(pod),
+        allocationTags=tags,
         taskGroupName=identity.task_group_name(pod, settings),
         placeholder=identity.is_placeholder(pod),
         originator=originator,
@@ -284,6 +289,8 @@ def _tags(pod: Pod) -> dict[str, str]:
     if created is not None:
         tags[keys.CREATION_TIME_TAG] = str(created)
     tags.update(run_time_tags(pod))
+    if meta.annotations:
+        tags.update(rule_tags(pod))
     if meta.owner_references:
         node = _required_node(pod)
         if node:
@@ -386,5 +393,8 @@ def _attributes(node: Node, settings: Settings) -> dict[str, str]:
         if value:
             found[attribute] = value
     ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    for label in levels_of(settings):
+        if value := labels.get(label, ""):
+            found[label] = value
     found[NODE_READY_ATTRIBUTE] = "true" if ready else "false"
     return found

@@ -1,7 +1,5 @@
 """``python -m bench quality``: our settings and the references in one table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -82,15 +80,14 @@ def test_a_setting_that_does_not_exist_is_left_out(
     assert "given: left out: gang.admission: 'half' is none of" in err
 
 
-def test_a_misspelled_policy_or_property_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_are_listed_and_misspelled_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit, match="no policy is named 'nobody'"):
         main(["--policy", "nobody"])
     with pytest.raises(SystemExit):
         main(["--property", "gang.hold"])
     assert "'gang.hold' is not NAME=VALUE" in capsys.readouterr().err
-
-
-def test_the_policies_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--list"])
     assert capsys.readouterr().out.split("\n") == [*SETTINGS, *REFERENCES, ""]
 
@@ -186,13 +183,7 @@ def job(name: str, submit: int, run: int, *groups: tuple[int, int], **more: Any)
 
 @pytest.mark.parametrize(
     ("name", "first", "small"),
-    [
-        ("a", LATE + 1, LATE + 1),
-        ("b", 11, 12),
-        ("c", 11, 12),
-        ("d", 11, 12),
-        ("e", 11, LATE + 1),
-    ],
+    [("a", LATE + 1, LATE + 1), ("b", 11, 12), ("c", 11, 12), ("d", 11, 12), ("e", 11, LATE + 1)],
 )
 def test_who_passes_a_job_that_does_not_fit(name: str, first: int, small: int) -> None:
     """`wide` needs a whole node; one core is free on each."""

@@ -1,7 +1,5 @@
 """``quadriga draw`` of any importable lifecycle, with the coverage of tests and the path of an entity."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -53,9 +51,7 @@ def journal(path: Path, *lines: tuple[int, str, str, str, str]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["shop:ORDER", "shop:Desk.ORDER", "stock.shelves:ORDER"])
-def test_a_lifecycle_from_the_current_directory_or_an_installed_package(
-    quadriga: Any, shop: Path, name: str
-) -> None:
+def test_a_lifecycle_of_this_directory_or_a_package(quadriga: Any, shop: Path, name: str) -> None:
     done = quadriga("draw", name, "--format", "json")
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out)["name"] == "order"
@@ -162,9 +158,7 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
     assert "<B>7 ns</B>" in quadriga(*draw, "dot").out  # until the end of the journal
 
 
-def test_the_messages_of_a_simulation_about_one_application(
-    quadriga: Any, trace: Path, shop: Path
-) -> None:
+def test_messages_of_one_application(quadriga: Any, trace: Path, shop: Path) -> None:
     done = quadriga("simulate", "--trace", trace, "--messages", "m.jsonl", "--quiet")
     assert (done.code, done.err) == (0, "")
     everything = quadriga("draw", "--messages", "m.jsonl", "--format", "text").out
@@ -216,9 +210,7 @@ def test_a_flow_as_an_image_without_graphviz(quadriga: Any, tmp_path: Path) -> N
     ],
     ids=str,
 )
-def test_wrong_use_is_explained(
-    quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_wrong_usage(quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str) -> None:
     journal(shop / "j", (1, "order/1", "pay", "New", "Paid"))
     (shop / "3").write_text("3", encoding="utf-8")
     recorder = Recorder()

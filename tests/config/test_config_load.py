@@ -1,7 +1,5 @@
 """What a configuration may say: one test for each rule of sections 2.2 and 5.1."""
 
-from __future__ import annotations
-
 import hashlib
 import textwrap
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from quadriga.core.config import (
     QueueConfig,
     checksum,
     load,
+    partition_document,
 )
 
 P = "partitions[0]"
@@ -165,8 +164,14 @@ PROBLEMS: list[tuple[Callable[..., object], str | tuple[str, ...], str, str]] = 
     (partition, "queues: []\nnodesortpolicy: {type: best}", f"{P}.nodesortpolicy.type",
      "'best' is neither fair nor binpacking nor bestfit"),
     (weights, "gpu: -1.0", f"{P}.nodesortpolicy.resourceweights.gpu", "a weight must not be negative"),
+    *((partition, f"queues: []\ndevices: [{{name: gpu}}, {{name: {name}}}]", f"{P}.devices[1]", reason)
+      for name, reason in (("gpu", "declared already"), ("vcore", "vcore is not counted"), ("''", "needs the name"))),
     *((weights, f"gpu: {weight}", f"{P}.nodesortpolicy.resourceweights.gpu", "a finite number")
       for weight in (".inf", ".nan", "1e999", "'1'", "heavy", "")),
+    (partition, "queues: []\ntopology: [rack, rack]", f"{P}.topology[1]", "a level already"),
+    (partition, "queues: []\ntopology: [a, '']", f"{P}.topology[1]", "1 to 317 characters"),
+    (partition, f"queues: []\ntopology: [{'x' * 318}]", f"{P}.topology[0]", "not of 318"),
+    (partition, "queues: []\ntopology: [a, b, c, d, e, f, g, h, i]", f"{P}.topology", "9 levels"),
     (partition, "queues: []\nusergroupresolver: {type: nis}", f"{P}.usergroupresolver.type", "nis"),
     # the tree
     (partition, "queues: [{name: a}, {name: 'b!'}]", f"{P}.queues[1].name", "'b!'"),  # below an inserted root
@@ -287,13 +292,32 @@ def test_policies_of_a_partition() -> None:
         preemption: {enabled: false, quotapreemptionenabled: true}
         nodesortpolicy: {type: binpacking, resourceweights: {vcore: 2, gpu: 0.5, x: 0}}
         usergroupresolver: {type: ldap}
+        topology: [zone, rack]
         """
     )
     assert (part.preemption_enabled, part.quota_preemption_enabled) == (False, True)
     assert part.node_sort_policy == "binpacking"
     assert part.resource_weights == {"vcore": 2.0, "gpu": 0.5, "x": 0.0}
-    assert part.user_group_resolver == "ldap"
+    assert (part.user_group_resolver, part.topology) == ("ldap", ("zone", "rack"))
     assert partition("queues: []\nnodesortpolicy: {type: bestfit}").node_sort_policy == "bestfit"
+
+
+@pytest.mark.parametrize(
+    ("declared", "devices"),
+    [
+        ("", ["amd.com/gpu", "gpu", "nvidia.com/gpu", "x.io/gpu"]),
+        ("devices: []", []),
+        ("devices: [{name: fpga}, {name: gpu}]", ["fpga", "gpu"]),
+    ],
+)
+def test_devices_are_those_declared_or_the_well_known_ones(
+    declared: str, devices: list[str]
+) -> None:
+    part = partition(f"queues: []\n{declared}")
+    names = ["amd.com/gpu", "fpga", "gpu", "mygpu", "nvidia.com/gpu", "vcore", "x.io/gpu"]
+    assert [name for name in names if part.is_device(name)] == devices
+    shown = partition_document(part)
+    assert ("devices" in shown) == bool(declared)
 
 
 def test_a_key_of_the_past_is_a_warning() -> None:

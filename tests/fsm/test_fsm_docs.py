@@ -1,7 +1,5 @@
 """docs/fsm.md, its pages and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -60,9 +58,7 @@ def test_every_program_runs(programs: Path, name: str) -> None:
     run(sys.executable, "-W", "error", f"{name}.py", cwd=programs)
 
 
-def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
-    programs: Path, pages: dict[str, str]
-) -> None:
+def test_tests_pass_with_the_coverage_and_pictures(programs: Path, pages: dict[str, str]) -> None:
     commands = "\n".join(blocks(pages["testing"], "console")).splitlines()
     (tests,) = (command for command in commands if command.startswith("pytest"))
     words = [*tests.split(), "--fsm-coverage-report=fsm.json"]
@@ -86,7 +82,7 @@ def test_the_first_block_has_ten_lines_and_each_page_leads_on(pages: dict[str, s
         assert re.search(rf"^Next: \[.*\]\({following}\.md\)", pages[page], re.MULTILINE), page
 
 
-def test_every_public_name_is_explained_and_every_sample_is_of_a_kind_that_is_known(
+def test_public_names_are_explained_and_samples_of_a_known_kind(
     pages: dict[str, str],
 ) -> None:
     assert [name for name in fsm.__all__ if not re.search(rf"\b{name}\b", pages["fsm"])] == []
@@ -198,9 +194,7 @@ def test_a_time_limit_that_could_not_be_stored_is_due_again(start: Start, monkey
     assert service.load("A-1").state == "Cancelled"
 
 
-def test_machines_of_the_library_store_effects_with_deliver(
-    start: Start, example: Callable[[str], ModuleType]
-) -> None:
+def test_library_machines_store_effects(start: Start, example: Callable[[str], ModuleType]) -> None:
     service, order = start(post := Post()), example("order_service").ORDER
     service.open("A-1", 0)
 

@@ -5,8 +5,6 @@ Every write of the shim and every message to the core is one numbered step. ``ki
 core at such a step, before or after it took effect; ``restart`` starts both anew from what the API server has.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -459,6 +457,10 @@ class World:
             outcome = "bound" if pod.spec.node_name == bind.node else "elsewhere"
             self.inputs.append(inputs.BindEnded(pod.uid, outcome, pod.spec.node_name))  # type: ignore[arg-type]
         else:
+            if bind.devices:  # the API server copies the annotations of a Binding
+                meta = pod.metadata
+                annotations = {**meta.annotations, keys.DEVICES: bind.devices}
+                self.pods[pod.uid] = replace(pod, metadata=replace(meta, annotations=annotations))
             self.place(pod.uid, bind.node)
             self.inputs.append(inputs.BindEnded(pod.uid, "bound", bind.node))
 

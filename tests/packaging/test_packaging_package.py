@@ -1,7 +1,5 @@
 """The package `quadriga` itself, and the two distributions that a release consists of."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

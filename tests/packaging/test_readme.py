@@ -1,7 +1,5 @@
 """The README does what it says: its code runs, its commands are the right ones, its links lead on."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import shlex
@@ -93,9 +91,7 @@ def test_the_command_of_a_block_runs(name: str) -> None:
     assert done.stdout
 
 
-def test_the_check_of_rights_asks_for_a_kubeconfig(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checked_rights_need_a_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ((program, *words),) = steps("rights")
     assert program == ".venv/bin/quadriga"
@@ -155,11 +151,8 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
         assert f"```text\n{said}```" in text_of(page), "the tutorial shows what its program prints"
 
 
-def test_every_example_is_known() -> None:
+def test_every_example_is_known_and_runs_with_the_base_dependencies() -> None:
     assert {example.stem for example in EXAMPLES} == set(SAYS)
-
-
-def test_every_example_runs_with_the_base_dependencies() -> None:
     embedders = (
         text_of(REPOSITORY / "tox.ini").partition("[testenv:embedders]")[2].partition("\n[")[0]
     )

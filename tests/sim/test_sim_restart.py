@@ -1,7 +1,5 @@
 """Either side starts again at any moment: nothing is lost and nothing double (I7, I8, X32)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -107,10 +105,7 @@ def test_g45_x45_i7_i8_a_restart_at_every_step_of(order: str, flow: str) -> None
 
 @pytest.mark.parametrize(
     ("jobs", "options"),
-    [
-        (workload((2, 2), *SEVERAL), {}),
-        (GANG, {"lose": 0.4, "repeat": 0.4, "seed": 3}),
-    ],
+    [(workload((2, 2), *SEVERAL), {}), (GANG, {"lose": 0.4, "repeat": 0.4, "seed": 3})],
     ids=["gangs with several groups wait for one another", "confirmations get lost or come twice"],
 )
 def test_s4_i7_i8_a_restart_at_every_step_while(jobs: Workload, options: dict[str, Any]) -> None:
@@ -143,16 +138,13 @@ def test_i8_a_restart_in_the_middle_of_a_restart(first: str, second: str) -> Non
 # -- nodes that vanish -----------------------------------------------------------------------------
 
 
-def test_i32_a_lost_node_takes_its_pods_with_it() -> None:
+def test_i32_a_lost_node_takes_its_pods_and_a_gathering_gang_gets_another_placeholder() -> None:
     jobs = workload((2, 2), job("a", 0, 100, (1, 2)), job("b", 1, 100, (1, 2)))
     calm, _ = outcomes(jobs)
     world, found = outcomes(jobs, {calm.steps // 2: Fault(LOSE_NODE, node="n1")})
     assert sorted(found.values()) == ["completed", "failed"]
     assert list(world.nodes) == ["n2"]
-
-
-def test_i32_a_gang_that_still_gathers_gets_another_placeholder() -> None:
-    """A lost placeholder is no lost work: the resource manager makes a new one."""
+    # A lost placeholder is no lost work: the resource manager makes a new one.
     jobs = workload((2, 2), job("g", 0, 60, (4, 1)))
     for step in range(4, 8):
         world, found = outcomes(jobs, {step: Fault(LOSE_NODE, node="n1", back_s=10)})

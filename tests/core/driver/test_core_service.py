@@ -1,7 +1,5 @@
 """The scheduler as an object in a process: callbacks, predicates, threads (I3 to I5, I36, M8)."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Iterator
@@ -115,9 +113,7 @@ class Fails(Heard):
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_a_callback_that_raises_is_logged_and_nothing_stops(
-    threaded: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_callback_that_raises_is_logged(threaded: bool, caplog: pytest.LogCaptureFixture) -> None:
     heard = Fails()
     with SchedulerService(manual=not threaded) as service:
         begin(service, heard, nodes("n1"), apps("app"))
@@ -327,7 +323,7 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     assert len(heard.calls) == 1
 
 
-def test_requests_from_many_threads_before_the_end_are_all_answered(
+def test_requests_of_many_threads_before_the_end_are_answered(
     service: SchedulerService,
 ) -> None:
     heard = Heard()

@@ -1,7 +1,5 @@
 """Gangs without placeholders: the real asks are the members, and are placed whole or not at all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -76,7 +74,7 @@ def told(script: Script, name: str, key: str) -> str:
     return script.scheduler.explain(name, key).verdict
 
 
-def test_k204_the_members_are_placed_in_one_decision_and_the_application_runs(
+def test_k204_members_are_placed_in_one_decision_and_the_application_runs(
     script: Script,
 ) -> None:
     announce(script, "g", 6)
@@ -148,12 +146,11 @@ def test_k204_x15_in_a_stateaware_queue_it_starts_and_runs_in_the_one_step(scrip
     assert history == ["New", "Accepted", "Starting", "Running"]
 
 
-def test_k204_g6_a_gang_that_its_queue_can_never_hold_is_rejected(script: Script) -> None:
+def test_k204_g6_a_gang_that_is_rejected_and_placeholder_asks_refused_with_a_reason(
+    script: Script,
+) -> None:
     announce(script, "g", 4, "root.small")
     assert "cannot fit application g: gang request" in script.log[-1]
-
-
-def test_k204_a_placeholder_ask_is_refused_with_a_reason(script: Script) -> None:
     announce(script, "g", 4)
     (line,) = script.ask("g", "p0", placeholder=True, group="tg", vcore=2)
     assert "the tag gang.placeholders=none and takes no placeholder asks: p0" in line
@@ -166,9 +163,7 @@ def test_k204_a_placeholder_ask_is_refused_with_a_reason(script: Script) -> None
 @pytest.mark.parametrize(
     ("said", "size"), [("some", {"vcore": 8}), ("none", None)], ids=["value", "no placeholderAsk"]
 )
-def test_k204_the_tag_is_ignored_with_a_note_where_it_says_nothing(
-    said: str, size: dict[str, int] | None
-) -> None:
+def test_k204_a_tag_that_says_nothing_is_ignored(said: str, size: dict[str, int] | None) -> None:
     script = nodes(config())
     script.app("g", gang=size, tags={PLACEHOLDERS: said})
     assert not script.scheduler.application("g").gang.without_placeholders
@@ -290,9 +285,7 @@ def gathering(script: Script) -> Any:
 
 
 @pytest.mark.parametrize("key", ["m0", ""], ids=["one", "all"])
-def test_k204_q3_it_gives_its_nodes_back_when_asks_of_it_are_removed(
-    script: Script, key: str
-) -> None:
+def test_k204_q3_it_gives_nodes_back_when_asks_of_it_are_removed(script: Script, key: str) -> None:
     own = gathering(script)
     reader = RecordReader(script)
     script.release_ask("g", key)
@@ -357,7 +350,7 @@ def test_k204_preemption_breaks_up_as_few_running_gangs_as_it_can() -> None:
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_k204_with_a_recovered_member_the_application_runs_and_asks_are_placed_alone(
+def test_k204_with_a_recovered_member_it_runs_and_asks_are_placed_alone(
     asked: bool,
 ) -> None:
     """Those that came before it are not placed without it."""

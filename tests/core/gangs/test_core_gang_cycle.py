@@ -1,7 +1,5 @@
 """Gangs in the scheduling cycle (1.2, 5.13): holding, replacing, finalising."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -29,7 +27,7 @@ def books(script: Script, node: str = "n1") -> dict[str, int]:
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_g20_g21_g24_g25_it_is_accepted_with_the_first_ask_and_runs_with_the_last_placeholder(
+def test_g20_g21_g24_g25_accepted_with_the_first_ask_running_with_all(
     script: Script, real: bool
 ) -> None:
     """Nothing pending does not mean that all asks have come. A real ask that comes first loses nothing."""

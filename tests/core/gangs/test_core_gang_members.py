@@ -1,7 +1,5 @@
 """Which placeholder a gang member takes over, and which members do without one (X36, X37, X39)."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import gang, launch, member, queues, running_gang, serve
 
@@ -39,9 +37,7 @@ def parked(script: Script, size: int, asked: int) -> None:
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(
-    script: Script, announced: bool
-) -> None:
+def test_x36_a_member_waits_for_a_pending_placeholder(script: Script, announced: bool) -> None:
     """And says so (5.6), also in an application that announced no gang."""
     script.app("g", gang={"memory": 1} if announced else None)
     serve(script, "g", "p0", group="tg", placeholder=True, memory=1)
@@ -120,7 +116,7 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
 
 
-def test_x37_what_a_larger_member_needs_is_held_for_it_until_it_is_taken_back(
+def test_x37_what_a_larger_member_needs_is_held_until_it_is_taken_back(
     script: Script,
 ) -> None:
     """On the node, in the queue and for the user, from the plan on: nobody else gets it."""

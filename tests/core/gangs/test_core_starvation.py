@@ -1,7 +1,5 @@
 """Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -81,9 +79,7 @@ def stream(*wide: Job, every: int = 5, until: int = 700) -> Setting:
         pytest.param(0, (Group(1, cores=1), Group(2, cores=2)), id="unequal"),
     ],
 )
-def test_q3_q4_a_wide_gang_beside_an_endless_stream_starts_in_time(
-    late_by: int, groups: tuple[Group, ...]
-) -> None:
+def test_q3_q4_a_wide_gang_beside_a_stream_starts(late_by: int, groups: tuple[Group, ...]) -> None:
     """After ``gang.gather.after`` it keeps nodes, and gets them when what runs there has ended."""
     late = {"late": 1, "late_by": late_by} if late_by else {}
     history = live(stream(Job(name="wide", groups=groups, gang=True, arrives=100, **late)))
@@ -121,7 +117,7 @@ def test_q4_singles_and_whole_gangs_go_on_where_a_gathering_gang_has_started() -
 
 
 @pytest.mark.parametrize("order", ["design", "k8shim"])
-def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering_one(
+def test_q6_a_running_gang_that_lost_a_placeholder_waits_for_no_gathering_one(
     order: str,
 ) -> None:
     """The one holds a node that the other needs, and lacks a node that the other would keep."""

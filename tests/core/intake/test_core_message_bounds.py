@@ -1,7 +1,5 @@
 """Q16: what an application, an ask or a node says in a message has bounds, also in one process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -72,7 +70,7 @@ def test_q16_items_beyond_the_bounds_are_refused_alone_and_nothing_changes() -> 
     assert before == (scheduler.partition().nodes.keys(), scheduler.partition().applications.keys())
 
 
-def test_q16_asks_cannot_use_up_the_resource_types_of_nodes() -> None:
+def test_q16_asks_and_reports_cannot_use_up_the_resource_types_of_nodes() -> None:
     script = small()
     registry = script.scheduler.partition().registry
     known = dict(registry.index)
@@ -84,12 +82,22 @@ def test_q16_asks_cannot_use_up_the_resource_types_of_nodes() -> None:
     assert registry.problem_of(types(3).resources) == ""
     assert registry.problem_of(types(1, 7).resources, of_nodes=True) == ""
     assert "resource type of 30 characters" in registry.problem_of(["x" * 30], of_nodes=True)
-
-
-def test_q16_a_report_of_what_runs_counts_the_types_that_are_known() -> None:
     script = small()
     registry = script.scheduler.partition().registry
     registry.read(types(3))
     vector = registry.read_report(resource({"vcore": 5, "t1": 7, "unknown": 9}))
     assert registry.mapping(vector) == {"vcore": 5, "t1": 7}
     assert "unknown" not in registry.index
+
+
+def test_q16_resource_types_that_others_name_cost_an_application_nothing() -> None:
+    script = scripted(ONE_QUEUE, "foe", "app", vcore=4000)
+    partition = script.scheduler.partition()
+    lengthened, lengthen = [], partition.registry.on_new_types
+    partition.registry.on_new_types = lambda: (lengthened.append(1), lengthen())[1]
+    script.ask("foe", "wide", **{f"rare-{index}": 1 for index in range(60)})
+    script.ask("app", "a", vcore=1000)
+    app = script.scheduler.application("app")
+    assert len(lengthened) == 1  # and not once for each type
+    assert len(script.scheduler.application("foe").pending) > 60
+    assert max(len(each) for each in (app.allocated, app.most, app.asks["a"].vector)) <= 3

@@ -1,7 +1,5 @@
 """Asks that come as allocations without a node, as since SI 1.6 (X45)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -122,9 +120,7 @@ def test_x45_every_field_of_the_ask_is_there(script: Script) -> None:
         ),
     ],
 )
-def test_x45_a_wrong_one_is_answered_in_rejected_allocations(
-    script: Script, fields: dict[str, Any], why: str
-) -> None:
+def test_x45_a_wrong_one_is_rejected(script: Script, fields: dict[str, Any], why: str) -> None:
     message = wanted(**{"key": "pod", **fields})
     (line,) = send(script, message)
     assert line.startswith(f"rejected allocation {message.applicationID}/{message.allocationKey}: ")
@@ -147,9 +143,7 @@ def test_x45_m3_all_rejections_come_in_one_response_and_the_others_count(script:
 
 
 @pytest.mark.parametrize("reported", [False, True])
-def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
-    script: Script, reported: bool
-) -> None:
+def test_x45_2_20_the_same_key_changes_an_allocations_size(script: Script, reported: bool) -> None:
     """Else a pod that is resized, or named once more, would be started twice."""
     send(script, wanted("pod", nodeID="n1" if reported else ""))
     script.schedule()
@@ -167,9 +161,7 @@ def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
         (wanted("pod", taskGroupName="tg"), "with another part in the gang"),
     ],
 )
-def test_x45_a_change_that_cannot_be_is_rejected(
-    script: Script, message: Allocation, why: str
-) -> None:
+def test_x45_impossible_changes_are_rejected(script: Script, message: Allocation, why: str) -> None:
     send(script, wanted("pod"))
     script.schedule()
     (line,) = send(script, message)
@@ -303,9 +295,7 @@ def test_x12_a_release_by_key_leaves_an_ask_of_the_old_form_pending(script: Scri
 
 
 @pytest.mark.parametrize("kind", [TIMEOUT, PREEMPTED, REPLACED])
-def test_x45_x8_a_late_confirmation_does_not_take_a_pending_ask_back(
-    script: Script, kind: TerminationType
-) -> None:
+def test_x45_x8_a_late_confirmation_leaves_the_ask(script: Script, kind: TerminationType) -> None:
     """Nor does a UUID, which names the allocation only."""
     send(script, wanted("pod", 9000))
     assert script.release("app", kind=kind, key="pod") == []
@@ -366,9 +356,7 @@ def test_x45_a_gang_in_this_form_replaces_its_placeholders(script: Script) -> No
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_x45_g46_g47_placeholder_asks_that_time_out_are_released_by_key(
-    script: Script, style: str
-) -> None:
+def test_x45_g46_g47_late_placeholder_asks_are_released_by_key(script: Script, style: str) -> None:
     """It knows no releasedAsks any more."""
     gang(script, 2, style)
     heard = script.advance(60)

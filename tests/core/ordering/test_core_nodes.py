@@ -1,7 +1,5 @@
 """Nodes arrive, change, drain and go, and what happens to whom then (I29 to I33, X19, X20, M7, 2.11)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import on_nodes, partitions, refused, run, serve, submit
 from core_world import MESSAGE_ORDERS, in_order, queues, scripted, state
@@ -73,7 +71,7 @@ def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
     ]
 
 
-def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
+def test_i33_a_node_needs_an_id_and_no_negative_resources_but_no_capacity() -> None:
     script = Script()
     refused(script.node("", vcore=1), "node ", "nodeID")
     refused(script.node("n1", vcore=-(2**63)), "node n1", "schedulableResource[vcore]")
@@ -86,9 +84,6 @@ def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
     refused(script.node("n1", update, vcore=5, occupied={"vcore": -1}), "node n1")
     assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
     refused(script.app("app", gang={"vcore": -1}), "app", "placeholderAsk")
-
-
-def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
     script = Script()
     assert script.node("n1") == ["accepted node n1"]
     placed(script)
@@ -123,7 +118,7 @@ def test_i33_an_update_replaces_attributes_and_leaves_capacity_alone() -> None:
     assert placed(script).scheduler.application("app").state == "Running"
 
 
-def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
+def test_x19_occupied_resources_of_whatever_type_are_not_given_to_anybody() -> None:
     script = Script()
     script.node("n1", vcore=4000, occupied={"vcore": 3000})
     assert run(script, "app", "a", "b", vcore=1000) == ["app Running (run)", "new app/a-0 on n1"]
@@ -136,9 +131,6 @@ def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
     assert set(script.scheduler.application("app").allocations) == {"a-0", "b-0"}
     script.node("n1", si.NodeInfo.UPDATE, occupied={})
     assert script.schedule() == ["new app/c-0 on n1"]
-
-
-def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
     script = Script()
     script.node("n1", vcore=1000, occupied={"gpu": 2})
     script.node("n1", si.NodeInfo.UPDATE, vcore=1000, disk=5)

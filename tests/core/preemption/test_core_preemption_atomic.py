@@ -1,7 +1,5 @@
 """A gang that is placed in one step preempts for all its members or not at all (G3, 5.9)."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 
@@ -119,9 +117,7 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
         ),
     ],
 )
-def test_g3_nobody_goes_unless_every_member_may_preempt(
-    second: dict[str, Any], config: str, why: str
-) -> None:
+def test_g3_none_goes_unless_all_may_preempt(second: dict[str, Any], config: str, why: str) -> None:
     script = filled(config, nodes=2)
     script.app("g", "root.high", gang={"vcore": 2})
     ask(script, "g", "g0", group="g", placeholder=True, vcore=1)
@@ -186,7 +182,7 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
     assert story(script) == "has preempted once for all its members, and they did not fit then"
 
 
-def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
+def test_g3_a_gang_below_a_full_parent_queue_preempts_there_unless_a_limit_is_full_too() -> None:
     """Nodes have room, but the quota of the parent has none."""
     script = filled(parent(), nodes=1)
     script.node("n2", vcore=8)
@@ -194,10 +190,7 @@ def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
     assert script.scheduler.application("g").gang.lacks == "quota"
     assert len(after(script)) == 3
     assert started(script) == 3
-
-
-def test_g3_a_gang_waits_for_a_quota_that_no_victim_can_free() -> None:
-    """The quota of the parent could be freed, but not the limit of the user."""
+    # The quota of the parent could be freed, but not the limit of the user.
     limit = limits("users: ['*'], maxresources: {vcore: 2m}")
     script = filled(parent(f", {limit}"), nodes=1)
     script.node("n2", vcore=8)

@@ -1,7 +1,5 @@
 """The scheduler runs on the machines of its lifecycles: on those of the library too, and on changed ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,13 +8,7 @@ from transitions import Machine
 
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
-from quadriga.fsm import (
-    LIFECYCLES,
-    DefinitionError,
-    FastMachine,
-    InvalidTransition,
-    Lifecycle,
-)
+from quadriga.fsm import LIFECYCLES, DefinitionError, FastMachine, InvalidTransition, Lifecycle
 from quadriga.sim.scripted.script import Script
 from tests.core.scheduling.test_core_batch import World
 from tests.core.scheduling.test_core_everything import history

@@ -1,7 +1,5 @@
 """The words of a composition, what the network may do, and how broken rules are told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol
@@ -196,19 +194,13 @@ def car(guard: Any) -> Lifecycle:
         initial="New",
         final=("Sold",),
         lasts={"New": unbounded("sell")},
-        rows=(
-            row("sell", "New", "Sold", when=guard),
-            ignored("sell", "New", why="not that one"),
-        ),
+        rows=(row("sell", "New", "Sold", when=guard), ignored("sell", "New", why="not that one")),
     )
 
 
-def test_facts_with_few_values_need_not_be_declared_and_only_what_is_read_is_tried() -> None:
+def test_facts_with_few_values_need_not_be_declared_and_others_are_told() -> None:
     report = check(car(is_wanted), info={"by": ("owner", "thief")})
     assert (report.states, report.moves, report.untaken) == (2, 5, ())
-
-
-def test_a_fact_or_a_word_that_is_not_declared_is_told() -> None:
     assert "car has no fact 'count': declare its values in facts=" in told(car(few))
     assert check(car(few), facts={"count": (1, 2)}).states == 2
     assert "KeyError: 'by'" in told(car(is_wanted))

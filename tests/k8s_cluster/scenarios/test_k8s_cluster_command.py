@@ -1,8 +1,6 @@
 """``quadriga kubernetes`` as a process, with the account of the manifests; and the commands of
 docs/kubernetes.md, as they stand there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -87,9 +85,7 @@ def phases(present: list[Object]) -> set[str]:
     return {each["status"].get("phase", "") for each in present}
 
 
-def test_the_first_gang_runs_as_the_page_says(
-    cluster: Cluster, start: Callable[..., Quadriga]
-) -> None:
+def test_the_first_gang_runs_as_told(cluster: Cluster, start: Callable[..., Quadriga]) -> None:
     cluster.kubelet(count=3)
     command = start()
     shell(cluster.plane, "sh", "-euc", blocks()["gang"])
@@ -227,7 +223,7 @@ def test_k16_one_process_has_probes_metrics_and_pages(
     assert json.loads(command.ask("/ws/v1/partitions", "http")[1])[0]["name"] == "default"
 
 
-def test_k11_the_second_process_stands_by_and_takes_over(
+def test_k11_a_second_process_takes_over(
     admin: PlainClient, start: Callable[..., Quadriga]
 ) -> None:
     first = start()

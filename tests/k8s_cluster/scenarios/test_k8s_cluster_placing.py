@@ -46,9 +46,7 @@ partitions:
 """
 
 
-def test_t12_the_stock_scheduler_places_pods_beside_us(
-    cluster: Cluster, stock_scheduler: None
-) -> None:
+def test_t12_the_stock_scheduler_works_beside_us(cluster: Cluster, stock_scheduler: None) -> None:
     """Two schedulers that fill one node at the same moment cannot know of each other. So both spread their
     pods, which leaves room on every node, and the rest of the room is ours alone to fill."""
     count, slots = 1000, 20 * 110
@@ -115,9 +113,7 @@ class Stream:
             self.created += 1
 
 
-def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
-    cluster: Cluster, proxy: FaultProxy
-) -> None:
+def test_t13_nodes_drain_and_come_back_under_load(cluster: Cluster, proxy: FaultProxy) -> None:
     cluster.admin.create(queues(SPREAD))  # so that each node gets some of the load
     local = cluster.kubelet(*(node(name, cpu="8", pods="1000") for name in "abc"))
     scheduler = cluster.quadriga(server=proxy.url)
@@ -225,9 +221,7 @@ def web(count: int, **spec: object) -> list[Object]:
 TOLERATED = [{"key": "owner", "operator": "Equal", "value": "team", "effect": "NoSchedule"}]
 
 
-def test_t14_replicas_that_avoid_each_other_in_one_batch(
-    cluster: Cluster, three_zones: ProcessKubelet
-) -> None:
+def test_t14_replicas_apart_in_one_batch(cluster: Cluster, three_zones: ProcessKubelet) -> None:
     # They are all there before the scheduler is, which so decides on them in one batch.
     cluster.create(*web(4, affinity=affinity("podAntiAffinity", {"app": "web"}, HOST)))
     scheduler = cluster.quadriga()
