@@ -16,15 +16,19 @@ from transitions.core import Event
 from quadriga.fsm.fast.plans import Kind, make_plan
 from quadriga.fsm.fast.steps import (
     CALLING,
+    CAUGHT,
     EVENT,
     HAS_FINAL,
     INFO,
     TRANSITION,
+    call,
     event_data,
+    execute,
     is_plain,
     keeps,
     levels,
     noisy,
+    settle,
     unpatched,
 )
 from quadriga.fsm.fast.tracking import (
@@ -142,7 +146,27 @@ class FastEvent(Reporting, Event):
         return (plan or self._unplanned)(model, args, kwargs)
 
     def _unplanned(self, model: Any, args: Any, kwargs: Any) -> bool:
-        return Event.trigger(self, model, *args, **kwargs)
+        """Do what ``Event._trigger`` does."""
+        machine: Any = self.machine
+        state = machine.get_model_state(model)
+        data = event_data(state, self, machine, model, args, kwargs)
+        try:
+            if self._is_valid_source(state):
+                call(machine, machine.__dict__["_prepare_event"], data)
+                for transition in self.transitions[data.state.name]:
+                    data.transition = transition
+                    if execute(machine, transition, data):
+                        data.result = True
+                        break
+        except CAUGHT as error:
+            data.error = error
+            if not machine.on_exception:
+                raise
+            machine.callbacks(machine.on_exception, data)
+        finally:
+            if machine.__dict__["_finalize_event"]:
+                settle(machine, data)
+        return data.result  # type: ignore[no-any-return]
 
     def _has_stepped(self, machine: Any, own: Any, model: Any, value: Any) -> bool:
         """Take the step of a model without a plan, if nothing is called on the way; return whether it is taken."""
@@ -249,10 +273,14 @@ class FastEvent(Reporting, Event):
             return plans[key]
         machine = machine or self.machine
         if not self.eager:
-            fired = plans.get((key,), 0)
-            copied = "_later" in self.__dict__ and len(machine.models) == 1
-            if fired < (_PATIENCE if copied else 1):
-                self._keep(plans, (key,), fired + 1)
+            counted = (key,)
+            fired = plans.get(counted, 0)
+            copied = "_later" in self.__dict__
+            if fired < 1:
+                self._keep(plans, counted, 1)
+                return None
+            if copied and fired < _PATIENCE and len(machine.__dict__["models"]) == 1:
+                plans[counted] = fired + 1
                 return None
         marker = marker_of(machine)
         now = marker.now

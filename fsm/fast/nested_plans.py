@@ -1,5 +1,5 @@
 """Plans of a fast hierarchical machine, and what it knows of its states: the library's own code determines which
-states a transition leaves and enters; it is asked once, and again after every change of the machine. See D152."""
+states a transition leaves and enters; it is asked once, and again after every change of the machine. See D152 and D348."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ A plan calls what the library would call now, in the library's order, and nothin
 (states, transitions, callbacks that are no names) are the arguments of a factory around the plan, so machines with
 equal transitions share the code. Where something has changed after a callback, ``resume`` does the rest of the
 trigger step by step, as it is then.
+See D297 and D349.
 """
 
 from __future__ import annotations

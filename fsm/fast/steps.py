@@ -7,7 +7,7 @@ an object overrides one of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from transitions import EventData, Machine, State
 from transitions.core import _LOGGER, Transition
 
-from quadriga.fsm.fast.tracking import FastState, FastTransition, marker_of
+from quadriga.fsm.fast.tracking import GIVEN, FastCondition, FastState, FastTransition, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -142,6 +142,78 @@ def is_callable(model: Any, name: str) -> bool:
 def constantly(value: object) -> Any:
     """Return a stand-in for a callback that is an attribute which cannot be called."""
     return lambda *_, **__: value
+
+
+# -- the steps of a trigger that has no plan yet ----------------------------------------------------
+
+
+def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
+    """Do what ``Machine.callbacks`` does."""
+    sent = machine.__dict__["send_event"]
+    for func in callbacks:
+        found = _resolved(func, data) if isinstance(func, str) else func
+        if sent:
+            found(data)
+        else:
+            found(*data.args, **data.kwargs)
+        sent = machine.__dict__["send_event"]
+
+
+def _resolved(name: str, data: Any) -> Any:
+    try:
+        found = getattr(data.model, name)
+    except AttributeError:
+        return imported(name)
+    return found if callable(found) else constantly(found)
+
+
+def execute(machine: Any, transition: Any, data: Any) -> Any:
+    """Do what ``Transition.execute`` does."""
+    own = machine.__dict__
+    if getattr(transition.execute, "__func__", None) is not _EXECUTE or not keeps(
+        type(transition), Transition, TRANSITION
+    ):
+        return transition.execute(data)
+    call(machine, transition.prepare, data)
+    for condition in transition.conditions:
+        if type(condition) is not FastCondition or not CONDITION.isdisjoint(condition.__dict__):
+            agrees = condition.check(data)
+        else:
+            func = condition.func
+            func = _resolved(func, data) if isinstance(func, str) else func
+            answer = func(data) if own["send_event"] else func(*data.args, **data.kwargs)
+            agrees = answer == condition.target
+        if not agrees:
+            return False
+    call(machine, chain(own["_before_state_change"], transition.before), data)
+    if transition.dest:
+        _change(machine, own, transition, data)
+    call(machine, chain(transition.after, own["_after_state_change"]), data)
+    return True
+
+
+def _change(machine: Any, own: Any, transition: Any, data: Any) -> None:
+    """Do what ``Transition._change_state`` does."""
+    states, model, attribute = own["states"], data.model, own["model_attribute"]
+    origin, dest = states.get(transition.source), states.get(transition.dest)
+    if not (type(origin) is type(dest) is FastState and unpatched() and "set_state" not in own):
+        transition._change_state(data)
+        return
+    if "exit" in origin.__dict__ or "enter" in dest.__dict__ or origin.on_exit:
+        transition._change_state(data)
+        return
+    if isinstance(model, GIVEN):
+        machine.set_state(transition.dest, model)
+    else:
+        setattr(model, attribute, dest.value)
+    data.update(getattr(model, attribute))
+    dest = machine.get_state(transition.dest)
+    dest.enter(data)
+    if HAS_FINAL and dest.final:
+        machine.callbacks(machine.on_final, data)
+
+
+# -- the rest of a trigger where its plan ends early -------------------------------------------------
 
 
 class Rest(NamedTuple):

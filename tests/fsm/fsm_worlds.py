@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -142,7 +143,8 @@ class World:
             result = getattr(self, name)(*arguments)
         except Exception as error:
             result = [
-                (type(each), str(each).replace("Hierarchical", "")) for each in chain_of(error)
+                (type(each), re.sub(r"Hierarchical|@\d+", "", str(each)))
+                for each in chain_of(error)
             ]
         return result, [self.states(model) for model in self.models], self.scope()
 

@@ -16,8 +16,6 @@ RUNS = {
     "Machine": EVERYTHING,
     "LockedMachine": ("tests/test_threading.py", "tests/test_states.py"),
 }
-#: which of them once more with plans forced
-FORCED = ("Machine", "LockedMachine")
 
 
 def main(arguments: list[str]) -> int:
@@ -35,7 +33,7 @@ def main(arguments: list[str]) -> int:
         command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm", "-p", "substitute", *arguments]
         environment = {**os.environ, "PYTHONPATH": str(HERE)}
         running = {}
-        runs = [(name, "") for name in RUNS] + [(name, "1") for name in FORCED]
+        runs = [(name, forced) for name in RUNS for forced in ("", "1")]
         for machine, forced in runs:
             with (Path(folder) / (machine + forced)).open("w") as said:
                 wanted_of = {"QUADRIGA_SUBSTITUTE": machine, "QUADRIGA_FORCE_PLANS": forced}
