@@ -42,25 +42,24 @@ def rows(text: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-def test_every_flag_is_told_and_no_other(operations: str) -> None:
+def test_every_flag_is_told_and_no_other(operations: str, repository: Path) -> None:
+    from quadriga.cli.limits import LIMITS
+
     cells = re.findall(r"^\| (`--.*?) \|", operations, re.MULTILINE)
     told = [flag for cell in cells for flag in re.findall(r"`(--[a-z-]+)", cell)]
-    assert sorted(told) == sorted(flags())
+    limits = {limit.option for limit in LIMITS}
+    assert sorted(told) == sorted(flags().keys() - limits)
+    bounds = rows(text_of(repository / "SECURITY.md"), "## Bounds")
+    assert limits <= {flag for *_, cell in bounds for flag in re.findall(r"`(--[a-z-]+)", cell)}
     named = set(re.findall(r"--[a-z]+(?:-[a-z]+)*(?==|\b)", operations.partition("## Queues")[0]))
     assert named <= set(flags()) | {"--connect"}
 
 
-def test_defaults_of_limits_are_those_that_are_told(operations: str) -> None:
-    from quadriga.cli.limits import LIMITS
+def test_defaults_of_limits_are_those_of_the_server() -> None:
     from quadriga.cli.serving.grpc_part import limits_of
     from quadriga.cli.serving.settings import settings_of
     from quadriga.si.server import Limits
 
-    told = {
-        cells[0].strip("`").split()[0]: int(cells[1].replace(",", ""))
-        for cells in rows(operations, "### Limits")
-    }
-    assert told == {limit.option: limit.default for limit in LIMITS}
     parser = argparse.ArgumentParser()
     serve.configure(parser.add_subparsers())
     assert limits_of(settings_of(parser.parse_args(["serve"]))) == Limits()
