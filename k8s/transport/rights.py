@@ -71,7 +71,7 @@ POD_GROUP_RIGHTS: Final[tuple[Right, ...]] = (
 #: needed if the server has DeviceClasses
 DEVICE_CLASS_RIGHTS: Final[tuple[Right, ...]] = (
     Right("resource.k8s.io",     "deviceclasses",          ("list",),                        False,
-          "pods with devices of a DeviceClass are not told that the default scheduler must run them"),
+          "pods with devices of a DeviceClass do not say that only the default scheduler can run them"),
 )
 # fmt: on
 
