@@ -9,7 +9,7 @@ from quadriga.k8s.objects import Pod
 
 
 def run_time_tags(pod: Pod) -> dict[str, str]:
-    """Return what the tags of the pod's ask say of its expected run time (Q11): what its annotation tells, and what
+    """Return what the tags of the pod's ask say of its expected run time (Q11): what its annotation declares, and what
     its ``activeDeadlineSeconds`` bounds. A text that is no time is passed on, and the core notes that it is ignored.
     """
     tags = {}

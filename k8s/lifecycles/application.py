@@ -6,7 +6,7 @@ while first; if the core rejects it and its pods would only be recreated, it is 
 PodGroup is Held until enough of its pods exist, and Placing until the core has placed these together. A gang
 with task groups is Reserving first, until every task group has all its placeholders on nodes. A gang that does
 not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was refused:
-its placeholders are deleted, and it goes on as an ordinary application. The core completes (Completed) or kills
+its placeholders are deleted, and it continues as an ordinary application. The core completes (Completed) or kills
 it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
 
 It is driven by its pods and by the messages of the core. Releases delete pods and never change the state of the
@@ -89,7 +89,7 @@ JOINED: Final = (NEW, HELD, SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING)
 JOINABLE: Final[frozenset[State]] = frozenset(JOINED)
 #: States in which the core knows the application.
 IN_CORE: Final = (PLACING, RESERVING, RESUMING, RUNNING, FAILING)
-#: States in which the core has been told of the application, whether it has answered or not.
+#: States in which the core has received the application, whether it has answered or not.
 TOLD: Final = (SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING, FAILING)
 #: States of a gang without placeholders that the core has to place as a whole (K204).
 GATHERS: Final[frozenset[State]] = frozenset({SUBMITTED, PLACING})
@@ -196,7 +196,7 @@ def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
 
 
 def is_hard(app: ApplicationFacts, info: Info) -> bool:
-    """A Hard gang never goes on as single pods (K202)."""
+    """The gang is Hard: it never continues as single pods (K202)."""
     return app.hard
 
 
@@ -226,7 +226,7 @@ def has_placeholders(app: ApplicationFacts, info: Info) -> bool:
 
 
 def core_waits(app: ApplicationFacts, info: Info) -> bool:
-    """The core still waits for the gang: when the last placeholder is gone, it must be told (K72)."""
+    """The core still waits for the gang: when the last placeholder is gone, it must learn of it (K72)."""
     return app.core_waits
 
 

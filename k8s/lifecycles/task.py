@@ -4,7 +4,7 @@ A task is New until its application allows it to be asked for, or Gated while th
 is Asked until the core chooses a node, Binding until the API server has confirmed that, and then Bound. A pod
 that is found with a node is Recovering until the core has confirmed it. The core takes an allocation back by a
 release; the pod is deleted and the task is Releasing until it is gone. It is Ended when its pod has succeeded,
-has failed or is deleted, which is always final: only then is the core told that the allocation has ended, with
+has failed or is deleted, which is always final: only then does the core learn that the allocation has ended, with
 the type of the release if the core asked for it (K39).
 
 It is driven by the watch of pods, the messages of the core and the outcomes of binds, each of which may be

@@ -80,7 +80,7 @@ class Task:
         self.condition: tuple[str, str] | None = None
         #: the failed check that was reported last (K88)
         self.blocked_reason = ""
-        #: the amounts that the core was told; ``None`` before that
+        #: the amounts that the core has received; ``None`` before that
         self.amounts: Amounts | None = None
 
     @property
@@ -221,7 +221,7 @@ class Application:
         self.refused, self.probe = 0, ""
         #: the pod that created the application (K71)
         self.originator: Pod | None = originator
-        #: the gang has ended, and the application goes on without it (K77)
+        #: the gang has ended, and the application continues without it (K77)
         self.resumed = False
         self.timeout_over = False
         #: number of pods that the core has had asks or allocations of since it was added, without rejected ones
@@ -348,7 +348,7 @@ class NodeEntry:
         self.key = node.metadata.name
         self.state: node_fsm.State = NODE.initial
         self.node = node
-        #: what the core was told of it: allocatable resources and attributes
+        #: what the core has received of it: allocatable resources and attributes
         self.sent: object = None
 
     @property

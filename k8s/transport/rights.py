@@ -79,7 +79,7 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class RightsUnknown(Exception):
-    """The API server does not tell what the account may do."""
+    """Raised when the API server does not say what the account may do."""
 
 
 @dataclass(frozen=True, slots=True)
