@@ -71,7 +71,9 @@ def test_every_metric_of_the_process_is_told_and_no_other(operations: str) -> No
     from quadriga.si.server import Server
 
     told = {
-        cells[0].strip("`"): cells[1] for cells in rows(operations, "### Metrics of the process")
+        name: kind
+        for names, kind, *_ in rows(operations, "### Metrics of the process")
+        for name in re.findall(r"`(\w+)`", names)
     }
     found = {name: kind for name, kind, _, _ in measured(Server(SchedulerService(manual=True)))}
     found |= {"quadriga_journal_file_lost_total": "counter", "quadriga_reloads_total": "counter"}
