@@ -251,6 +251,7 @@ create = constant("create", CreateMissing())
 
 
 def create_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Create another placeholder for the group of one that was lost (K80)."""
     return (CreateAgain(fired.info["group"]),)
 
 
@@ -274,6 +275,7 @@ delete_placeholders = constant("delete_placeholders", DeletePlaceholders())
 
 
 def say_allocated(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that a placeholder has a node."""
     info = fired.info
     note = f"placeholder {info['name']} of task group {info['group']} is on node {info['node']}"
     return (Say(_GANG, "PlaceholderAllocated", note),)
@@ -287,6 +289,7 @@ say_complete = constant(
 
 
 def try_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that a placeholder was refused, and create it again later (K202)."""
     note = f"a placeholder could not be created, and is tried again: {fired.info['reason']}"
     say = Say(_GANG, "PlaceholderCreateFailed", note, warning=True)
     return (say, TryPlaceholderAgain(fired.info["group"]))
@@ -299,6 +302,7 @@ def fail_refused(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def give_up_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Continue as an ordinary application because a placeholder was refused (K202)."""
     note = (
         f"a placeholder could not be created, so the gang goes on as an ordinary application: "
         f"{fired.info['reason']}"
@@ -308,6 +312,7 @@ def give_up_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def resume(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Continue as an ordinary application after the Soft timeout (K76)."""
     note = (
         "the gang did not get all its placeholders in time and goes on as an ordinary application: "
         f"{fired.info['reason']}"
@@ -317,6 +322,7 @@ def resume(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def release_pod(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Release the allocation of a pod that is gone."""
     return (ReleasePod(fired.info["key"], fired.info["type"]),)
 
 
@@ -326,6 +332,7 @@ def fail_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def reject_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Fail the pods of a rejected application, and delete its placeholders (K34)."""
     return (DeletePlaceholders(), FailPods(f"{REJECTED_PREFIX}: {fired.info['reason']}"))
 
 
@@ -336,6 +343,7 @@ def fail_at_start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def warn(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Warn that the state lasts longer than expected."""
     return (Warn(f"application {app.key} has been {fired.source} for longer than expected"),)
 
 

@@ -85,10 +85,12 @@ class Task:
 
     @property
     def app_has_ended(self) -> bool:
+        """Whether its application no longer exists in the core."""
         return self.app.state in application_fsm.ENDED
 
     @property
     def may_try_again(self) -> bool:
+        """Whether it has no node and its application asks for such pods."""
         return not self.node and self.app.state in application_fsm.JOINABLE
 
     def __repr__(self) -> str:
@@ -156,6 +158,7 @@ class GroupEntry:
 
     @property
     def named(self) -> str:
+        """The group as messages name it."""
         return f"PodGroup {'/'.join(self.key)}"
 
 
@@ -246,10 +249,12 @@ class Application:
 
     @property
     def is_gang(self) -> bool:
+        """Whether it has task groups that still count."""
         return bool(self.groups) and not self.resumed
 
     @property
     def hard(self) -> bool:
+        """Whether the style of its gang is Hard."""
         return self.metadata.policy.style == "Hard"
 
     @property
@@ -264,6 +269,7 @@ class Application:
 
     @property
     def has_started(self) -> bool:
+        """Whether a real pod has a node or was asked for."""
         return any(
             task.state in task_fsm.STARTED or task.node
             for task in self.tasks.values()
@@ -272,10 +278,12 @@ class Application:
 
     @property
     def places_whole(self) -> bool:
+        """Whether it is a PodGroup's gang of which no member has a node or ask (K204)."""
         return self.pod_group is not None and not self.has_started
 
     @property
     def groups_full(self) -> bool:
+        """Whether each group has minMember bound placeholders (K74)."""
         return not self.unfilled
 
     @property
@@ -287,10 +295,12 @@ class Application:
 
     @property
     def core_has_pods(self) -> bool:
+        """Whether the core has had asks or allocations of it, and completes it."""
         return self.core_pods > 0
 
     @property
     def has_followers(self) -> bool:
+        """Whether pods wait for its end (K60, K200)."""
         return bool(self.later)
 
     @property
@@ -302,10 +312,12 @@ class Application:
 
     @property
     def has_placeholders(self) -> bool:
+        """Whether it has placeholders."""
         return bool(self.placeholders)
 
     @property
     def has_pods(self) -> bool:
+        """Whether it has pods other than those that wait for its end (K60)."""
         return bool(self.tasks)
 
     def asks_for(self, task: Task) -> bool:
@@ -353,6 +365,7 @@ class NodeEntry:
 
     @property
     def is_cordoned(self) -> bool:
+        """Whether new pods are not to be placed on the node."""
         return self.node.spec.unschedulable
 
     def __repr__(self) -> str:
