@@ -145,7 +145,8 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
     held = list(planned)
     add(held, partition.root.allocated)
     on_nodes = _sum(partition, (node.allocated for node in partition.nodes.values()))
-    if held != on_nodes:
+    without_units = partition.registry.without_units
+    if without_units(held) != without_units(on_nodes):
         text = partition.registry.text
         yield (
             f"{partition.key} root holds {text(partition.root.allocated)}, replacements under way "

@@ -11,6 +11,7 @@ from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.resources.amounts import type_name
+from quadriga.core.resources.units import WHOLE, largest, room
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -54,11 +55,15 @@ def of_nodes(
         yield _REFUSED
     draining, kept, free = [], [], []
     lacking: dict[tuple[int, ...], list[Node]] = {}
+    split: list[Node] = []
     for node in fitting:
         if not node.open and not ask.required_node:
             draining.append(node)
         elif not shape.fits(node.available):
-            lacking.setdefault(_short(node, shape), []).append(node)
+            if short := _short(node, shape):
+                lacking.setdefault(short, []).append(node)
+            else:
+                split.append(node)
         elif _is_kept_from(node, ask) and not lends(node, shape, kernel.now):
             kept.append(node)
         else:
@@ -68,7 +73,7 @@ def of_nodes(
 
     def in_order(node: Node) -> tuple[bool, float, str]:
         """Return a key that puts the node reserved for the ask first, then the order of a decision."""
-        return node.reservation is None, partition.node_index.score(node), node.node_id
+        return node.reservation is None, partition.node_index.score(node, shape), node.node_id
 
     for node in sorted(free, key=in_order):
         reason = predicate and predicate(node.node_id)
@@ -96,6 +101,8 @@ def of_nodes(
     if kept:
         yield _reserved(kept, kernel.now)
     yield from _lacking(ask, shape, lacking)
+    if split:
+        yield _split(ask, shape, split)
     if draining:
         verdict = "Each node that is large enough for it is draining."
         yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
@@ -160,6 +167,31 @@ def _reservations(ask: Ask) -> Iterator[Check]:
 
 def _short(node: Node, shape: Shape) -> tuple[int, ...]:
     return tuple(index for index, value in shape.need if node.available[index] < value)
+
+
+def _split(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
+    """Return the check for nodes where enough of a shared device is free, but in too small pieces (Q14)."""
+    names, lacks = ask.app.partition.registry.names, []
+    for each in shape.shares:
+        name = names[each.of.device]
+        if each.milli < WHOLE:
+            most = max(largest(each.of, node.available) for node in nodes)
+            if most < each.milli:
+                lacks.append(f"no {name} has {each.milli}m left; the most is {most}m")
+        else:
+            free = max(room((each._replace(number=1),), node.available) for node in nodes)
+            if free < each.number:
+                number = f"{each.number} {name} wholly free"
+                lacks.append(f"no node has {number}; the most is {free}")
+    text = " and ".join(lacks) or "not enough free devices"
+    return Check(
+        "nodes",
+        False,
+        f"{_number(len(nodes))}: {text}",
+        verdict=f"It takes {'a share of one device' if shape.shares[0].milli < WHOLE else 'whole devices'}: "
+        f"{text}.",
+        node=nodes[0].node_id if len(nodes) == 1 else "",
+    )
 
 
 def _is_kept_from(node: Node, ask: Ask) -> bool:

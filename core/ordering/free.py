@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from quadriga.core.ordering.scores import inserted, removed
+from quadriga.core.resources.units import room_of_nodes
 from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
 
 if TYPE_CHECKING:
@@ -45,12 +47,12 @@ class FreeAmounts:
             if place == len(gone) or gone[place] != at:
                 rows[at] = _matrix([nodes[at - place].available])[0]
         if gone:
-            self._rows = np.delete(rows, gone, axis=0)
+            self._rows = removed(rows, gone)
 
     def insert(self, at: int, node: Node) -> None:
         """The node is new, at this position."""
         if self._rows is not None:
-            self._rows = np.insert(self._rows, at, _matrix([node.available]), axis=0)
+            self._rows = inserted(self._rows, at, _matrix([node.available])[0])
 
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to
@@ -60,6 +62,8 @@ class FreeAmounts:
         for at, value in shape.need:
             of_type = rows[:, at] // value
             room = of_type if room is None else np.minimum(room, of_type)
+        if shape.shares and room is not None:
+            room = np.minimum(room, room_of_nodes(shape.shares, rows))
         return np.zeros(len(nodes), dtype=np.int64) if room is None else np.maximum(room, 0)
 
     def of(self, nodes: list[Node], log: list[int]) -> Matrix:

@@ -8,12 +8,15 @@ among 100,000 nodes it costs little more than among 1,000.
 from __future__ import annotations
 
 from math import inf
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Column = npt.NDArray[np.float64]
+
+#: an array whose first dimension is that of nodes
+Rows = TypeVar("Rows", bound=npt.NDArray[Any])
 
 #: columns of at most this many numbers are searched as a whole
 _SMALL: Final = 4096
@@ -22,17 +25,41 @@ _SMALL: Final = 4096
 class _Blocks:
     """Numbers in blocks; there are about as many blocks as numbers in each."""
 
-    __slots__ = ("_lows", "_rows", "_size", "values")
+    __slots__ = ("_blocks", "_lows", "_padded", "_rows", "_size", "values")
 
     def __init__(self, values: Column) -> None:
         number = len(values)
         self._size = size = 1 << number.bit_length() // 2
         padded = np.full(-(-number // size) * size, inf)
         padded[:number] = values
-        blocks = padded.reshape(-1, size)
-        self._lows: Column = blocks.min(axis=1)
-        self._rows: list[Column] = list(blocks)
+        self._padded = padded
+        self._blocks: Column = padded.reshape(-1, size)
+        self._lows: Column = self._blocks.min(axis=1)
+        self._rows: list[Column] = list(self._blocks)
         self.values = padded[:number]
+
+    def insert(self, position: int, value: float) -> bool:
+        """Insert a number; return False if there is no space for it."""
+        number, padded = len(self.values), self._padded
+        if number == len(padded):
+            return False
+        padded[position + 1 : number + 1] = padded[position:number]
+        padded[position] = value
+        self.values = padded[: number + 1]
+        self._find_lows(position)
+        return True
+
+    def remove(self, positions: list[int]) -> None:
+        """Remove the numbers at these positions, in order."""
+        number = len(self.values)
+        self.values = removed(self.values, positions)
+        self._padded[len(self.values) : number] = inf
+        self._find_lows(positions[0])
+
+    def _find_lows(self, position: int) -> None:
+        """The numbers from this position on have moved."""
+        at = position // self._size
+        self._lows[at:] = self._blocks[at:].min(axis=1)
 
     def __setitem__(self, position: int, value: float) -> None:
         values, lows, at = self.values, self._lows, position // self._size
@@ -57,9 +84,29 @@ class Scores:
     __slots__ = ("_blocks", "each", "values")
 
     def __init__(self, values: Column) -> None:
+        self._hold(values)
+
+    def _hold(self, values: Column) -> None:
         self._blocks = _Blocks(values) if len(values) > _SMALL else None
         self.values = values if self._blocks is None else self._blocks.values
         self.each: Column | _Blocks = self.values if self._blocks is None else self._blocks
+
+    def insert(self, position: int, value: float) -> None:
+        """A node is new at this position, with this score."""
+        if self._blocks is None or not self._blocks.insert(position, value):
+            self._hold(inserted(self.values, position, value))
+        else:
+            self.values = self._blocks.values
+
+    def remove(self, positions: list[int]) -> None:
+        """The nodes at these positions, in order, are gone."""
+        if not positions:
+            return
+        if self._blocks is None:
+            self.values = self.each = removed(self.values, positions)
+        else:
+            self._blocks.remove(positions)
+            self.values = self._blocks.values
 
     def first(self) -> int:
         """The position of the lowest score, the first among equals; -1 where all are infinite."""
@@ -71,3 +118,28 @@ class Scores:
         else:
             return -1
         return position if values.item(position) != inf else -1
+
+
+def inserted(values: Rows, at: int, row: object) -> Rows:
+    """The array with one more row at this position. It is moved in its own memory, which has some to spare
+    after the first time."""
+    number, whole = len(values), values.base
+    if whole is None or len(whole) <= number or whole.shape[1:] != values.shape[1:]:
+        whole = np.empty((number + number // 8 + 16, *values.shape[1:]), values.dtype)
+        whole[:at] = values[:at]
+        whole[at + 1 : number + 1] = values[at:]
+    else:
+        width = whole[:1].size  # rows of one array: numpy moves flat ones without a copy
+        flat = whole.reshape(-1)
+        flat[(at + 1) * width : (number + 1) * width] = flat[at * width : number * width]
+    whole[at] = row
+    return whole[: number + 1]
+
+
+def removed(values: Rows, positions: list[int]) -> Rows:
+    """The array without the rows at these positions, which are in order; it is moved in its own memory."""
+    width, flat = values[:1].size, values.reshape(-1)
+    ends = [*positions[1:], len(values)]
+    for gone, (at, end) in enumerate(zip(positions, ends, strict=True)):
+        flat[(at - gone) * width : (end - gone - 1) * width] = flat[(at + 1) * width : end * width]
+    return values[: len(values) - len(positions)]

@@ -1,7 +1,5 @@
 """The service looks at its inbox between two slices of decisions, however many partitions there are."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

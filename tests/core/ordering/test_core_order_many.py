@@ -1,7 +1,5 @@
 """Many siblings and many nodes: what is kept between decisions is what a look at all finds (5.4, 5.7)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -11,7 +9,9 @@ from tree_side import tree
 
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import Queue, first_of
+from quadriga.core.ordering import scores
 from quadriga.core.resources.shapes import Requirements
+from quadriga.si import NodeInfo
 from quadriga.sim.scripted.script import Script
 
 
@@ -110,25 +110,34 @@ def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])
-def test_5_7_nodes_that_join_one_by_one_are_in_order(policy: str) -> None:
+@pytest.mark.parametrize("searched_as_a_whole", [4096, 4])
+def test_5_7_nodes_that_come_and_go_one_by_one_are_in_order(
+    policy: str, searched_as_a_whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scores, "_SMALL", searched_as_a_whole)
     rng = Random(policy)
     script = Script(tree("a", partition=f"nodesortpolicy: {{type: {policy}}}"))
     script.app("app", "root.a")
     partition = script.scheduler.partition()
     index = partition.node_index
     shapes = [partition.shapes.intern(Requirements((size, size)))[0] for size in (1, 3)]
-    for at in range(60):
-        for _ in range(rng.choice((1, 1, 2, 20))):
-            size = rng.choice((4, 4, 6, 6 + at // 20))
+    for at in range(40):
+        for _ in range(rng.choice((0, 1, 1, 2, 17))):
+            size = rng.choice((4, 4, 6, 6 + at // 12))
             script.node(f"n{rng.randrange(10**6)}", vcore=size, memory=9)
         script.ask("app", f"pod-{at}", vcore=rng.randint(1, 3), memory=1)
         script.schedule()
+        if len(index.nodes) > 9:
+            for node in rng.sample(index.nodes, rng.choice((0, 0, 1, 3))):
+                script.node(node.node_id, action=NodeInfo.DECOMISSION)
         shape = rng.choice(shapes)
         found = [index.best(shape), index.in_order(shape), index.first(shape, 3)]
+        if at % 3:
+            continue
         positions = [index.position(node) for node in index.nodes]
         assert positions == list(range(len(index.nodes)))
-        scores = [node.score for node in index.nodes]
+        kept = [node.score for node in index.nodes]
         index.relayout()
         assert found == [index.best(shape), index.in_order(shape), index.first(shape, 3)]
-        assert scores == [node.score for node in index.nodes]
+        assert kept == [node.score for node in index.nodes]
         assert index.nodes == sorted(index.nodes, key=lambda node: node.node_id)
