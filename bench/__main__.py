@@ -19,7 +19,7 @@ from bench._support import sizes
 
 #: modules that run only by name, with options of their own
 _BY_NAME = {
-    "gpus": "bench.gpus",
+    "gpus": "bench._references.gpus",
     "quality": "bench.quality",
     "kubernetes": "bench.kubernetes",
     "soak": "bench._kubernetes.soak",

@@ -55,6 +55,7 @@ CORE_LIMITS = tuple(Limit(*row) for row in (
     ("--max-groups", 4_096, "N", "groups of one user", 0, 1 << 20),
     ("--max-types", 256, "N", "resource types of one of these", 1, 65_536),
     ("--max-known-types", 1_024, "N", "resource types of a partition; asks may name half of them", 2, 65_536),
+    ("--max-devices", 64, "N", "devices of one shared type on a node", 1, 1_024),
     ("--max-group-answers", 32_768, "N", "users whose groups are kept in memory", 1, 10_000_000),
     ("--group-deadline", 5, "S", "time to look up the groups of a user", 1, 3600),
 ))

@@ -19,7 +19,7 @@ Path = tuple[Row[State, Trigger], ...]
 
 
 def path_to(
-    lifecycle: Lifecycle[State, Trigger], state: State, start: State | None = None
+    lifecycle: Lifecycle[State, Trigger, Any], state: State, start: State | None = None
 ) -> Path[State, Trigger]:
     """The shortest path to ``state`` from ``start`` (by default the initial state), as the rows to take.
 
@@ -36,7 +36,7 @@ def path_to(
 
 
 def reachable(
-    lifecycle: Lifecycle[State, Trigger], start: State | None = None
+    lifecycle: Lifecycle[State, Trigger, Any], start: State | None = None
 ) -> tuple[State, ...]:
     """The states that can follow ``start`` (by default the initial state), nearest first. ``start`` itself
     is the first one.
@@ -46,7 +46,7 @@ def reachable(
     return tuple(state for state, _ in _ways(lifecycle, _known(lifecycle, start)))
 
 
-def tour(lifecycle: Lifecycle[State, Trigger]) -> tuple[Path[State, Trigger], ...]:
+def tour(lifecycle: Lifecycle[State, Trigger, Any]) -> tuple[Path[State, Trigger], ...]:
     """Walks from the initial state that together take every row, including rows that stay.
 
     Each walk continues to the nearest row that was not taken yet, and ends when none can be reached.
@@ -66,7 +66,7 @@ def tour(lifecycle: Lifecycle[State, Trigger]) -> tuple[Path[State, Trigger], ..
 
 
 def _nearest(
-    lifecycle: Lifecycle[State, Trigger], here: State, missing: dict[Row[State, Trigger], None]
+    lifecycle: Lifecycle[State, Trigger, Any], here: State, missing: dict[Row[State, Trigger], None]
 ) -> Path[State, Trigger]:
     """The path to the next missing row and over it; rows that do not change the state come first."""
     for state, path in _ways(lifecycle, here):
@@ -79,7 +79,7 @@ def _nearest(
 
 
 def _ways(
-    lifecycle: Lifecycle[State, Trigger], start: State
+    lifecycle: Lifecycle[State, Trigger, Any], start: State
 ) -> Iterator[tuple[State, Path[State, Trigger]]]:
     """Every reachable state with a shortest path to it, nearest first."""
     ways: dict[State, Path[State, Trigger]] = {start: ()}
@@ -96,7 +96,7 @@ def _end(row: Row[State, Trigger]) -> State:
     return row.source if row.target is None else row.target
 
 
-def _known(lifecycle: Lifecycle[State, Trigger], state: State | None) -> State:
+def _known(lifecycle: Lifecycle[State, Trigger, Any], state: State | None) -> State:
     if state is None:
         return lifecycle.initial
     if state not in lifecycle.states:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import GeneratorType
-from typing import Any
+from typing import Any, Generic
 
 from quadriga.fsm.errors import explain
-from quadriga.fsm.table import Edge, Effect, Fired, Guard, Info, Row, name_of
+from quadriga.fsm.table import Edge, Effect, Fired, Guard, Info, Row, State, Trigger, name_of
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Generic[State, Trigger]):
     """What a trigger did to an entity.
 
     ``row`` is the row that was taken, ``None`` if conditions or callbacks added to the machine have
@@ -40,12 +40,12 @@ class Outcome:
 
     lifecycle: str
     entity: Any
-    trigger: Any
-    source: Any
-    target: Any
+    trigger: Trigger
+    source: State
+    target: State
     entered: bool
     effects: tuple[Effect, ...]
-    row: Row | None
+    row: Row[State, Trigger, Any] | None
     info: Info
     time: Any = None
 

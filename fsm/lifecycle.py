@@ -289,7 +289,7 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         trigger: Trigger,
         /,
         **info: Any,
-    ) -> Outcome:
+    ) -> Outcome[State, Trigger]:
         """As ``fire``; returns what the trigger did: row, states, effects, whether a state was entered."""
         return outcome_of(self.take(entity, trigger, info), entity, info)
 
@@ -355,7 +355,10 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         return self.observe_steps(lambda step, entity, info: taken(step.row) if step.row else None)
 
     def watch(
-        self, seen: Callable[[Outcome], object], *, clock: Callable[[], Any] | None = None
+        self,
+        seen: Callable[[Outcome[State, Trigger]], object],
+        *,
+        clock: Callable[[], Any] | None = None,
     ) -> Callable[[], None]:
         """As ``observe``, with the whole outcome: ``seen`` receives what ``step`` returns.
 

@@ -1,9 +1,10 @@
-"""What all tests share: profiles of Hypothesis, markers, the shared data, the lifecycles counted."""
+"""What all tests share: profiles of Hypothesis, markers, the shared data, the lifecycles counted, the command."""
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -105,3 +106,30 @@ def shared() -> Path:
     if os.environ.get("QUADRIGA_REQUIRE_SHARED") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def order(request: pytest.FixtureRequest) -> str:
+    """Both message orders of X8."""
+    return str(request.param)
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def quadriga(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """``quadriga("draw", "node")`` gives the exit code and both outputs."""
+    main = import_module("quadriga.cli.main").main
+
+    def run(*arguments: object) -> Done:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        return Done(code, *capsys.readouterr())
+
+    return run

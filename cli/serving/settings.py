@@ -74,6 +74,7 @@ class Settings:
     max_groups: int
     max_types: int
     max_known_types: int
+    max_devices: int
     max_group_answers: int
     #: s
     group_deadline: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.times import SECOND
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
 from quadriga.core.resources.shapes import needed_by
@@ -25,16 +26,23 @@ _NAMED: Final = 5
 
 
 def gang_gathers(log: EventLog, app: Application) -> None:
-    """The gang begins to keep nodes."""
-    own = app.gang
-    form = "Gang starts to gather: it keeps nodes until all its members fit, %s of %s fit now"
-    log.enter(_of_gang(log, app, (form, own.outstanding - own.missing, own.outstanding)))
+    """The start of the gang is planned."""
+    own, plan = app.gang, app.partition.node_index.planned
+    assert plan is not None
+    form = (
+        "Gang starts to gather: its start is planned in %s s on %s nodes, %s of %s members fit now"
+    )
+    left = (plan.start - log.kernel.now) // SECOND
+    numbers = left, len(plan.needs), own.outstanding - plan.missing, own.outstanding
+    log.enter(_of_gang(log, app, (form, *numbers)))
 
 
 def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:
-    """The gang gives back the nodes that it kept."""
-    form = "Gang gives its reserved nodes back (%s): %s"
-    log.enter(_of_gang(log, app, (form, len(app.reservations), reason)))
+    """The start of the gang is no longer planned, or it gives back nodes that were reserved for it."""
+    plan = app.partition.node_index.planned
+    nodes = plan.needs if plan is not None and plan.app is app else app.reservations
+    form = "Gang gives its nodes back (%s): %s"
+    log.enter(_of_gang(log, app, (form, len(nodes), reason)))
 
 
 def gang_placed(log: EventLog, app: Application, number: int) -> None:
@@ -67,7 +75,7 @@ def _of_nodes(app: Application, lacks: Sequence[tuple[Shape, int]]) -> _Wait:
         form += ", no room for %s of %s"
         parts += [number, shape.vector]
     if own.local and own.shortage:
-        event, form = (*event, own.shortage), f"{form}: %s"
+        form += ": %s"
         parts.append(own.shortage)
     reserved = _reserved_for_others(app, lacks)
     if reserved:

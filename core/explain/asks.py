@@ -17,7 +17,7 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.by_run_time import WHOLE
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
-from quadriga.core.resources.shapes import Shape, needed_by
+from quadriga.core.resources.shapes import needed_by, shape_of
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.steps import gang
@@ -52,12 +52,12 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     Without ``predicates`` the resource manager is not asked about each node, which may take long; its
     answers of the last round are used instead.
     """
-    shape = ask.group.shape if ask.group is not None else Shape(0, ask.kind.requires)
+    shape = ask.group.shape if ask.group is not None else shape_of(0, ask.kind.requires)
     members = _members(ask)
     predicate = _remembering(kernel, ask) if predicates else None
     checks = [*_before_nodes(ask, members, kernel.now)]
     if members:
-        checks.extend(of_members(ask.app, members))
+        checks.extend(of_members(ask.app, members, kernel.now))
         if checks[-1].passed:
             checks.extend(_of_root(ask, members))
     checks.extend(of_nodes(kernel, ask, shape, predicate, asked=predicates))
@@ -208,7 +208,7 @@ def _predicates_of(
     if predicate is not None:
         return lambda node: not predicate(node.node_id), condition
     if ask in partition.waiting.deferred_asks:
-        shape = Shape(0, ask.kind.requires)
+        shape = shape_of(0, ask.kind.requires)
         return lambda node: not shape.fits(node.available), condition
     return lambda node: True, condition
 

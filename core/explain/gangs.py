@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.base.times import HOUR
+from quadriga.base.times import HOUR, SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.gang import PREDICATES
+from quadriga.core.model.node import Node
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.steps import gang
 from quadriga.core.topology.domains import fit, is_local, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.gang import PlannedStart
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
@@ -94,12 +96,14 @@ def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
         )
 
 
-def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
+def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[Check]:
     """Yield the check of the nodes for all members, which are placed in one step (Q2, Q8). Their number
     is that of now, not of the last attempt."""
     own, partition = app.gang, app.partition
     outstanding = sum(group.pending for group in members)
-    kept = [each.node for each in app.reservations if each.node.reservation is each]
+    kept = {each.node: None for each in app.reservations if each.node.reservation is each}
+    if (planned := partition.node_index.planned) is not None and planned.app is app:
+        kept.update(dict.fromkeys(planned.needs))
     ready = could_start(partition, members, [node for node in kept if node.open])
     holders: tuple[Holder, ...] = ()
     until = ""
@@ -111,12 +115,14 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
             said += (
                 f": {text}" if short is not None and (text := words_of(partition, short)) else ""
             )
-        gatherer = partition.waiting.gatherer
-        if gatherer is app:
-            said += f"; it keeps {len(app.reservations)} nodes for them, {_budget(app)}"
-        elif gatherer is not None:
-            said += f"; the gang {gatherer.app_id} keeps {len(gatherer.reservations)} nodes"
-            holders = (Holder(gatherer.app_id, amount=len(gatherer.reservations)),)
+        plan = partition.node_index.planned
+        if plan is not None and plan.app is app:
+            said += f"; {_plan(plan, now)}, {_budget(app)}"
+        elif plan is not None:
+            said += (
+                f"; the start of the gang {plan.app.app_id} is planned on {len(plan.needs)} nodes"
+            )
+            holders = (Holder(plan.app.app_id, amount=len(plan.needs)),)
         if own.refused:
             said += f"; it has waited long enough to keep nodes, {_budget(app)}"
     elif own.lacks == PREDICATES:
@@ -134,6 +140,24 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
         held=len(holders),
         until=until,
     )
+
+
+def _plan(plan: PlannedStart, now: int) -> str:
+    """When and where the start of the gang is planned, by which estimates, and who uses its nodes until then."""
+    nodes = sorted(plan.needs, key=lambda node: node.node_id)
+    users = dict.fromkeys(each.ask.app.app_id for node in nodes for each in node.allocations)
+    said = f"its start is planned in {max(0, plan.start - now) / SECOND:g} s on {_some(nodes)}"
+    if users:
+        said += f", which {_some(users)} use until then"
+    by = ", ".join(f"{number} {source}" for source, number in sorted(plan.sources.items()))
+    return said + (f" (expected ends: {by})" if by else "")
+
+
+def _some(things: Iterable[object]) -> str:
+    """The first few of them, and the number of the others."""
+    names = [each.node_id if isinstance(each, Node) else str(each) for each in things]
+    more = f" and {len(names) - HOLDERS} more" if len(names) > HOLDERS else ""
+    return ", ".join(names[:HOLDERS]) + more
 
 
 def _budget(app: Application) -> str:

@@ -11,7 +11,7 @@ from quadriga.core.model.node import Node
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.amounts import rounded_up
-from quadriga.core.resources.units import MAX_UNITS, WHOLE, NodeUnits
+from quadriga.core.resources.units import WHOLE, NodeUnits
 from quadriga.core.topology import domains
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _with_units(partition: Partition, size: Totals) -> Totals:
         return size
     whole = registry.without_units(size)
     for at in registry.shared:
-        whole[at] = min(-(-whole[at] // WHOLE), MAX_UNITS) * WHOLE
+        whole[at] = min(-(-whole[at] // WHOLE), registry.bounds.devices) * WHOLE
     return registry.with_units(tuple(whole))
 
 

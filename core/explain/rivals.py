@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quadriga.core.model.gang import LIMIT, QUOTA
 from quadriga.core.model.gang import NODES as LACKS_NODES
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.shapes import Shape, shape_of
 from quadriga.fsm import APPLICATION
 from quadriga.fsm.lifecycles import application as application_fsm
 
@@ -166,7 +166,7 @@ def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
         if other is not ask:
             others[other.app, other.kind.requires] += other.pending
     for (app, requires), number in others.items():
-        rivals.append(Rival(app, Shape(0, requires), number, True, (), (app,)))
+        rivals.append(Rival(app, shape_of(0, requires), number, True, (), (app,)))
     return Rivals(rivals)
 
 

@@ -18,21 +18,20 @@ cannot be planned: it waits for them and holds nothing, and fails when its place
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
+from quadriga.core.gangs import planned_start, short_gangs
 from quadriga.core.gangs import preemption as gang_preemption
-from quadriga.core.gangs import short_gangs
 from quadriga.core.gangs.placing import place_members
-from quadriga.core.gangs.plan import Lack, Plan, make_plan, refund
+from quadriga.core.gangs.plan import Plan, make_plan, refund
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
-from quadriga.core.ordering.room import room_for
+from quadriga.core.model.waiting import FOREVER
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.steps import limits, reservation
+from quadriga.core.steps import limits
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.topology.domains import fit
 from quadriga.fsm import GANG
@@ -42,8 +41,7 @@ from quadriga.fsm.lifecycles import gang as gang_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
-    from quadriga.core.model.gang import Gang
-    from quadriga.core.model.node import Node
+    from quadriga.core.model.gang import Gang, PlannedStart
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.reservation import Reservation
@@ -54,12 +52,15 @@ _GATHER_TIMER: Final = "application.gather"
 _BUDGET_TIMER: Final = "partition.gather_budget"
 #: a gang that cannot be gathered, or gave its nodes back, gathers for at least this time (ns) no more
 _REST: Final = 600 * SECOND
+#: at most this many gangs are planned at a time, until one can be
+_MOST_PLANS: Final = 8
+#: where gangs may be protected and none is, it is looked for one this often (ns) at least
+_LOOK_AGAIN: Final = 60 * SECOND
 
 # Why a gang gives its nodes back, as its event record says it (Q8).
-_NO_PROGRESS: Final = "none of them had more room for its members in all its patience"
-_SPENT: Final = (
-    "the budget for idle capacity is spent, and none of them had more room in its patience"
-)
+_NO_PROGRESS: Final = "its planned start came no nearer in all its patience"
+_SPENT: Final = "the budget for idle capacity is spent, and its planned start came no nearer"
+_NO_PLAN: Final = "what is not expected to end is in its way"
 _MAY_NOT_START: Final = "its application may not start at present"
 _NO_QUOTA: Final = "queue %s has no quota for its members at present"
 _NO_LIMIT: Final = "a limit has no room for its members at present"
@@ -107,7 +108,9 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     demand = _demand_of(members)
     if _short_of_quota(kernel, app, demand):
         return False
-    kept = [each.node for each in app.reservations if each.node.reservation is each]
+    kept = {each.node: None for each in app.reservations if each.node.reservation is each}
+    if (planned := partition.node_index.planned) is not None and planned.app is app:
+        kept.update(dict.fromkeys(planned.needs))
     plan = make_plan(kernel, partition, members, [node for node in kept if node.open])
     if plan.places:
         several = _demand_of([group for group in members if not group.shape.required_node])
@@ -125,26 +128,21 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
         _wait_for(kernel, app, PREDICATES)
         return False
     _wait_for(kernel, app, NODES, plan.lacks)
-    shapes, more = [plan.lacks[0].shape], own.missing
-    if plan.crowded:  # more room for any member may help
-        shapes = list(dict.fromkeys(group.shape for group in members))
-    if plan.crowded or len(members) > 1 or own.state in gang_fsm.KEEPS_NODES:
-        more = 1
-    partition.node_index.await_room(app, _alike(kernel, app, members), shapes, more)
     if own.state in gang_fsm.KEEPS_NODES:
-        _keep_nodes(kernel, app, members, plan.lacks)
-    else:
-        _gather_if_due(kernel, app)
+        return False  # it is tried again when its plan says so
+    shapes, more = [plan.lacks[0].shape], plan.lacks[0].number
+    if plan.crowded:  # more room for any member may help
+        shapes, more = list(dict.fromkeys(group.shape for group in members)), 1
+    partition.node_index.await_room(app, _alike(app, members), shapes, more)
     return False
 
 
-def _alike(kernel: Kernel, app: Application, members: list[AskGroup]) -> Hashable:
+def _alike(app: Application, members: list[AskGroup]) -> Hashable:
     """What an attempt of the gang depends on beside the nodes: its members, their quotas and limits, and its
-    place in the order. A gang that may gather or preempt, or for which more matters, is like no other."""
+    place in the order. A gang that may preempt, or for which more matters, is like no other."""
     queue = app.queue
     if (
-        _due(app) <= kernel.now
-        or app.reservations
+        app.reservations
         or any(app.reserved_headroom)
         or queue.stateaware
         or app.partition.waiting.backs_off
@@ -294,7 +292,7 @@ def state_changed(kernel: Kernel, app: Application) -> None:
         kernel.fire(GANG, own, gang_fsm.PLACE)
 
 
-# -- the gathering gang ----------------------------------------------------------------------------
+# -- the protected gang ----------------------------------------------------------------------------
 
 
 def _due(app: Application) -> int:
@@ -304,10 +302,11 @@ def _due(app: Application) -> int:
 
 
 def _await_due(kernel: Kernel, app: Application) -> None:
-    """Look at the gang when it may gather."""
-    if kernel.now < _due(app):
-        timer = kernel.timers.start(kernel.now, _due(app) - kernel.now, _GATHER_TIMER, app)
-        app.gang.timers = (*app.gang.timers, timer)
+    """Look at the gang when it may be protected."""
+    due, waiting = max(_due(app), kernel.now), app.partition.waiting
+    waiting.protect_from = min(waiting.protect_from, due)
+    timer = kernel.timers.start(kernel.now, due - kernel.now, _GATHER_TIMER, app)
+    app.gang.timers = (*app.gang.timers, timer)
 
 
 def _rest(kernel: Kernel, app: Application) -> None:
@@ -316,13 +315,11 @@ def _rest(kernel: Kernel, app: Application) -> None:
     _await_due(kernel, app)
 
 
-def _is_candidate(kernel: Kernel, app: Application) -> bool:
+def _is_candidate(app: Application) -> bool:
     own = app.gang
-    if own.state in gang_fsm.KEEPS_NODES or own.waiting_since < 0 or _due(app) > kernel.now:
-        return False
-    app.partition.node_index.wait_alone(app)
     return (
-        own.lacks == NODES
+        own.state in gang_fsm.WAITS
+        and own.lacks in (NODES, "")  # or it is to be tried, as what it lacked may have come back
         and not app.blocked
         and not app.not_admitted
         and own.admission == "atomic"
@@ -346,39 +343,14 @@ def _fits_empty_cluster(app: Application) -> bool:
 
 
 def gather_due(kernel: Kernel, app: Application) -> None:
-    """The gang has waited long enough to gather."""
+    """The gang has waited long enough to be protected: the next round looks at it."""
     own = app.gang
     own.timers = tuple([each for each in own.timers if each.name != _GATHER_TIMER])
-    app.partition.node_index.wait_alone(app)
-    _gather_if_due(kernel, app)
-
-
-def _gather_if_due(kernel: Kernel, app: Application) -> None:
-    if app.partition.waiting.gatherer is not None or _due(app) > kernel.now:
-        return
-    if app.partition.gather_budget.spent(kernel.now):
-        _refuse(kernel, app)
-    elif _is_candidate(kernel, app):
-        _choose_gatherer(kernel, app.partition, candidate=app)
-
-
-def _refuse(kernel: Kernel, app: Application) -> None:
-    """The gang may not gather because too much was kept idle (Q10). It is counted once while it waits."""
-    partition = app.partition
-    budget = partition.gather_budget
-    if not app.gang.refused and _is_candidate(kernel, app):
-        app.gang.refused = True
-        budget.counts[REFUSED] += 1
-    if budget.timer is None:
-        left = budget.again(kernel.now) - kernel.now
-        budget.timer = kernel.timers.start(kernel.now, left, _BUDGET_TIMER, partition)
 
 
 def budget_regained(kernel: Kernel, partition: Partition) -> None:
-    """The budget may allow a gang to gather again."""
+    """The budget may allow a gang to be protected again: the next round looks for one."""
     partition.gather_budget.timer = None
-    if partition.waiting.gatherer is None:
-        _choose_gatherer(kernel, partition)
 
 
 def placeholder_lost(kernel: Kernel, app: Application) -> None:
@@ -390,10 +362,10 @@ def placeholder_lost(kernel: Kernel, app: Application) -> None:
     if app.gang.admission != "atomic" or app.state not in application_fsm.COUNTED:
         return
     short_gangs.note(kernel, app)
-    gatherer = app.partition.waiting.gatherer
-    if gatherer is not None:
+    protected = app.partition.waiting.protected
+    if protected is not None:
         why = _OTHERS_ARE_SHORT % app.app_id
-        kernel.fire(GANG, gatherer.gang, gang_fsm.REQUEUE, reason=why)
+        kernel.fire(GANG, protected.gang, gang_fsm.REQUEUE, reason=why)
 
 
 def short_for_long(kernel: Kernel, app: Application) -> None:
@@ -401,58 +373,83 @@ def short_for_long(kernel: Kernel, app: Application) -> None:
     short_gangs.help_first(kernel, app, precedes)
 
 
-def _choose_gatherer(
-    kernel: Kernel,
-    partition: Partition,
-    *,
-    candidate: Application | None = None,
-    but_not: Application | None = None,
-) -> None:
-    """Let the first gang gather that has waited long enough (Q3). A gang that has given its nodes back
-    comes after those that have done so less often. ``candidate`` is known to have waited so."""
-    budget = partition.gather_budget
-    if short_gangs.is_any_short(partition) or not partition.waiting.gangs:
+def _choose(kernel: Kernel, partition: Partition) -> None:
+    """Protect the first gang that has waited long enough and can be planned (Q9). A gang that has given up comes
+    after those that have done so less often."""
+    budget, waiting, now = partition.gather_budget, partition.waiting, kernel.now
+    due = [app for app in waiting.gangs if _due(app) <= now]
+    later = (_due(app) for app in waiting.gangs if _due(app) > now)
+    waiting.protect_from = min(later, default=FOREVER)
+    if not due:
         return
-    if budget.spent(kernel.now):
-        for app in partition.waiting.gangs:
-            _refuse(kernel, app)
+    waiting.protect_from = min(waiting.protect_from, now + _LOOK_AGAIN)
+    if short_gangs.is_any_short(partition):
         return
-    first: Application | None = None
-    for app in partition.waiting.gangs:
-        if app is but_not or (first is not None and not _gathers_before(app, first)):
-            continue
-        if app is candidate or _is_candidate(kernel, app):
-            first = app
-    if first is not None and not _can_be_gathered(kernel, first):
+    candidates = [app for app in due if _is_candidate(app)]
+    if budget.spent(now):
+        _refuse(kernel, partition, candidates)
+        return
+    for _ in range(_MOST_PLANS):
+        first: Application | None = None
+        for app in candidates:
+            if first is None or _gathers_before(app, first):
+                first = app
+        if first is None:
+            return
+        plan = planned_start.find(kernel, first)
+        if plan is not None:
+            _protect(kernel, first, plan)
+            return
+        candidates.remove(first)
         _rest(kernel, first)
-    elif first is not None:
-        partition.waiting.gatherer = first
-        first.gang.refused = False
-        budget.counts[BEGUN] += 1
-        first.gang.missing_before = first.gang.missing
-        kernel.fire(GANG, first.gang, gang_fsm.GATHER)
-        partition.rm.observer.gang_gathers(first)
-        retry(first)
 
 
-def _can_be_gathered(kernel: Kernel, app: Application) -> bool:
-    """Whether the open nodes have room for each group of outstanding members when all has ended there
-    that is expected to end. A gang for which they have none keeps nothing."""
-    partition = app.partition
-    rooms = {
-        node.node_id: partition.gather_budget.room_in_time(node, kernel.now)
-        for node in partition.node_index.nodes
-        if node.open
-    }
-    if app.gang.local:
-        then = {partition.nodes[node_id]: room for node_id, room in rooms.items()}
-        return bool(fit(partition, app.gang.members, then).places)
-    for group in app.gang.members:
-        shape = group.shape
-        usable = (room for node_id, room in rooms.items() if shape.required_node in ("", node_id))
-        if shape.need and sum(room_for(shape, room) for room in usable) < group.pending:
-            return False
-    return True
+def _refuse(kernel: Kernel, partition: Partition, candidates: list[Application]) -> None:
+    """These gangs may not be protected because too much was kept idle (Q10). Each is counted once while it
+    waits."""
+    budget = partition.gather_budget
+    for app in candidates:
+        if not app.gang.refused:
+            app.gang.refused = True
+            budget.counts[REFUSED] += 1
+    if candidates and budget.timer is None:
+        left = budget.again(kernel.now) - kernel.now
+        budget.timer = kernel.timers.start(kernel.now, left, _BUDGET_TIMER, partition)
+
+
+def _protect(kernel: Kernel, app: Application, plan: PlannedStart) -> None:
+    partition, own = app.partition, app.gang
+    partition.waiting.protected = app
+    own.refused = False
+    partition.gather_budget.counts[BEGUN] += 1
+    own.missing_before, own.start_before = plan.missing, plan.start
+    kernel.fire(GANG, own, gang_fsm.GATHER)
+    planned_start.apply(kernel, partition, plan)
+    partition.rm.observer.gang_gathers(app)
+    partition.node_index.forget_wait(app)
+    if plan.start <= kernel.now:
+        retry(app)
+
+
+def replan(kernel: Kernel, partition: Partition) -> None:
+    """Plan the start of the protected gang again if something has changed or it has come, and try the gang then.
+    Without a protected gang choose one."""
+    waiting = partition.waiting
+    app = waiting.protected
+    if app is None:
+        if waiting.protect_from <= kernel.now and waiting.gangs:
+            _choose(kernel, partition)
+        return
+    if not planned_start.is_due(partition, kernel.now):
+        return
+    plan = planned_start.find(kernel, app)
+    if plan is None:
+        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_NO_PLAN)
+        return
+    planned_start.apply(kernel, partition, plan)
+    if plan.start <= kernel.now:
+        plan.tried = True
+        retry(app)
 
 
 def _gathers_before(one: Application, other: Application) -> bool:
@@ -471,100 +468,16 @@ def precedes(one: Application, other: Application) -> bool:
     return one.seq < other.seq
 
 
-def _keep_nodes(
-    kernel: Kernel, app: Application, members: list[AskGroup], lacks: list[Lack]
-) -> None:
-    """Reserve the nodes that have room for members, and for each member that is still missing a node
-    that may get room: those that lack the least come first. Of these it gives back as many as it has
-    found other nodes. While the budget is spent it keeps what it has (Q10)."""
-    partition = app.partition
-    if app.reservations and partition.gather_budget.spent(kernel.now):
-        return
-    if app.gang.local:
-        _keep_nodes_of_domains(kernel, app, members)
-        return
-    for shape, missing in lacks:
-        groups = [group for group in members if group.shape is shape]
-        left = sum(group.pending for group in groups) - missing
-        busy = []
-        for each in app.reservations:
-            if room := room_for(shape, each.node.available):
-                left -= room
-            elif each.ask.kind.requires == shape.requires:
-                busy.append(each)
-        found = []
-        for node in partition.node_index.first(shape, left) if left > 0 else ():
-            if left > 0 and node.free:
-                left -= room_for(shape, node.available)
-                found.append(node)
-        if len(busy) > missing:
-            busy.sort(key=lambda each: _lack(shape, each.node))
-            for each in busy[missing:]:
-                reservation.cancel(partition, each)
-        elif len(busy) < missing:
-            found += _nodes_to_keep(kernel, partition, shape, missing - len(busy))
-        nodes = iter(found)
-        for ask in (ask for group in groups for ask in group.asks.values()):
-            while ask.reservations < ask.pending:
-                if (taken := next(nodes, None)) is None:
-                    break
-                reservation.make(kernel, ask, taken, bounded=False)
-                partition.gather_budget.keep(taken, kernel)
-
-
-def _keep_nodes_of_domains(kernel: Kernel, app: Application, members: list[AskGroup]) -> None:
-    """Reserve the nodes that all members fit on, in the domains that they want, when all has ended there that
-    is expected to end, and give others back (Q13)."""
-    partition = app.partition
-    budget, kept = partition.gather_budget, {each.node: each for each in app.reservations}
-    then = {
-        node: budget.room_in_time(node, kernel.now)
-        for node in partition.node_index.nodes
-        if node.free or (node.open and node in kept and node.reservation is kept[node])
-    }
-    places = fit(partition, members, then, own=kept).places
-    wanted = {node: group for group, node, _ in places}
-    for node, each in kept.items():
-        if wanted.pop(node, None) is None:
-            reservation.cancel(partition, each)
-    for node, group in wanted.items():
-        ask = next((ask for ask in group.asks.values() if ask.reservations < ask.pending), None)
-        if ask is not None:
-            reservation.make(kernel, ask, node, bounded=False)
-            budget.keep(node, kernel)
-
-
-def _lack(shape: Shape, node: Node) -> tuple[float, str]:
-    """The largest part of the shape for which the node has no room, and the node."""
-    lack: Any = max((value - node.available[at]) / value for at, value in shape.need)
-    return lack, node.node_id
-
-
-def _nodes_to_keep(kernel: Kernel, partition: Partition, shape: Shape, number: int) -> list[Node]:
-    """The open nodes without a reservation that would have room for the shape if all of this scheduler
-    had ended there that is expected to end, and lack the smallest part of it now."""
-    found = []
-    budget = partition.gather_budget
-    for node in partition.node_index.nodes:
-        if not node.free or shape.required_node not in ("", node.node_id):
-            continue
-        if shape.fits(node.available):
-            continue
-        if shape.fits(budget.room_in_time(node, kernel.now)):
-            found.append((*_lack(shape, node), node))
-    return [node for _, _, node in nsmallest(number, found)]
-
-
 def serve_reserving(kernel: Kernel, kept: Reservation) -> bool:
     """A node that is reserved for all members of the gang has changed: try the gang again."""
     app = kept.ask.app
     retries = app.partition.waiting.retries
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
-    return serve_gatherer(kernel, app)
+    return serve_protected(kernel, app)
 
 
-def serve_gatherer(kernel: Kernel, app: Application) -> bool:
+def serve_protected(kernel: Kernel, app: Application) -> bool:
     """Try the gang that keeps nodes, or that had allocations preempted, before other asks."""
     if app.blocked or app.not_admitted:  # it may not start now, so it must not hold up others
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
@@ -588,20 +501,23 @@ def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
     for timer in own.timers:
         timer.cancel()
     own.timers = ()
-    for each in [r for r in app.reservations if not r.ask.required_node]:
-        reservation.cancel(partition, each)
-    partition.gather_budget.drop_all()
-    if partition.waiting.gatherer is app:
-        partition.waiting.gatherer = None
+    if partition.waiting.protected is app:
+        planned_start.apply(kernel, partition, None)
+        partition.waiting.protected = None
+        partition.waiting.protect_from = 0
         own.given_up += 1
         if own.waiting_since >= 0 and own.state in gang_fsm.WAITS:
             _rest(kernel, app)
-        _choose_gatherer(kernel, partition, but_not=app)
+            if own.lacks == NODES:
+                retry(app)
 
 
 def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
+    replan(kernel, own.partition)
     if own.state in gang_fsm.KEEPS_NODES:
         why = _SPENT if own.partition.gather_budget.spent(kernel.now) else _NO_PROGRESS
         kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
-        own.missing_before = own.missing  # where it goes on, for the next time
+        plan = own.partition.node_index.planned
+        if plan is not None:  # where it goes on, for the next time
+            own.missing_before, own.start_before = plan.missing, plan.start

@@ -1,7 +1,7 @@
 """The plan of a gang: a node for each of its outstanding members, or none for any of them (Q2).
 
 A plan charges the nodes member by member, so that the node order is the one that any other allocation
-would see. Large members are placed before small ones. If one of them finds no node, the nodes are
+would see (D337). Large members are placed before small ones. If one of them finds no node, the nodes are
 refunded and nothing has changed; where the order was the reason, other nodes are tried
 (``gang_packing``). Nothing else reads the nodes meanwhile.
 
@@ -15,7 +15,7 @@ nodes in question (``_Attempt``), and the nodes are charged when the plan is car
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heapreplace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.model.partition import Partition
     from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Totals
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.si.known_refusals import KnownRefusals
 
@@ -135,6 +136,68 @@ def could_start(
     return attempt.placed
 
 
+def fit_in(
+    partition: Partition, groups: list[AskGroup], free: dict[Node, Totals]
+) -> dict[Node, Totals] | None:
+    """What all pending asks of these groups need of each node, if they fit when the nodes have these amounts
+    free; ``None`` if they do not. The first nodes are taken first."""
+    groups = _large_first(partition, groups)
+    left: dict[Node, Totals] = {}
+    if is_local(groups):
+        for group, node, number in fit(partition, groups, free).places:
+            _take_from(left.setdefault(node, list(free[node])), group.shape, number)
+        return _used(free, left) if left else None
+    for group in groups:
+        shape, missing = group.shape, group.pending
+        for node, amounts in free.items():
+            if shape.required_node not in ("", node.node_id):
+                continue
+            number = (
+                min(missing, room_for(shape, left.get(node, amounts))) if shape.need else missing
+            )
+            if number:
+                _take_from(left.setdefault(node, list(amounts)), shape, number)
+                missing -= number
+                if not missing:
+                    break
+        if missing:
+            return _pack_in(groups, free) if len(groups) > 1 else None
+    return _used(free, left)
+
+
+def _take_from(room: Totals, shape: Shape, number: int) -> None:
+    """This number of members of the shape use the room."""
+    for at, value in shape.need:
+        room[at] -= value * number
+    for _ in range(number if shape.shares else 0):
+        give(room, choose(shape.shares, room), -1)
+
+
+def _pack_in(groups: list[AskGroup], free: dict[Node, Totals]) -> dict[Node, Totals] | None:
+    """As ``fit_in``, if a search finds other nodes for the members."""
+    nodes = [node for node, room in free.items() if any(g.shape.fits(room) for g in groups)]
+    del nodes[MOST_NODES:]
+    shapes = [group.shape for group in groups for _ in range(group.pending)]
+    barred = {
+        shape: [
+            at for at, node in enumerate(nodes) if shape.required_node not in ("", node.node_id)
+        ]
+        for shape in shapes
+    }
+    rooms = [list(free[node]) for node in nodes]
+    found = pack(shapes, rooms, barred)
+    if found is None:
+        return None
+    return _used(free, {nodes[at]: rooms[at] for at in sorted(set(found))})
+
+
+def _used(free: dict[Node, Totals], left: dict[Node, Totals]) -> dict[Node, Totals]:
+    return {
+        node: [before - after for before, after in zip(free[node], room, strict=True)]
+        for node, room in left.items()
+    }
+
+
 def _large_first(partition: Partition, groups: list[AskGroup]) -> list[AskGroup]:
     if len(groups) < 2:
         return groups
@@ -151,9 +214,9 @@ def _members_of(groups: list[AskGroup]) -> list[list[Ask]]:
 
 def _is_plain(shape: Shape, partition: Partition) -> bool:
     """Whether asks of the shape may use every node that has room and is not reserved."""
-    return bool(shape.need) and not (
-        shape.required_node or (shape.runtime and partition.reservations)
-    )
+    if not shape.need or shape.required_node or partition.node_index.planned is not None:
+        return False
+    return not (shape.runtime and partition.reservations)
 
 
 def _size(shape: Shape, capacity: list[int]) -> float:
@@ -174,7 +237,7 @@ def _count_lacks(
         for node in own:
             if short <= 0:
                 break
-            short -= room_for(shape, node.available)
+            short -= room_for(shape, node.available) - partition.node_index.room_on(node, shape)
         if short > 0:
             lacks.append(Lack(shape, short))
     return lacks
@@ -218,7 +281,10 @@ def _by_arrival(place: Place) -> int:
 
 
 def _pack(
-    partition: Partition, groups: list[AskGroup], members: list[list[Ask]], own: list[Node]
+    partition: Partition,
+    groups: list[AskGroup],
+    members: list[list[Ask]],
+    own: Collection[Node],
 ) -> list[Place]:
     """Search for other nodes for the members; return no places if none were found. Members of one
     shape only need no search."""
@@ -244,11 +310,17 @@ def _pack(
     return sorted(places, key=_by_arrival)
 
 
-def _may_use(index: NodeOrder, node: Node, shape: Shape, own: list[Node]) -> bool:
-    """Whether members of the shape may use the node: it is the gang's own, or takes them (Q2)."""
+def _may_use(index: NodeOrder, node: Node, shape: Shape, own: Collection[Node]) -> bool:
+    """Whether members of the shape may use the node: it is the gang's own, or takes them (Q2). What is beside a
+    planned start is left out."""
     if node in own:
         return shape.required_node in ("", node.node_id)
-    return index.takes(node, shape)
+    return index.takes(node, shape) and (node.beside is None or _is_lent(index, shape))
+
+
+def _is_lent(index: NodeOrder, shape: Shape) -> bool:
+    """Whether members of the shape are expected to end before the planned start."""
+    return index.planned is not None and index.planned.lends(shape, index.now)
 
 
 def _plan_in_domains(
@@ -314,11 +386,11 @@ class _Attempt:
 
     def __init__(self, partition: Partition, own: list[Node], predicate: Any) -> None:
         self._partition = partition
-        self._own = own
+        self._own = dict.fromkeys(own)
         self._predicate = predicate
         self._places: list[Place] = []
-        #: what each node that the plan uses had free at the beginning
-        self._taken: dict[Node, list[int]] = {}
+        #: what each node that the plan uses had free at the beginning, and beside a planned start
+        self._taken: dict[Node, tuple[list[int], list[int] | None]] = {}
 
     def run(self, groups: list[AskGroup], members: list[list[Ask]]) -> Plan:
         """Place the groups one after the other."""
@@ -333,8 +405,8 @@ class _Attempt:
                 if left and self._predicate is None:
                     lacks.append(Lack(group.shape, left))
         finally:
-            for node, available in self._taken.items():
-                node.available[:] = available
+            for node, (available, beside) in self._taken.items():
+                node.available[:], node.beside = available, beside
         if not complete:  # a search for other nodes would ask predicates about too many of them
             packed = (
                 _pack(self._partition, groups, members, self._own)
@@ -360,7 +432,7 @@ class _Attempt:
                 return len(asks) - at
             _, position, node = heap[0]
             self._take(node, shape, ask)
-            if shape.fits(node.available):
+            if self._fits(node, shape):
                 heapreplace(heap, (self._score(node, shape), position, node))
             else:
                 heappop(heap)
@@ -378,20 +450,31 @@ class _Attempt:
                 continue
             _, position, node = candidates.pop(at)
             self._take(node, shape, ask)
-            if shape.fits(node.available):
+            if self._fits(node, shape):
                 insort(candidates, (self._score(node, shape), position, node))
         return left
 
     def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
         """Note the place, and reduce what is free there."""
-        available = node.available
+        available, index = node.available, self._partition.node_index
         if node not in self._taken:
-            self._taken[node] = list(available)
+            self._taken[node] = list(available), node.beside
+            node.beside = node.beside and list(node.beside)
         for at, value in shape.need:
             available[at] -= value
+            if node.beside is not None and not _is_lent(index, shape):
+                node.beside[at] -= value
         if shape.shares:
             give(available, choose(shape.shares, available), -1)
+            if node.beside is not None and not _is_lent(index, shape):
+                give(node.beside, choose(shape.shares, node.beside), -1)
         self._places.append((ask, node))
+
+    def _fits(self, node: Node, shape: Shape) -> bool:
+        """Whether another member of the shape may go to the node."""
+        if node in self._own:
+            return shape.fits(node.available)
+        return self._partition.node_index.takes(node, shape)
 
     def _score(self, node: Node, shape: Shape) -> float:
         return self._partition.node_index.policy_score(node, shape)
@@ -402,11 +485,12 @@ class _Attempt:
         nodes = dict.fromkeys(self._own)
         nodes.update((node, None) for node in taken if index.takes(node, shape))
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
+        nodes.update(dict.fromkeys(index.lent(shape)))
         required = shape.required_node
         return [
             (self._score(node, shape), index.position(node), node)
             for node in nodes
-            if shape.fits(node.available) and required in ("", node.node_id)
+            if required in ("", node.node_id) and self._fits(node, shape)
         ]
 
 

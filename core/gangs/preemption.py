@@ -19,7 +19,6 @@ from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.core.steps import reservation
 from quadriga.core.steps.releasing import evict
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
-from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -125,9 +124,8 @@ def return_nodes(app: Application) -> None:
     if any(victim.state in allocation_fsm.ASKED_BACK for victim in own.victims):
         return
     own.victims = ()
-    if own.state not in gang_fsm.KEEPS_NODES:
-        app.partition.rm.observer.gang_gave_back(app, _STILL_SHORT)
-        _cancel_reservations(app)
+    app.partition.rm.observer.gang_gave_back(app, _STILL_SHORT)
+    _cancel_reservations(app)
 
 
 def forget(app: Application) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation, next_uuid
-from quadriga.core.resources.shapes import Requirements, Shape
+from quadriga.core.resources.shapes import Requirements, Shape, shape_of
 from quadriga.core.resources.vectors import Vector, covers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
@@ -414,7 +414,9 @@ def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
     node_index = ask.app.partition.node_index
     if not node_index.nodes:
         return None, False
-    nodes = node_index.in_order(Shape(0, ask.kind.requires._replace(vector=real.vector)))
+    shares = real.node.partition.registry.shares_of(real.vector)
+    requires = ask.kind.requires._replace(vector=real.vector, shares=shares)
+    nodes = node_index.in_order(shape_of(0, requires))
     try:
         node, _ = _first_accepted(kernel, ask, nodes)
     except TooManyPending:

@@ -225,9 +225,12 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     task_group = message.taskGroupName
     placeholder = message.placeholder and bool(task_group)  # I18
     node = required_node(terms)
-    told = terms.expected_runtime or app.expected_runtime
-    # a placeholder is replaced by something that lasts longer
-    runtime = _rounded(told) if told and not placeholder else 0
+    runtime = terms.expected_runtime or app.expected_runtime
+    if not runtime and app.partition.waiting.gangs:
+        # it may be lent what is kept for one of them (Q9)
+        expected = app.partition.run_times.of_terms(app, terms, task_group)
+        runtime = expected.time if expected is not None else 0
+    runtime = _rounded(runtime) if runtime else 0
     kinds, priority = app.partition.kinds, message.priority
     locality = None
     if app.gang.rule or (terms.tags and (placeholder or app.is_gang)):
@@ -319,6 +322,8 @@ def _change(
             f"{ask.kind.task_group!r}: that cannot change",
             "state",
         )
+    terms = _terms_of(kernel, message, by_key)
+    kind = _kind_of(app, message, vector, terms)
     kernel.fire(fires.ask, ask, fires.update)
     in_flight = 1 if ask.planned is not None else 0
     accounting.remove_pending(ask, ask.pending - in_flight)
@@ -328,8 +333,7 @@ def _change(
         gang.count_pending(ask, -ask.pending)
     elif placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
-    ask.pending, ask.terms = message.maxAllocations, _terms_of(kernel, message, by_key)
-    ask.kind = _kind_of(app, message, vector, ask.terms)
+    ask.pending, ask.terms, ask.kind = message.maxAllocations, terms, kind
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))

@@ -139,7 +139,8 @@ def _quantities(
     if problem := partition.registry.problem_of(resource.resources, of_nodes=True):
         raise Refused(f"node {info.nodeID}: {field} has {problem}", "bounds")
     read = partition.registry.read(resource)
-    if problem := partition.registry.problem_of_units(read):
+    problem = partition.registry.problem_of_units(read)
+    if problem and field == "schedulableResource":
         raise Refused(f"node {info.nodeID}: {field} has {problem}", "bounds")
     return read
 

@@ -49,8 +49,6 @@ def charge_node(allocation: Allocation) -> None:
     if node.units is not None:
         _use_units(node, allocation)
     node.partition.node_index.changed(node)
-    if node.reservation is not None:
-        node.partition.gather_budget.changed(node)
 
 
 def refund_node(allocation: Allocation) -> None:
@@ -121,7 +119,6 @@ def _node_changed(node: Node) -> None:
     waiting = node.partition.waiting
     waiting.allocation_epoch += 1
     if node.reservation is not None:
-        node.partition.gather_budget.changed(node)
         waiting.retries.add(node.reservation)
         if node.also_reserved:
             waiting.retries.update(node.also_reserved)
@@ -181,8 +178,6 @@ def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> Non
     if shape.shares and node.units is not None:
         node.units.pick(shape, 1, allocated, available)
     node.partition.node_index.took(node, shape)
-    if node.reservation is not None:
-        node.partition.gather_budget.changed(node)
     for queue in queues:
         allocated, pending = queue.allocated, queue.pending
         for at, value in need:

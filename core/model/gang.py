@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.resources.demand import Ranking
+from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.failed_preemptions import FailedGangPreemption
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.run_times import Expected
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.locality import Rule
     from quadriga.core.resources.shapes import Shape
-    from quadriga.core.resources.vectors import Vector
+    from quadriga.core.resources.vectors import Totals, Vector
 
 
 class TaskGroup:
@@ -130,6 +133,69 @@ class Line(Ranking):
         self.key = key
 
 
+class PlannedStart:
+    """When and where the protected gang of a partition is expected to start (Q9).
+
+    It holds nothing: others use its nodes if they are expected to end before, or fit beside its members
+    (``Node.beside``).
+    """
+
+    __slots__ = (
+        "app",
+        "beside",
+        "ends",
+        "missing",
+        "needs",
+        "promised",
+        "sources",
+        "stale",
+        "start",
+        "timer",
+        "tried",
+    )
+
+    def __init__(
+        self,
+        app: Application,
+        start: int,
+        needs: dict[Node, Totals],
+        ends: dict[Allocation, Expected],
+    ) -> None:
+        self.app = app
+        #: instant (ns) from which all missing members fit, and that of its first plan
+        self.start = start
+        self.promised = start
+        #: what the members need of each node, by type, and what is left there from the start on
+        self.needs = needs
+        self.beside: dict[Node, Totals] = {}
+        #: the expected ends of what runs on nodes that could be used, and by which estimates those have to end
+        #: that the plan waits for: source -> number
+        self.ends = ends
+        self.sources: Counter[str] = Counter()
+        #: members that do not fit now
+        self.missing = 0
+        #: something has changed since it was made, and whether the gang was tried with this plan
+        self.stale = False
+        self.tried = False
+        #: runs until the start
+        self.timer: Timer | None = None
+
+    def lends(self, shape: Shape, now: int) -> bool:
+        """Whether an allocation of the shape is expected to end before the start."""
+        return 0 < shape.runtime <= self.start - now
+
+    def took(self, node: Node, shape: Shape | None, now: int) -> None:
+        """An allocation of the shape was placed on a node of the plan; without a shape the node has changed."""
+        beside = node.beside
+        if shape is None or beside is None:
+            self.stale = True
+        elif not self.lends(shape, now):
+            for at, value in shape.need:
+                beside[at] -= value
+                self.stale = self.stale or beside[at] < 0  # it requires the node
+            give(beside, choose(shape.shares, beside), -1)
+
+
 class Gang:
     """Every application has one; ``size`` is ``None`` if the application is no gang."""
 
@@ -147,6 +213,7 @@ class Gang:
         "lost",
         "missing",
         "missing_before",
+        "start_before",
         "outstanding",
         "over",
         "partition",
@@ -218,8 +285,9 @@ class Gang:
         self.shortage = ""
         #: the gangs with which it waits for room
         self.line: Line | None = None
-        #: the number missing when its patience timer started
+        #: the number missing and the planned start (ns) when its patience timer started
         self.missing_before = 0
+        self.start_before = 0
         #: instant (ns) since which it lacks nodes or asks; -1: it does not
         self.waiting_since = -1
         #: allocations were preempted for its members, which happens once (5.9); those of them on nodes
@@ -270,13 +338,15 @@ class Gang:
 
     @property
     def gained(self) -> bool:
-        """Whether more members could be placed than when its patience timer started. Without patience it
-        has gained as long as the budget lasts (Q10)."""
-        if self.missing < self.missing_before:
-            return True
-        if self.application.queue.properties.gang_gather_patience:
+        """Whether its start is nearer than when its patience timer started. Without patience it has gained as long
+        as the budget lasts (Q10)."""
+        plan = self.partition.node_index.planned
+        if plan is None:
             return False
-        return not self.partition.gather_budget.is_spent
+        if plan.start < self.start_before + self.patience:
+            return True
+        patience = self.application.queue.properties.gang_gather_patience
+        return not patience and not self.partition.gather_budget.is_spent
 
     @property
     def patience(self) -> int:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.reservation import WHOLE
-from quadriga.core.resources.units import give
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.vectors import Totals
 
 #: what was charged longer ago is forgotten (ns), and the parts in which it is forgotten
 WINDOW: Final = 7 * 86_400 * SECOND
@@ -54,6 +54,7 @@ class GatherBudget:
     __slots__ = (
         "_idle",
         "_kept",
+        "_needs",
         "_partition",
         "_parts",
         "_rate",
@@ -70,8 +71,9 @@ class GatherBudget:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._time: HasNow | None = None
-        #: what each kept node had free when it last changed, and the sum by type
+        #: what each node had idle of what is kept there when it last changed, and the sum by type
         self._kept: dict[Node, tuple[int, ...]] = {}
+        self._needs: dict[Node, Totals] = {}
         self._idle: list[int] = []
         #: millionths of the partition that are charged since an instant (ns)
         self._rate = 0
@@ -92,10 +94,11 @@ class GatherBudget:
 
     # -- charging ------------------------------------------------------------------------------------
 
-    def keep(self, node: Node, time: HasNow) -> None:
-        """The node is kept for the gathering gang from now on."""
+    def keep(self, node: Node, amounts: Totals, time: HasNow) -> None:
+        """These amounts of the node are kept for the protected gang from now on."""
         self._time = time
-        self._kept[node] = ()
+        self._needs[node] = amounts
+        self._kept.setdefault(node, ())
         self.changed(node)
 
     def drop(self, node: Node) -> None:
@@ -105,17 +108,12 @@ class GatherBudget:
             self._count(self._kept.pop(node), ())
             self._rate = self._charged()
 
-    def drop_all(self) -> None:
-        """No node is kept."""
-        for node in list(self._kept):
-            self.drop(node)
-
     def changed(self, node: Node) -> None:
-        """What a reserved node has free has changed."""
+        """What a node has free has changed."""
         before = self._kept.get(node)
         if before is not None:
             self._settle()
-            self._kept[node] = after = tuple(node.available)
+            self._kept[node] = after = tuple(map(min, node.available, self._needs[node]))
             self._count(before, after)
             self._rate = self._charged()
 
@@ -224,13 +222,3 @@ class GatherBudget:
         if told >= age:
             return told - age > WINDOW
         return age > max(_MAY_BE_ENDLESS, 2 * self.longest_run)
-
-    def room_in_time(self, node: Node, now: int) -> list[int]:
-        """What the node would have free, by type, if all had ended that is expected to end."""
-        room = [whole - used for whole, used in zip(node.total, node.occupied, strict=True)]
-        for allocation in node.allocations:
-            if self.is_endless(allocation, now):
-                for at, value in enumerate(allocation.vector):
-                    room[at] -= value
-                give(room, allocation.units, -1)
-        return room

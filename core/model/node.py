@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.gang import PlannedStart
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape, Shapes
@@ -75,6 +76,7 @@ class Node:
         "attributes",
         "available",
         "barred",
+        "beside",
         "entries",
         "foreign",
         "laid",
@@ -119,6 +121,8 @@ class Node:
         self.barred = False
         #: the units of shared devices that its allocations have (Q14); ``None`` without any unit
         self.units: NodeUnits | None = None
+        #: for a node of the planned start: what it has for others beside the gang from then on, by type (Q9)
+        self.beside: Totals | None = None
         #: takes new allocations; set by effects of the lifecycle
         self.open = False
         #: instant at which it entered its state (ns)
@@ -143,8 +147,18 @@ class Node:
 
     @property
     def free(self) -> bool:
-        """Whether it takes new allocations of any ask: it is open and not reserved (2.7)."""
-        return self.open and self.reservation is None
+        """Whether it takes new allocations of any ask: it is open, not reserved (2.7), and not part of a planned
+        start (Q9)."""
+        return self.open and self.reservation is None and self.beside is None
+
+    @property
+    def for_all(self) -> Totals | None:
+        """What it has free for any ask, however long it runs; ``None`` if it takes no new allocations."""
+        if not self.open or self.reservation is not None:
+            return None
+        if self.beside is None:
+            return self.available
+        return list(map(min, self.available, self.beside))
 
     @property
     def totals(self) -> tuple[Totals, ...]:
@@ -158,7 +172,7 @@ class NodeOrder:
     cleared when a search finds no node and set when a node gains room.
     """
 
-    __slots__ = ("feasible", "grown", "nodes", "now", "shapes")
+    __slots__ = ("feasible", "grown", "nodes", "now", "planned", "shapes")
 
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
@@ -168,6 +182,8 @@ class NodeOrder:
         self.grown: dict[Node, None] = {}
         #: time (ns) of the last call for decisions: what is lent depends on it (Q7)
         self.now = 0
+        #: the planned start of the protected gang (Q9)
+        self.planned: PlannedStart | None = None
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -269,7 +285,12 @@ class NodeOrder:
         raise NotImplementedError
 
     def first(self, shape: Shape, number: int) -> list[Node]:
-        """At most this number of nodes that have room for the shape, best first."""
+        """At most this number of free nodes that have room for the shape, best first."""
+        raise NotImplementedError
+
+    def lent(self, shape: Shape) -> list[Node]:
+        """The nodes that are kept for others, and that asks of the shape may use until they are needed (Q7) or
+        beside a planned start (Q9), best first."""
         raise NotImplementedError
 
     @property
@@ -296,16 +317,16 @@ class NodeOrder:
         """The number of asks of this shape that all nodes together have room for now."""
         raise NotImplementedError
 
+    def room_on(self, node: Node, shape: Shape) -> int:
+        """The part of that number on one node."""
+        raise NotImplementedError
+
     def room_by_position(self, shape: Shape) -> npt.NDArray[Any]:
         """The number of asks of this shape that each node has room for now; it must not be changed."""
         raise NotImplementedError
 
     def scores(self) -> npt.NDArray[Any]:
         """The score of each node, by position; infinite if it takes no new allocations."""
-        raise NotImplementedError
-
-    def policy_scores(self) -> npt.NDArray[Any]:
-        """The same, even of nodes that are reserved or closed."""
         raise NotImplementedError
 
     def room_when_empty(self, shape: Shape) -> int:
@@ -319,10 +340,6 @@ class NodeOrder:
 
     def forget_wait(self, app: Application) -> None:
         """The gang no longer waits for room."""
-        raise NotImplementedError
-
-    def wait_alone(self, app: Application) -> None:
-        """The gang is not like those any more that wait for the same room."""
         raise NotImplementedError
 
     def attempted(self, app: Application) -> None:

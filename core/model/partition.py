@@ -256,6 +256,8 @@ class Partition:
             registry.lengthen(ledger.usage for ledger in account.ledgers.values())
         for node in self.nodes.values():
             registry.lengthen(node.totals)
+            if node.beside is not None:
+                registry.lengthen([node.beside])
         for queue in self.queues():
             if isinstance(queue, ParentQueue):
                 queue.forget_trees()

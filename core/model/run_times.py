@@ -12,7 +12,7 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.ask import Ask, Terms
 
 #: the last run times that are remembered of each record
 _REMEMBERED: Final = 20
@@ -97,9 +97,10 @@ class RunTimes:
         if allocation.state not in allocation_fsm.RAN_TO_ITS_END:
             return
         ran, ask = now - allocation.created, allocation.ask
+        group = ask.kind.task_group
         if self.judges and (expected := self.of(ask)) is not None:
             self.verdicts[expected.source, _verdict(expected.time, ran)] += 1
-        for record in ask.app.run_records.get(ask.kind.task_group) or self._of(ask):
+        for record in ask.app.run_records.get(group) or self._of(ask.app, group):
             record.append(ran)
 
     def of(self, ask: Ask) -> Expected | None:
@@ -109,11 +110,14 @@ class RunTimes:
         smallest run time that nine in ten of the last runs did not exceed: those of the same user in the same queue
         and task group, or else of the user, or of the queue, if there are three at least.
         """
-        terms, app = ask.terms, ask.app
+        return self.of_terms(ask.app, ask.terms, ask.kind.task_group)
+
+    def of_terms(self, app: Application, terms: Terms, task_group: str) -> Expected | None:
+        """As ``of``, for an ask of the application with these terms."""
         limit = min(terms.run_limit, terms.runtime_bound) or terms.run_limit or terms.runtime_bound
         time, source = terms.expected_runtime or app.expected_runtime, TOLD
         if not time and app.queue.properties.runtime_prediction:
-            records = app.run_records.get(ask.kind.task_group) or self._of(ask)
+            records = app.run_records.get(task_group) or self._of(app, task_group)
             for record, by in zip(records, _SOURCES, strict=True):
                 if len(record) >= _FEWEST:
                     time, source = sorted(record)[(9 * len(record) - 1) // 10], by
@@ -122,9 +126,8 @@ class RunTimes:
             return Expected(limit, LIMIT)
         return Expected(time, source) if time else None
 
-    def _of(self, ask: Ask) -> _Records:
-        """The records of the application and the task group of the ask, which the application remembers."""
-        app, group = ask.app, ask.kind.task_group
+    def _of(self, app: Application, group: str) -> _Records:
+        """The records of the application and the task group, which the application remembers."""
         path, user = app.queue.path, app.user or "-"
         records = (
             self._record((path, user, group)),

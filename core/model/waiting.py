@@ -128,10 +128,11 @@ class Waiting:
         "demand_epoch",
         "exhausted_at",
         "gangs",
-        "gatherer",
         "give_up_timer",
         "grown",
         "interrupted",
+        "protect_from",
+        "protected",
         "reopened",
         "rest_on",
         "retries",
@@ -168,9 +169,10 @@ class Waiting:
         #: allocations of parked asks that lost their placeholder and fit on no open node (X39), with
         #: the epoch of the last attempt
         self.stranded: dict[Allocation, int] = {}
-        #: gangs that lack nodes or asks (Q2), and the one that keeps nodes (Q3)
+        #: gangs that lack nodes or asks (Q2), the one whose start is planned, and from when (ns) to look for one (Q9)
         self.gangs: dict[Application, None] = {}
-        self.gatherer: Application | None = None
+        self.protected: Application | None = None
+        self.protect_from = FOREVER
         #: running gangs that lost placeholders before all members ran; while one of them lacks members,
         #: no gang keeps nodes
         self.short_of_members: dict[Application, None] = {}
@@ -198,6 +200,11 @@ class Waiting:
         self.undecided = False
         #: some queue has ``application.sort.policy`` properties that back off (2.2.2)
         self.backs_off = False
+
+    @property
+    def protected_is_due(self) -> bool:
+        """Whether the protected gang is to be tried before all others."""
+        return self.protected is not None and not self.protected.gang.lacks
 
     @property
     def epoch(self) -> int:

@@ -71,8 +71,8 @@ class KnownRoom:
         if searched and self.refilled_now < 0:
             self.refilled_now = 0
             for node in self._refilled:
-                if node.free:
-                    self.refilled_now |= self._table.within(node.available)
+                if (room := node.for_all) is not None:
+                    self.refilled_now |= self._table.within(room)
         return searched & ~self.refilled_now
 
     @property

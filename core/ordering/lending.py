@@ -1,4 +1,4 @@
-"""Until when a reserved node may be used by others (Q7).
+"""Until when a reserved node may be used by others (Q7), and one of a planned start (Q9).
 
 A reservation that cannot become an allocation at present holds the node against asks that might still
 run when it can. An ask that is told to end before loses nothing to it, so it may use the room.
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 
 def lends(node: Node, shape: Shape, now: int) -> bool:
-    """Whether the reserved node has room for an ask of the shape until its reservation needs it."""
-    if not shape.runtime or node.reservation is None or not node.open:
+    """Whether the node has room for an ask of the shape until its reservation needs it, or a planned start, or
+    beside the latter (Q9)."""
+    if not node.open or not shape.fits(node.available):
         return False
-    return shape.fits(node.available) and now + shape.runtime <= lent_until(node, now)
+    if node.beside is not None:
+        plan = node.partition.node_index.planned
+        if not shape.fits(node.beside) and (plan is None or not plan.lends(shape, now)):
+            return False
+    return node.reservation is None or 0 < shape.runtime <= lent_until(node, now) - now
 
 
 def lent_until(node: Node, now: int) -> int:

@@ -34,7 +34,7 @@ from quadriga.core.ordering.reservable import (
     could_reserve,
     reservable_amounts,
 )
-from quadriga.core.ordering.room import RoomWatch, room_for
+from quadriga.core.ordering.room import RoomWatch, room_for, room_on
 from quadriga.core.ordering.scores import Column, Scores, inserted, removed
 from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
 from quadriga.core.resources.units import WHOLE, room_of_nodes
@@ -144,8 +144,8 @@ class NodeIndex(NodeOrder):
         self._free = FreeAmounts()
         self._known = KnownRoom()
         self._room_watch = RoomWatch()
-        #: the room for one shape on each node, when the log had this length
-        self._room: tuple[tuple[Shape, int], Matrix] | None = None
+        #: the room for one shape on all nodes, when the log had this length and nodes were lent for this time
+        self._room: tuple[tuple[Shape, int, int], Matrix] | None = None
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -186,6 +186,11 @@ class NodeIndex(NodeOrder):
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
         self._known.node_removed(node)
+        self._room_watch.removed(node)
+        if self.planned is not None:
+            self.planned.stale = True
+            self.planned.needs.pop(node, None)
+            node.partition.gather_budget.drop(node)
 
     def resized(self, node: Node, before: Vector) -> None:
         if self._lost or node.laid < 0:
@@ -200,7 +205,7 @@ class NodeIndex(NodeOrder):
             self._unreserved[node] = None
             self._kept.pop(node, None)
         else:
-            if node.reservation is not None:
+            if node.reservation is not None or node.beside is not None:
                 self._kept[node] = None
             if node in self._unreserved:
                 del self._unreserved[node]
@@ -211,6 +216,11 @@ class NodeIndex(NodeOrder):
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """The column that was searched last is likely to be searched again, and is kept up to date."""
         self._known.refilled_now = -1
+        if node.beside is not None and self.planned is not None:
+            self.planned.took(node, shape, self.now)
+            node.partition.gather_budget.changed(node)
+        if self._room_watch.counts:
+            self._room_watch.changed(node)
         if self._lost or node.laid < 0:
             return
         score, log, position = self._score(node), self._log, node.position
@@ -241,10 +251,18 @@ class NodeIndex(NodeOrder):
         self.changed(node)
         known, feasible = self._known, self.feasible
         known.node_gained(node, feasible)
-        if node.free:
+        if self.planned is not None:
+            self.planned.stale = True
+            node.partition.gather_budget.changed(node)
+        if (room := node.for_all) is not None:
             if known.missing(feasible):
-                feasible |= known.within(node.available)
-            if self._reservable and not node.barred and known.missing(feasible >> RESERVE):
+                feasible |= known.within(room)
+            if (
+                node.beside is None
+                and self._reservable
+                and not node.barred
+                and known.missing(feasible >> RESERVE)
+            ):
                 feasible |= known.within(reservable_amounts(node)) << RESERVE
         for shape in known.others:
             if not shape.asks:  # idle: it is watched anew when an ask has it
@@ -258,8 +276,8 @@ class NodeIndex(NodeOrder):
             ):
                 feasible |= shape.reserve
         self.feasible = feasible
-        if self._room_watch and node.free:
-            self._room_watch.gained(node)
+        if self._room_watch.counts:
+            self._room_watch.gained(node, self._longest)
 
     def plan_undone(self, feasible: int) -> None:
         self._known.searched &= ~feasible
@@ -301,7 +319,7 @@ class NodeIndex(NodeOrder):
             return mine and node.node_id == shape.required_node and shape.fits(node.available)
         if node.free:
             return shape.fits(node.available)
-        return shape.runtime > 0 and lends(node, shape, self.now)
+        return lends(node, shape, self.now)
 
     # -- choices -----------------------------------------------------------------------------
 
@@ -332,7 +350,7 @@ class NodeIndex(NodeOrder):
             assert columns.scores is not None
             position = columns.scores.first()
             if position < 0:
-                lent = self._lent(shape)
+                lent = self.lent(shape)
                 if not lent:
                     self.lacks(shape)
                     known.nothing_found(shape)
@@ -355,7 +373,7 @@ class NodeIndex(NodeOrder):
         values = scores.values
         order = values.argsort(kind="stable")[: np.count_nonzero(values < inf)]
         nodes = self.nodes
-        return [nodes[position] for position in order.tolist()] + self._lent(shape)
+        return [nodes[position] for position in order.tolist()] + self.lent(shape)
 
     def position(self, node: Node) -> int:
         if 0 <= node.laid != self._laid:
@@ -383,20 +401,19 @@ class NodeIndex(NodeOrder):
                 break
             left[position] = inf
             yield self.nodes[position]
-        for node in self._lent(shape):
+        for node in self.lent(shape):
             if not refused[self.position(node)]:
                 yield node
 
     def tally(self, shape: Shape, numbers: npt.NDArray[Any]) -> list[int]:
         scores = self._synced(shape).scores
         assert scores is not None
-        lent = [self.position(node) for node in self._lent(shape)]
+        lent = [self.position(node) for node in self.lent(shape)]
         chosen = np.concatenate((numbers[scores.values < inf], numbers[lent]))
         return list(map(int, np.bincount(chosen)))
 
-    def _lent(self, shape: Shape) -> list[Node]:
-        """The reserved nodes that the shape may use until they are needed, best first (Q7)."""
-        if not shape.runtime or shape.required_node:
+    def lent(self, shape: Shape) -> list[Node]:
+        if shape.required_node or not (shape.runtime or self.planned):
             return []
         found = [node for node in self._kept if lends(node, shape, self.now)]
         return sorted(found, key=lambda node: (self.policy_score(node, shape), node.node_id))
@@ -441,7 +458,7 @@ class NodeIndex(NodeOrder):
 
     def _score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else the policy's score: low is preferred."""
-        if not node.open or node.reservation is not None:
+        if not node.open or node.reservation is not None or node.beside is not None:
             return inf
         return self._policy.score(node)
 
@@ -482,36 +499,38 @@ class NodeIndex(NodeOrder):
 
     # -- room for gangs ----------------------------------------------------------------------
 
-    def room(self, shape: Shape) -> int:
-        return int(self._room_of_nodes(shape).sum())
+    @property
+    def _longest(self) -> int:
+        """The longest time (ns) for which nodes of the planned start are lent."""
+        return 0 if self.planned is None else self.planned.start - self.now
 
-    def _room_of_nodes(self, shape: Shape) -> Matrix:
-        """The number of asks of this shape that each node has room for, in node order. It is kept, as a gang
-        that does not fit asks for it again."""
+    def room(self, shape: Shape) -> int:
+        return int(self.room_by_position(shape).sum())
+
+    def room_by_position(self, shape: Shape) -> Matrix:
+        # it is kept, as a gang that does not fit asks for it again
         if self._stale:
             self._layout()
-        state = (shape, len(self._log))
+        state = (shape, len(self._log), self._longest)
         if self._room is None or self._room[0] != state:
             room = self._free.room(shape, self.nodes, self._log)
             takes = self._values < inf
             if shape.required_node:  # a node that drains takes who requires it
                 takes = np.array([self.takes(node, shape) for node in self.nodes], dtype=bool)
-            self._room = state, np.where(takes, room, 0)
+            room = np.where(takes, room, 0)
+            if self.planned is not None and not shape.required_node:
+                for node in self.planned.needs:
+                    room[self.position(node)] = self.room_on(node, shape)
+            self._room = state, room
         return self._room[1]
 
-    def room_by_position(self, shape: Shape) -> Matrix:
-        return self._room_of_nodes(shape) if self.nodes else np.zeros(0, dtype=np.int64)
+    def room_on(self, node: Node, shape: Shape) -> int:
+        return room_on(node, shape, self._longest)
 
     def scores(self) -> Column:
         if self._stale:
             self._layout()
         return self._values
-
-    def policy_scores(self) -> Column:
-        values = self.scores().copy()
-        for position in np.flatnonzero(values == inf):
-            values[position] = self._policy.score(self.nodes[position])
-        return values
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
@@ -522,18 +541,11 @@ class NodeIndex(NodeOrder):
         return room
 
     def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
-        numbers, rooms = [], []
-        for shape in shapes:
-            room = self._room_of_nodes(shape)
-            numbers.append((shape, int(room.sum()) + more))
-            rooms.append({self.nodes[at]: int(room[at]) for at in np.flatnonzero(room)})
-        self._room_watch.wait(app, alike, tuple(numbers), rooms)
+        numbers = tuple([(shape, self.room(shape) + more) for shape in shapes])
+        self._room_watch.wait(app, alike, numbers, self.nodes)
 
     def forget_wait(self, app: Application) -> None:
         self._room_watch.forget(app)
-
-    def wait_alone(self, app: Application) -> None:
-        self._room_watch.wait_alone(app)
 
     def attempted(self, app: Application) -> None:
         self._room_watch.attempted(app)

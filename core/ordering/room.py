@@ -1,9 +1,9 @@
 """Room for many: how many asks of a shape all nodes together have room for (Q2).
 
-A gang that lacks nodes waits until there may be room for all its members. For each shape that such a
-gang lacks, the number of its asks that fit each node is known as of the last count. When a node gains
-room, its number rises; it does not fall when the node loses room. So the sum never is too low, and a
-gang whose number it has not reached cannot start. The next attempt counts anew.
+A gang that lacks nodes waits until there is room for all its members. For each size of members that such
+gangs lack, the number that fits each node is kept up to date: one number for asks of any run time, and a
+second one for those that end before the planned start (Q9). A gang whose number is not reached cannot start,
+and is not looked at.
 
 Gangs that are alike and have failed with the same room wait in one line, so that room costs one attempt
 however many they are. The first in order is tried; the others only after it, if it does not wait again (D322).
@@ -12,7 +12,7 @@ however many they are. The first in order is tried; the others only after it, if
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.gang import Line
 from quadriga.core.resources.shapes import START_GANG
@@ -21,7 +21,7 @@ from quadriga.core.resources.units import room as room_of_units
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
-    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.shapes import Need, Shape
 
 
 def room_for(shape: Shape, available: Any) -> int:
@@ -38,44 +38,92 @@ def room_for(shape: Shape, available: Any) -> int:
     return room
 
 
+def room_on(node: Node, shape: Shape, longest: int) -> int:
+    """The number of asks of this shape that the node has room for now, where nodes of the planned start are lent
+    for this time (ns); 0 on a reserved node."""
+    for_all, lent = _rooms(node, shape)
+    return for_all + lent if 0 < shape.runtime <= longest else for_all
+
+
+def _rooms(node: Node, shape: Shape) -> tuple[int, int]:
+    """The room of the node for asks of this shape however long they run, and more for those that end before the
+    planned start."""
+    if shape.required_node:
+        return (room_for(shape, node.available) if _takes_who_requires_it(node, shape) else 0), 0
+    if not node.open or node.reservation is not None:
+        return 0, 0
+    room = room_for(shape, node.available)
+    if node.beside is None or not room:
+        return room, 0
+    for_all = min(room, room_for(shape, node.beside))
+    return for_all, room - for_all
+
+
+def _takes_who_requires_it(node: Node, shape: Shape) -> bool:
+    """Whether it is the node that the shape requires, which may drain, and is not kept for others."""
+    kept = node.reservation
+    mine = kept is None or not kept.ask.required_node
+    return mine and node.node_id == shape.required_node
+
+
 class _Count:
-    """The room for one shape, and the lines that wait for more, each with the number that it needs."""
+    """The room for asks of this size, and the lines that wait for more, each with the number that it needs."""
 
-    __slots__ = ("least", "of_node", "total", "waiting")
+    __slots__ = ("least", "lent", "of_node", "shape", "synced", "total", "waiting")
 
-    def __init__(self, of_node: dict[Node, int]) -> None:
-        self.waiting: dict[Line, int] = {}
+    def __init__(self, shape: Shape, nodes: Iterable[Node], synced: int) -> None:
+        self.shape = shape
+        #: how much of what nodes lost is counted
+        self.synced = synced
+        self.waiting: dict[tuple[Line, Shape], int] = {}
         self.least = 0
-        self.recount(of_node)
+        self.of_node = {node: _rooms(node, shape) for node in nodes}
+        self.total = sum(for_all for for_all, _ in self.of_node.values())
+        #: further ones if they end before the planned start
+        self.lent = sum(lent for _, lent in self.of_node.values())
 
-    def recount(self, of_node: dict[Node, int]) -> None:
-        self.of_node = of_node
-        self.total = sum(of_node.values())
+    def count(self, node: Node) -> None:
+        """Count the node anew."""
+        before = self.of_node.get(node, (0, 0))
+        after = self.of_node[node] = _rooms(node, self.shape)
+        self.total += after[0] - before[0]
+        self.lent += after[1] - before[1]
+
+    def sync(self, lost: list[Node]) -> None:
+        """Count the nodes that lost room."""
+        for node in dict.fromkeys(lost[self.synced :]):
+            if node in self.of_node:  # it is not gone
+                self.count(node)
+        self.synced = len(lost)
+
+
+#: nodes that lost room are counted when there are this many of them
+_MOST_LOST: Final = 4096
 
 
 class RoomWatch:
-    """The gangs of a partition that wait for room, by the shape that they lack."""
+    """The gangs of a partition that wait for room, by the size of the members that lack it: what they need, and
+    the node that they require."""
 
-    __slots__ = ("_counts", "_lines", "tried")
+    __slots__ = ("_lines", "_lost", "counts", "tried")
 
     def __init__(self) -> None:
-        self._counts: dict[Shape, _Count] = {}
+        self.counts: dict[tuple[Need, str], _Count] = {}
+        #: nodes that lost room; it is counted when it matters
+        self._lost: list[Node] = []
         self._lines: dict[Hashable, Line] = {}
         #: gangs that are to be tried for the lines that they come from
         self.tried: dict[Application, Line] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._counts)
 
     def wait(
         self,
         app: Application,
         alike: Hashable,
         numbers: tuple[tuple[Shape, int], ...],
-        rooms: Iterable[dict[Node, int]],
+        nodes: Iterable[Node],
     ) -> None:
-        """Retry the gang, or one before it that is ``alike`` and waits for the same, when nodes may have room
-        for one of these numbers of asks; ``rooms`` are the present numbers of each node that has any."""
+        """Retry the gang, or one before it that is ``alike`` and waits for the same, when these nodes have room
+        for one of these numbers of asks."""
         line = self.tried.pop(app, None)
         key = alike, app.gang.missing, numbers
         if line is None or line.key[0] != alike:
@@ -86,35 +134,16 @@ class RoomWatch:
         line.key = key
         line.add(app)
         app.gang.line = line
-        for (shape, _), room in zip(numbers, rooms, strict=True):
-            count = self._counts.get(shape)
-            if count is None:
-                self._counts[shape] = _Count(room)
-            else:
-                count.recount(room)
-        self._open(line)
+        self._open(line, nodes)
 
-    def wait_alone(self, app: Application) -> None:
-        """The gang is no longer like the others of its line."""
-        line = app.gang.line
-        if line is None or app not in line or line.key[0] is app:
-            return
-        app.gang.missing = line.key[1]
-        if self._lines.get(line.key) is not line:  # it is tried for, and will be by itself
-            app.gang.try_again()
-        else:
-            own = app.gang.line = Line((app, line.key[1], line.key[2]))
-            own.add(app)
-            self._open(own)
-            line.discard(app)
-            if not line:
-                self._close(line)
-
-    def _open(self, line: Line) -> None:
+    def _open(self, line: Line, nodes: Iterable[Node]) -> None:
         """The line waits from now on, as one line with another that waits for the same."""
         for shape, number in line.key[2]:
-            count = self._counts[shape]
-            count.waiting[line] = number
+            key = shape.need, shape.required_node
+            count = self.counts.get(key)
+            if count is None:
+                count = self.counts[key] = _Count(shape, nodes, len(self._lost))
+            count.waiting[line, shape] = number
             count.least = min(count.waiting.values())
         self._lines[line.key] = self._merged(line, self._lines.get(line.key))
 
@@ -149,18 +178,34 @@ class RoomWatch:
             self.attempted(app)
         return bool(gone)
 
-    def gained(self, node: Node) -> None:
-        """The node has more room, or takes new allocations again: retry the gangs that may start now."""
-        for shape, count in list(self._counts.items()):
-            if shape.required_node and shape.required_node != node.node_id:
+    def changed(self, node: Node) -> None:
+        """The node has less room, or more that nobody waits for."""
+        self._lost.append(node)
+        if len(self._lost) > _MOST_LOST:
+            for count in self.counts.values():
+                count.sync(self._lost)
+                count.synced = 0
+            self._lost.clear()
+
+    def removed(self, node: Node) -> None:
+        """The node is gone."""
+        for count in self.counts.values():
+            for_all, lent = count.of_node.pop(node, (0, 0))
+            count.total -= for_all
+            count.lent -= lent
+
+    def gained(self, node: Node, longest: int) -> None:
+        """The node has more room, or takes new allocations again: retry the gangs that may start now. Nodes of
+        the planned start are lent for this time (ns)."""
+        for count in list(self.counts.values()):
+            count.count(node)
+            if count.total + count.lent < count.least:
                 continue
-            room = room_for(shape, node.available)
-            more = room - count.of_node.get(node, 0)
-            if more > 0:
-                count.of_node[node] = room
-                count.total += more
-                if count.total >= count.least:
-                    for line in [e for e, number in count.waiting.items() if number <= count.total]:
+            count.sync(self._lost)
+            total, most = count.total, count.total + count.lent
+            if most >= count.least:
+                for (line, shape), number in list(count.waiting.items()):
+                    if number <= (most if 0 < shape.runtime <= longest else total):
                         self._try_first(line)
 
     def _try_first(self, line: Line) -> None:
@@ -185,10 +230,11 @@ class RoomWatch:
             self._stop_counting(line)
 
     def _stop_counting(self, line: Line) -> None:
-        for shape, count in list(self._counts.items()):
-            if line in count.waiting:
-                del count.waiting[line]
+        for shape, _ in line.key[2]:
+            key = shape.need, shape.required_node
+            count = self.counts.get(key)
+            if count is not None and count.waiting.pop((line, shape), None) is not None:
                 if count.waiting:
                     count.least = min(count.waiting.values())
                 else:
-                    del self._counts[shape]
+                    del self.counts[key]

@@ -245,6 +245,7 @@ class _Search:
                 free[node] = list(self._available(node))
                 for candidate in self._by_node.get(node, ()):
                     add_to(free[node], candidate.allocation.vector)
+                    give(free[node], candidate.allocation.units)
         own = [each.node for each in self._app.reservations if each.node in free]
         for group, node, number in fit(self._partition, self._members, free, own=own).places:
             self._chosen_nodes.setdefault(group, []).extend([node] * number)
@@ -260,9 +261,15 @@ class _Search:
                 node = self._evict_on_best_node(ask, shape, offers)
             if node is None:
                 return NO_NODE
-            add_to(self._free_of(node), shape.vector, -1)
+            self._take(node, shape)
             self._nodes.setdefault(node, ask)
         return ""
+
+    def _take(self, node: Node, shape: Shape) -> None:
+        free = self._free_of(node)
+        add_to(free, shape.vector, -1)
+        if shape.shares:
+            give(free, choose(shape.shares, free), -1)
 
     # -- places ------------------------------------------------------------------------------------
 
@@ -294,10 +301,7 @@ class _Search:
                     return NO_NODE
             if node not in ready:  # it may have room for the next one
                 ready.appendleft(node)
-            free = self._free_of(node)
-            add_to(free, shape.vector, -1)
-            if shape.shares:
-                give(free, choose(shape.shares, free), -1)
+            self._take(node, shape)
             self._nodes.setdefault(node, ask)
         return ""
 

@@ -28,6 +28,8 @@ class MessageBounds:
     #: so that there is always room for those of nodes
     types: int = 256
     known_types: int = 1_024
+    #: devices of one shared type on a node (Q14)
+    devices: int = 64
 
     def problem_of(self, message: Any) -> str:
         """What of the message is beyond the bounds, or an empty text."""

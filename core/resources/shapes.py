@@ -108,7 +108,7 @@ class Shape:
         for at, value in self.need:  # a plain loop: no check runs more often
             if available[at] < value:
                 return False
-        return not self.shares or fit(self.shares, available)
+        return True
 
     def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
         """Whether one more allocation keeps ``used`` within these limits, by type. Types that the shape
@@ -122,6 +122,21 @@ class Shape:
 
     def __repr__(self) -> str:
         return f"<Shape {self.number} {self.vector} {self.required_node}>"
+
+
+class SharingShape(Shape):
+    """A shape of asks that take a share of a device, or whole ones that others share (Q14). A class of its own
+    spares other shapes the question."""
+
+    __slots__ = ()
+
+    def fits(self, available: Any) -> bool:
+        return super().fits(available) and fit(self.shares, available)
+
+
+def shape_of(number: int, requires: Requirements) -> Shape:
+    """A shape that is not interned, or not yet."""
+    return SharingShape(number, requires) if requires.shares else Shape(number, requires)
 
 
 class Shapes:
@@ -171,7 +186,7 @@ class Shapes:
         else:
             number = self._numbers
             self._numbers += 1
-        shape = self._by_requirements[requires] = self.by_number[number] = Shape(number, requires)
+        shape = self._by_requirements[requires] = self.by_number[number] = shape_of(number, requires)
         self.elsewhere |= shape.elsewhere
         self.preempt |= shape.preempt
         self.late |= shape.elsewhere | shape.reserve | shape.preempt

@@ -4,6 +4,7 @@ Amounts of a shared type are in milli of a device. Each node has the units of th
 behind it, at positions that the registry assigns and nobody else sees: so what is free on a unit is added
 and subtracted like any other amount, and survives every copy of a node's totals. An ask names no unit. It takes
 a share of one unit, or whole units that are wholly free; which ones is decided when it is charged to its node.
+See D341.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 #: a whole device
 WHOLE: Final = 1000
-#: at most this many units of a type are known on a node
-MAX_UNITS: Final = 64
 
 #: pairs (position of a unit, amount) that an allocation has of its node's units
 Units = tuple[tuple[int, int], ...]
@@ -68,10 +67,11 @@ def fit(shares: Shares, available: Any) -> bool:
 
 def room(shares: Shares, available: Any) -> int:
     """The number of such asks that the units have room for."""
-    return min(
-        sum(max(0, available[at]) // milli for at in of.positions) // number
+    asks: list[int] = [
+        sum([max(0, available[at]) // milli for at in of.positions]) // number
         for of, milli, number in shares
-    )
+    ]
+    return min(asks)
 
 
 def room_of_nodes(shares: Shares, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -113,12 +113,6 @@ def give(free: Any, units: Units, times: int = 1) -> None:
 def largest(of: DeviceUnits, available: Any) -> int:
     """The most that is free on one unit."""
     return max((max(0, available[at]) for at in of.positions), default=0)
-
-
-def capacities(amount: int) -> list[int]:
-    """The capacity of each unit of a node that has this amount: the last one may be a part."""
-    whole, part = divmod(amount, WHOLE)
-    return [WHOLE] * whole + [part] * bool(part)
 
 
 def occupied(of: DeviceUnits, total: Sequence[int], amount: int) -> Iterable[tuple[int, int]]:

@@ -15,12 +15,10 @@ from typing import Final
 from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.resources.units import (
-    MAX_UNITS,
     WHOLE,
     DeviceUnits,
     Shares,
     Units,
-    capacities,
     share,
 )
 from quadriga.si import Quantity, Resource
@@ -121,8 +119,10 @@ class Registry:
         """Why no node may have this capacity, or an empty text."""
         for at in self.shared:
             value = total[at] if at < len(total) else 0
-            if value > MAX_UNITS * WHOLE:
-                return f"{value}m of {self.names[at]}, over {MAX_UNITS} devices"
+            if value % WHOLE:
+                return f"{value}m of {self.names[at]}, and shared devices are counted in milli of a device"
+            if value > self.bounds.devices * WHOLE:
+                return f"{value}m of {self.names[at]}, over {self.bounds.devices} devices"
         return ""
 
     def units_text(self, units: Units) -> str:
@@ -139,8 +139,8 @@ class Registry:
         and for units that no node has."""
         named: dict[str, list[str]] = {}
         for part in text.split(";"):
-            name, _, numbers = part.partition("=")
-            named[name] = numbers.split(",")
+            name, _, listed = part.partition("=")
+            named[name] = listed.split(",")
         units: list[tuple[int, int]] = []
         for of, milli, number in self.shares_of(vector):
             numbers = named.pop(self.names[of.device], [])
@@ -157,18 +157,18 @@ class Registry:
 
     def with_units(self, total: Vector) -> Totals:
         """The capacity of a node with that of its units, whose positions are assigned."""
-        sizes: list[tuple[int, int]] = []
+        there: list[int] = []
         for at, units in self.shared.items():
-            for number, size in enumerate(capacities(total[at] if at < len(total) else 0)):
+            for number in range(total[at] // WHOLE if at < len(total) else 0):
                 if number == len(units.positions):
                     units.positions.append(len(self.names))
                     self.hidden.add(len(self.names))
                     self.names.append(f"{self.names[at]}#{number}")
                     self.on_new_types()
-                sizes.append((units.positions[number], size))
+                there.append(units.positions[number])
         whole = [*total, *[0] * (len(self.names) - len(total))]
-        for at, size in sizes:
-            whole[at] = size
+        for at in there:
+            whole[at] = WHOLE
         return whole
 
     def vector(self, quantities: Mapping[str, int]) -> Vector:

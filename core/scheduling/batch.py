@@ -102,7 +102,8 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
     ``cycle``, unless all of them hold:
 
     - The partition is not halted and has nodes.
-    - No failed preemption and no reservation waits to be tried again: these precede every decision.
+    - No failed preemption, no reservation and no planned start waits to be tried again: these precede every
+      decision.
     - The resource manager has no predicates, which must be asked about every decision.
 
     If gang members wait for a placeholder, only they are served, and one more precondition holds:
@@ -124,6 +125,7 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
         or not partition.nodes
         or partition.failed_preemptions.by_shape
         or waiting.retries
+        or waiting.protected_is_due
         or partition.rm.rm_id in kernel.predicates
     ):
         return 0
@@ -147,7 +149,9 @@ def is_simple(group: AskGroup) -> bool:
     app = group.app
     if not app.counted or group.reserved or group.shape.locality:
         return False
-    if group.shape.runtime and app.partition.reservations:
+    if group.shape.runtime and (
+        app.partition.reservations or app.partition.node_index.planned is not None
+    ):
         return False
     if group.kind.placeholder:
         return gang.adds_placeholders_only(app)

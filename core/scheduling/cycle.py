@@ -68,6 +68,7 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
         partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
         or partition.reservations
         or waiting.retries
+        or waiting.protected_is_due
         or partition.node_index.pass_on()
     ):  # nothing waits that could be served: most calls end here
         if waiting.backs_off:
@@ -80,7 +81,10 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
         spent = (
             not begun
             and (
-                ((waiting.retries or partition.reservations) and serve_reserved(round_))
+                (
+                    (waiting.retries or partition.reservations or waiting.protected_is_due)
+                    and serve_reserved(round_)
+                )
                 or (partition.root.demand & REPLACE and _serve_replacement(kernel, partition))
             )
         ) or _serve_next(round_)

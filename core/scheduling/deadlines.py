@@ -135,6 +135,10 @@ def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
             scale_up.continue_inspection(partition)
 
 
+def _planned_start(kernel: Kernel, partition: Partition) -> None:
+    """The next round plans again, or tries the gang."""
+
+
 def _partition_skipped(kernel: Kernel, partition: Partition) -> None:
     skipped.report(kernel, partition)
 
@@ -166,6 +170,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "partition.clean":         queue_tree.clean,
     "partition.give_up":       reservation.expire,
     "partition.gather_budget": gang_admission.budget_regained,
+    "partition.planned_start": _planned_start,
     "partition.barred":        reservation.lift_bars,
 }
 # fmt: on

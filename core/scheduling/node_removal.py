@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.gangs import replacement
 from quadriga.core.scheduling.ending import Removals, end_allocation, report_released
 from quadriga.core.steps import queue_tree, reservation
@@ -29,10 +28,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     confirmed: list[Allocation] = []
     removed = Removals()
     unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
-    gatherer = partition.waiting.gatherer
     while node.reservation is not None:
-        if node.reservation.ask.app is gatherer:
-            gang_admission.retry(gatherer)  # it keeps another node instead (Q3)
         reservation.cancel(partition, node.reservation)
     for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
         if allocation not in node.allocations:

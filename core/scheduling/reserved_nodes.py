@@ -21,7 +21,6 @@ from quadriga.core.steps.allocating import allocate
 from quadriga.core.steps.next_ask import node_for, out_of_quota
 from quadriga.core.steps.releasing import evict
 from quadriga.core.topology.members import predicate_of
-from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -36,9 +35,9 @@ from quadriga.core.scheduling.round import Round
 def serve_reserved(round_: Round) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""
     kernel, partition = round_.kernel, round_.partition
-    gatherer = partition.waiting.gatherer
-    if gatherer is not None and not gatherer.gang.lacks:  # room came back anywhere (Q3)
-        if gang_admission.serve_gatherer(kernel, gatherer):
+    protected = partition.waiting.protected
+    if protected is not None and not protected.gang.lacks:  # its planned start has come (Q9)
+        if gang_admission.serve_protected(kernel, protected):
             return True
     while True:
         own = _first_to_retry(partition)
@@ -75,7 +74,7 @@ def _order(each: Reservation) -> tuple[int, int, str]:
 def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ask = each.ask
     app, group = ask.app, ask.group
-    if app.gang.state in gang_fsm.KEEPS_NODES or app.gang.victims:
+    if app.gang.victims:
         return gang_admission.serve_reserving(kernel, each)
     if group is None or not group.demand or app.blocked or group.demand & START_GANG:
         return False

@@ -111,6 +111,8 @@ def _serve(
         if partition.waiting.to_score:
             by_run_time.renew(partition.waiting, kernel.now)
         _retry_deferred(kernel, partition, bounded=bounded)
+        if partition.waiting.gangs:
+            gang_admission.replan(kernel, partition)
     going, left = partitions, most
     while len(going) > 1 and left:
         going = [partition for partition in going if decide(kernel, partition)]

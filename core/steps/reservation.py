@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 from quadriga.core.model.reservation import Reservation
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.runtime.kernel import Kernel, Options
-from quadriga.fsm.lifecycles import gang as gang_fsm
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
 _RESERVED = UpdateContainerSchedulingStateRequest.RESERVED
@@ -122,7 +121,6 @@ def make(kernel: Kernel, ask: Ask, node: Node, *, bounded: bool = True) -> None:
 def cancel(partition: Partition, reservation: Reservation) -> None:
     """Cancel the reservation. The next one of the node, if there is one, takes effect."""
     node, ask = reservation.node, reservation.ask
-    partition.gather_budget.drop(node)
     partition.failed_preemptions.candidates = None
     if node.reservation is reservation:
         node.reservation = following = next(iter(node.also_reserved), None)
@@ -218,7 +216,7 @@ def expire(kernel: Kernel, partition: Partition) -> None:
     delay = kernel.options.reservation_give_up
     old: list[Reservation] = []
     for each in partition.reservations:
-        if each.ask.required_node or each.ask.app.gang.state in gang_fsm.KEEPS_NODES:
+        if each.ask.required_node:
             continue
         if each.made + delay > kernel.now:
             _start_expiry_timer(kernel, partition, each.made)

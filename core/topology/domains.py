@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.core.ordering.room import room_for
 from quadriga.core.topology.members import positions_of_members, update_levels
 from quadriga.core.topology.packing import MOST_NODES, pack
@@ -73,6 +74,8 @@ def fit(
     ``barred`` has the positions of nodes that a group may not use.
     """
     index, app = partition.node_index, members[0].app
+    if not index.nodes:
+        return Fit([], Shortage("", sum(group.pending for group in members)))
     update_levels(partition)
     rule = next((found.gang for group in members if (found := group.shape.locality)), None)
     parts = []
@@ -84,8 +87,8 @@ def fit(
     search = Search(
         partition.levels,
         rooms,
-        index.policy_scores() if free is not None else index.scores(),
-        packs=index.packs,
+        index.scores(),
+        packs=not NODE_POLICIES[partition.config.node_sort_policy].fills_evenly,
         running=positions_of_members(app),
         ready=None if free is None else _rooms_now(partition, list(own)).room_of,
         barred={part: barred[part.key] for part in parts if part.key in barred} if barred else {},

@@ -7,7 +7,7 @@ level as possible, and the last of these is the one with the least room that is 
 shape that is exact. Members of several shapes are placed one shape after the other, large ones first, in
 each domain that has room for each shape, until they all fit.
 
-Within a domain members go to as few nodes as possible where the node order packs, else to as many.
+Within a domain members go to as few nodes as possible where the node order packs, else to as many. See D336.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.levels import NO_DOMAIN, WHOLE, Levels, Numbers
 from quadriga.core.resources.locality import MAX_MEMBERS, Rule
 from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.units import choose, give
 
 #: at most this many domains of one level are tried for members of several shapes
 _MOST_TRIED: Final = 64
@@ -69,6 +71,7 @@ class Rooms:
     _rooms: dict[Shape, Numbers] = field(default_factory=dict)
     _before: dict[Shape, Numbers] = field(default_factory=dict)
     _left: dict[int, list[int]] = field(default_factory=dict)
+    _taken: list[tuple[int, list[int]]] = field(default_factory=list)
 
     def of(self, shape: Shape) -> Numbers:
         """The room of each node with what was taken so far; it must not be changed."""
@@ -86,17 +89,27 @@ class Rooms:
         return self._left[position]
 
     def take(self, position: int, shape: Shape, number: int) -> None:
-        """Take the room for so many members; a negative number gives it back."""
+        """Take the room for so many members."""
         left = self.left(position)
+        self._taken.append((position, list(left)))
         for at, value in shape.need:
             left[at] -= value * number
-        for each, rooms in self._rooms.items():
-            self._count(each, rooms, position)
+        for _ in range(number if shape.shares else 0):
+            give(left, choose(shape.shares, left), -1)
+        self._recount(position)
+
+    def give_back(self) -> None:
+        """Give back what was taken last."""
+        position, self._left[position] = self._taken.pop()
+        self._recount(position)
+
+    def _recount(self, position: int) -> None:
+        for shape, rooms in self._rooms.items():
+            self._count(shape, rooms, position)
 
     def _count(self, shape: Shape, rooms: Numbers, position: int) -> None:
         if self._before[shape][position]:
-            left = self._left[position]
-            rooms[position] = max(0, min(left[at] // value for at, value in shape.need))
+            rooms[position] = room_for(shape, self._left[position])
 
 
 #: returns the index of a room for each shape, or ``None``: a search for members of several shapes
@@ -449,8 +462,8 @@ class Search:
         self._rooms.take(position, part.shape, number)
 
     def _undo(self, before: int) -> None:
-        for part, position, number in reversed(self._shares[before:]):
-            self._rooms.take(position, part.shape, -number)
+        for _ in self._shares[before:]:
+            self._rooms.give_back()
         del self._shares[before:]
 
     def _note(self, level: int, number: int, ready: Any) -> None:

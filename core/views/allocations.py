@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.si.constants import TAG_DEVICES
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -34,7 +35,11 @@ def _snapshot(allocation: Allocation) -> AllocationSnapshot:
         replaced_at = (
             group.placeholder_created_at.get(allocation.uuid) if group is not None else None
         )
-    return allocation, allocation.reason, ask.terms.tags, ask.priority, replaced_at
+    tags = ask.terms.tags
+    if allocation.units:
+        units = ask.app.partition.registry.units_text(allocation.units)
+        tags = {**tags, TAG_DEVICES: units}
+    return allocation, allocation.reason, tags, ask.priority, replaced_at
 
 
 def in_order(snapshots: Iterable[AllocationSnapshot]) -> list[AllocationSnapshot]:

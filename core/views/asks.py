@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from quadriga.core.resources.shapes import Shape
+from quadriga.core.resources.shapes import shape_of
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.scheduling.scale_up import was_tried
 from quadriga.core.steps import gang, limits
@@ -124,7 +124,7 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
         yield "Not enough queue quota for the whole gang"
         return
     waits = ask.group
-    shape = waits.shape if waits is not None else Shape(0, ask.kind.requires)
+    shape = waits.shape if waits is not None else shape_of(0, ask.kind.requires)
     if limits.full(app) is not None:
         yield "Too many applications of the user or group are running"
     elif app.not_admitted:

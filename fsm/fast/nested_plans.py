@@ -549,10 +549,12 @@ def move(known: Known, transition: Any, change: Change, data: Any) -> None:
 def resume_nested(rest: _Rest, data: Any, agrees: Any) -> None:
     """Do the rest of a trigger with the library's own code, because something has changed."""
     stage, machine, transition, origin = rest.stage, rest.machine, rest.transition, rest.origin
-    data.result = bool(begun(rest, data, agrees))
-    if data.result:
+    if begun(rest, data, agrees):
         finish(stage, machine, transition, None, data)
+        data.result = True
         return
+    if stage != "prepare_event":
+        data.result = False
     left = islice(origin.found, rest.tried, None)
     if stage == "prepare_event":
         left = iter(origin.event.transitions[data.source_name])

@@ -55,6 +55,8 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 #: annotation, also of a pod template: how long the pod is expected to run, in seconds or as ``1h30m`` (Q11)
 EXPECTED_RUNTIME: Final = "quadriga/expected-runtime"
+#: annotation, written as the pod is bound: the units of shared devices that it has (Q14)
+DEVICES: Final = "quadriga/devices"
 #: annotations, also of a pod template or a task group: the level whose domains a gang runs in, and how many of
 #: its members in one (Q13)
 TOPOLOGY_REQUIRED: Final = "quadriga/topology-required"

@@ -48,6 +48,7 @@ from quadriga.si.constants import (
     NODE_READY_ATTRIBUTE,
     OS,
     RACK_NAME,
+    TAG_DEVICES,
     TAG_REQUIRED_NODE,
 )
 
@@ -193,12 +194,16 @@ def allocation(
     settings: Settings,
     *,
     node: str = "",
+    devices: str = "",
     originator: bool = False,
     priority: int | None = None,
     priority_class: PriorityClass | None = None,
 ) -> Allocation:
-    """Return the allocation of a pod with our scheduler name and a node (K91). ``node`` replaces the pod's own
-    if that is not known yet."""
+    """Return the allocation of a pod with our scheduler name and a node (K91). ``node`` and ``devices``, the
+    units that it has of shared devices, replace the pod's own if these are not known yet."""
+    tags = _tags(pod)
+    if devices := devices or pod.metadata.annotations.get(keys.DEVICES, ""):
+        tags[TAG_DEVICES] = devices
     policy = (
         identity.may_be_preempted(pod, priority_class),
         identity.may_preempt(pod),
@@ -210,7 +215,7 @@ def allocation(
         nodeID=node or pod.spec.node_name,
         resourcePerAlloc=resource_of(resources.of_pod(pod)),
         priority=(pod.spec.priority or 0) if priority is None else priority,
-        allocationTags=_tags(pod),
+        allocationTags=tags,
         taskGroupName=identity.task_group_name(pod, settings),
         placeholder=identity.is_placeholder(pod),
         originator=originator,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import identity
 from quadriga.k8s.conversion.applications import ApplicationMetadata
+from quadriga.k8s.conversion.keys import DEVICES
 from quadriga.k8s.conversion.resources import Amounts
 from quadriga.k8s.conversion.task_groups import TaskGroup
 from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
@@ -43,6 +44,7 @@ class Task:
         "app",
         "blocked_reason",
         "condition",
+        "devices",
         "failures",
         "group",
         "in_core",
@@ -66,6 +68,8 @@ class Task:
         self.group = group
         #: node chosen by the core, or of the pod
         self.node = pod.spec.node_name
+        #: the units of shared devices that the core chose with it (Q14)
+        self.devices = pod.metadata.annotations.get(DEVICES, "") if self.node else ""
         #: UUID of the core's allocation
         self.uuid = ""
         #: type of the release that the core requested; 0 for none

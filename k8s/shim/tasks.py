@@ -34,6 +34,7 @@ from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Task, ref_of
 from quadriga.k8s.shim.pod_groups import entry_of, priority_of, say_waiting
 from quadriga.si import Allocation, AllocationAsk, TerminationType
+from quadriga.si.constants import TAG_DEVICES
 
 #: termination types by number
 _TYPES: Final[dict[int, TerminationType]] = {
@@ -183,6 +184,7 @@ def report(kernel: Kernel, task: Task) -> bool:
             task.app.key,
             kernel.settings,
             node=task.node,
+            devices=task.devices,
             originator=_originates(task),
             priority=priority_of(task),
             priority_class=_class_of(kernel, pod),
@@ -203,6 +205,7 @@ def allocated(kernel: Kernel, allocation: Allocation, refusal: str = "") -> None
             kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
         return
     enters_core(task)
+    task.devices = allocation.allocationTags.get(TAG_DEVICES, "")
     kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
     kernel.unreported.discard(key)
 
@@ -269,7 +272,9 @@ def report_as_foreign(kernel: Kernel, task: Task) -> None:
 
 
 def _bind_pod(kernel: Kernel, task: Task, effect: BindPod) -> None:
-    kernel.actions.append(actions.Bind(ref_of(task.pod), task.node, task.is_placeholder))
+    kernel.actions.append(
+        actions.Bind(ref_of(task.pod), task.node, task.is_placeholder, task.devices)
+    )
 
 
 def _cancel_bind(kernel: Kernel, task: Task, effect: CancelBind) -> None:

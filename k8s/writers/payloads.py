@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from quadriga.k8s.conversion.keys import DEVICES
 from quadriga.k8s.shim.actions import PodRef
 
 _encode = msgspec.json.Encoder().encode
@@ -34,9 +35,12 @@ def pod_path(pod: PodRef) -> str:
     return f"/api/v1/namespaces/{_quoted(pod.namespace)}/pods/{_quoted(pod.name)}"
 
 
-def binding_payload(pod: PodRef, node: str) -> bytes:
-    """Return a Binding. It has the UID, so that another pod with that name is not bound (K104)."""
-    metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+def binding_payload(pod: PodRef, node: str, devices: str = "") -> bytes:
+    """Return a Binding. It has the UID, so that another pod with that name is not bound (K104). The API server
+    copies its annotations to the pod: with ``devices``, the units of shared devices that the pod has (Q14)."""
+    metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    if devices:
+        metadata["annotations"] = {DEVICES: devices}
     return _BINDING % (_encode(metadata), _encode(node))
 
 

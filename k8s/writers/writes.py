@@ -243,7 +243,7 @@ class PodWrites:
             waits = self._before_bind(pod)
             if waits is not None:
                 await waits
-        path, body = f"{pod_path(pod)}/binding", binding_payload(pod, node)
+        path, body = f"{pod_path(pod)}/binding", binding_payload(pod, node, bind.devices)
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:

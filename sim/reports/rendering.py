@@ -46,11 +46,11 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
         _table("Waits by width", *_width_table(data["waits"]["widths"])),
         _table("Waits by user", *_user_table(data["waits"]["users"])),
         _inside(data["scheduler"]),
-        _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
+        _utilisation(data, _BARS if unicode else _PLAIN_BARS),
         _messages(data),
         _reasons("unschedulable", data["unschedulable"]),
         _never_started(data["never_started"]),
-        _held(data["held_at_end"]),
+        _held(data["held_at_end"], data["workload"]),
         *(_reasons(name, data[name]) for name in ("rejected", "failed")),
         _reasons("skipped", data["skipped"]),
         _measured(report.measured) if measure else "",
@@ -103,7 +103,7 @@ def _table(title: str, *rows: Sequence[str]) -> str:
 
 def _head(data: dict[str, Any]) -> str:
     workload, capacity = data["workload"], data["workload"]["capacity"]
-    sizes = [_amount(name, amount) for name, amount in capacity.items()]
+    sizes = [_amount(workload, name, amount) for name, amount in capacity.items()]
     return "\n".join(
         (
             f"{workload['name']}: {workload['days']:g} days of submissions",
@@ -231,10 +231,12 @@ def _inside(told: dict[str, Any] | None) -> str:
     return "\n".join(["In the scheduler", *lines]) if lines else ""
 
 
-def _utilisation(usage: dict[str, Any], bars: str) -> str:
+def _utilisation(data: dict[str, Any], bars: str) -> str:
+    usage = data["utilisation"]
+    size = _amount(data["workload"], usage["resource"], usage["capacity"])
     days = usage["days"]
     lines = [
-        f"Utilisation ({usage['resource']}, {_amount(usage['resource'], usage['capacity'])})",
+        f"Utilisation ({usage['resource']}, {size})",
         f"  mean {usage['mean']:.1%}, peak {usage['peak']:.1%},"
         f" held by placeholders {usage['placeholders']:.2%}",
     ]
@@ -312,7 +314,7 @@ def _holders(held_by: dict[str, Any]) -> Iterator[str]:
         yield f"no room left in {', '.join(held_by['quotas'])}"
 
 
-def _held(held: dict[str, Any]) -> str:
+def _held(held: dict[str, Any], workload: dict[str, Any]) -> str:
     """What is held when nothing moves any more: by whom, and which nodes are reserved for which asks."""
     applications, reservations = held["applications"], held["reservations"]
     lines: list[str] = []
@@ -324,7 +326,7 @@ def _held(held: dict[str, Any]) -> str:
                 each["queue"],
                 "gathers" if each["gathers"] else "runs",
                 f"{each['pods']:,} of {each['members']:,}",
-                *(_amount(name, each["holds"].get(name, 0)) for name in names),
+                *(_amount(workload, name, each["holds"].get(name, 0)) for name in names),
             )
             for each in applications[:_SHOWN_HOLDERS]
         ]
@@ -362,8 +364,8 @@ def _measured(measured: dict[str, Any]) -> str:
     )
 
 
-def _amount(name: str, amount: int) -> str:
-    if name == VCORE:
+def _amount(workload: dict[str, Any], name: str, amount: int) -> str:
+    if name == VCORE or name in workload.get("shared", ()):
         return f"{amount / MILLI:,.6g} {name}"
     if name == "memory":
         return f"{amount / GIB:,.6g} GiB"

@@ -136,6 +136,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "source": workload.source,
         "nodes": len(workload.nodes),
         "capacity": _sorted(workload.capacity()),
+        **({"shared": list(workload.shared)} if workload.shared else {}),
         "queues": len(workload.queues),
         "users": len({job.user for job in workload.jobs}),
         "days": round(workload.horizon_s / 86_400, 3),

@@ -1,6 +1,6 @@
 """Workloads for the simulator: readers of real traces, and a model that needs no file.
 
-Times are seconds from the start of the trace, vcore is in milli, memory in bytes, GPUs in devices.
+Times are seconds from the start of the trace, vcore is in milli, memory in bytes, GPUs in devices or in milli.
 """
 
 # Not compiled: it does not run for every message.
@@ -26,6 +26,7 @@ from quadriga.sim.workload.model import (
     WorkloadError,
 )
 from quadriga.sim.workload.nodes import parse_nodes
+from quadriga.sim.workload.openb import read_openb
 from quadriga.sim.workload.philly import read_philly
 from quadriga.sim.workload.slurm import read_sacct
 from quadriga.sim.workload.swf import read_swf
@@ -50,6 +51,7 @@ __all__ = [
     "parse_nodes",
     "read_cerit",
     "read_csv",
+    "read_openb",
     "read_philly",
     "read_sacct",
     "read_swf",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from quadriga.sim.workload.cerit import read_cerit
 from quadriga.sim.workload.files import lines, table
 from quadriga.sim.workload.mapped import read_csv
 from quadriga.sim.workload.mapping import TraceMapping
-from quadriga.sim.workload.model import NodeSpec, Workload, WorkloadError
+from quadriga.sim.workload.model import MILLI, NodeSpec, Workload, WorkloadError
 from quadriga.sim.workload.openb import read_openb
 from quadriga.sim.workload.philly import read_philly
 from quadriga.sim.workload.slurm import looks_like_sacct, read_sacct
@@ -58,7 +58,7 @@ def open_workload(
         if nodes is None:
             return workload
         jobs = tuple(replace(job, placement=None) for job in workload.jobs)
-        return replace(workload, nodes=tuple(nodes), jobs=jobs)
+        return replace(workload, nodes=tuple(_shared(nodes, workload.shared)), jobs=jobs)
     first = _first_line(path)
     if looks_like_sacct(first):
         queue_by = queue_by or "partition"
@@ -76,6 +76,13 @@ def _open_folder(path: Path, bad_lines: int) -> Workload:
     if all(table(path, name) for name in _OPENB):
         return read_openb(path, bad_lines=bad_lines)
     raise WorkloadError(path, 0, f"not a workload: understood are {UNDERSTOOD}")
+
+
+def _shared(nodes: Sequence[NodeSpec], names: Sequence[str]) -> Iterator[NodeSpec]:
+    """The nodes with the amounts of shared devices in milli."""
+    for node in nodes:
+        milli = {name: amount * MILLI for name, amount in node.resources.items() if name in names}
+        yield replace(node, resources={**node.resources, **milli})
 
 
 def _no_choice(path: Path, queue_by: str | None, form: str) -> None:

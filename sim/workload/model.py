@@ -174,7 +174,7 @@ class Workload:
     source: str
     bad_lines: tuple[BadLine, ...] = field(default=(), repr=False)
     start_unix_s: int | None = field(default=None, repr=False)
-    shared: tuple[str, ...] = ()
+    shared: tuple[str, ...] = field(default=(), repr=False)
 
     def capacity(self) -> Resources:
         """The total capacity of all nodes."""

@@ -78,13 +78,12 @@ def test_no_two_of_the_pods_that_keep_apart_share_a_node() -> None:
         deciding.close()
 
 
-def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_are_given_and_unknown_parts_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         kubernetes.main(["throughput"])
     assert "no part is named 'throughput'" in capsys.readouterr().err
-
-
-def test_sizes_can_be_given(capsys: pytest.CaptureFixture[str]) -> None:
     kubernetes.main(["deciding", "--nodes", "10", "--pods", "40"])
     told = capsys.readouterr().out
     assert "no two on a node: predicates of a placement" in told

@@ -80,15 +80,14 @@ def test_a_setting_that_does_not_exist_is_left_out(
     assert "given: left out: gang.admission: 'half' is none of" in err
 
 
-def test_a_misspelled_policy_or_property_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_policies_are_listed_and_misspelled_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit, match="no policy is named 'nobody'"):
         main(["--policy", "nobody"])
     with pytest.raises(SystemExit):
         main(["--property", "gang.hold"])
     assert "'gang.hold' is not NAME=VALUE" in capsys.readouterr().err
-
-
-def test_the_policies_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--list"])
     assert capsys.readouterr().out.split("\n") == [*SETTINGS, *REFERENCES, ""]
 

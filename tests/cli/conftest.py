@@ -1,40 +1,19 @@
-"""The command with what it printed, and a small trace in the Standard Workload Format."""
+"""A service in a process, and a small trace in the Standard Workload Format."""
 
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from service_process import Service
 
-from quadriga.cli.main import main
 from quadriga.fsm.pytest_plugin import track
 from quadriga.sim import SHIM_APPLICATION, SHIM_TASK
 from tests.si.certificates import certify, tokens_in
 
 track(SHIM_APPLICATION)
 track(SHIM_TASK)
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def quadriga(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """``quadriga("draw", "node")`` gives the exit code and both outputs."""
-
-    def run(*arguments: object) -> Done:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 1
-        return Done(code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

@@ -51,9 +51,7 @@ def journal(path: Path, *lines: tuple[int, str, str, str, str]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["shop:ORDER", "shop:Desk.ORDER", "stock.shelves:ORDER"])
-def test_a_lifecycle_from_the_current_directory_or_an_installed_package(
-    quadriga: Any, shop: Path, name: str
-) -> None:
+def test_a_lifecycle_of_this_directory_or_a_package(quadriga: Any, shop: Path, name: str) -> None:
     done = quadriga("draw", name, "--format", "json")
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out)["name"] == "order"

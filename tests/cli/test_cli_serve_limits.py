@@ -35,7 +35,7 @@ def settings(*words: str) -> Settings:
 
 def test_q16_every_bound_of_messages_and_groups_has_an_option() -> None:
     assert Options(**options_of(settings())) == Options()
-    names = ("text", "tags", "tag-characters", "groups", "types", "known-types")
+    names = ("text", "tags", "tag-characters", "groups", "types", "known-types", "devices")
     words = [word for name in names for word in (f"--max-{name}", "70")]
     found = options_of(settings(*words, "--max-gang-members", "7", "--max-former-users", "0"))
     assert set(asdict(found["bounds"]).values()) == {70}

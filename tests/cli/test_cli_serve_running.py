@@ -13,7 +13,7 @@ from service_process import Service, until
 # -- start and end ---------------------------------------------------------------------------------
 
 
-def test_it_says_where_it_is_and_an_open_stream_does_not_keep_it_from_ending(
+def test_it_says_where_it_is_and_ends_despite_an_open_stream(
     start: Callable[..., Service],
 ) -> None:
     service = start()

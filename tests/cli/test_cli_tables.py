@@ -146,9 +146,7 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 
 @pytest.mark.parametrize("command", [*commands(command_parser())], ids=lambda each: each.prog)
-def test_the_help_of_every_command_has_examples_that_are_valid(
-    quadriga: Any, command: argparse.ArgumentParser
-) -> None:
+def test_each_help_has_valid_examples(quadriga: Any, command: argparse.ArgumentParser) -> None:
     done = quadriga(*command.prog.split()[1:], "--help")
     assert (done.code, done.err) == (0, "")
     _, _, examples = done.out.partition("\nexamples:\n")

@@ -168,6 +168,10 @@ PROBLEMS: list[tuple[Callable[..., object], str | tuple[str, ...], str, str]] = 
       for name, reason in (("gpu", "declared already"), ("vcore", "vcore is not counted"), ("''", "needs the name"))),
     *((weights, f"gpu: {weight}", f"{P}.nodesortpolicy.resourceweights.gpu", "a finite number")
       for weight in (".inf", ".nan", "1e999", "'1'", "heavy", "")),
+    (partition, "queues: []\ntopology: [rack, rack]", f"{P}.topology[1]", "a level already"),
+    (partition, "queues: []\ntopology: [a, '']", f"{P}.topology[1]", "1 to 317 characters"),
+    (partition, f"queues: []\ntopology: [{'x' * 318}]", f"{P}.topology[0]", "not of 318"),
+    (partition, "queues: []\ntopology: [a, b, c, d, e, f, g, h, i]", f"{P}.topology", "9 levels"),
     (partition, "queues: []\nusergroupresolver: {type: nis}", f"{P}.usergroupresolver.type", "nis"),
     # the tree
     (partition, "queues: [{name: a}, {name: 'b!'}]", f"{P}.queues[1].name", "'b!'"),  # below an inserted root
@@ -288,12 +292,13 @@ def test_policies_of_a_partition() -> None:
         preemption: {enabled: false, quotapreemptionenabled: true}
         nodesortpolicy: {type: binpacking, resourceweights: {vcore: 2, gpu: 0.5, x: 0}}
         usergroupresolver: {type: ldap}
+        topology: [zone, rack]
         """
     )
     assert (part.preemption_enabled, part.quota_preemption_enabled) == (False, True)
     assert part.node_sort_policy == "binpacking"
     assert part.resource_weights == {"vcore": 2.0, "gpu": 0.5, "x": 0.0}
-    assert part.user_group_resolver == "ldap"
+    assert (part.user_group_resolver, part.topology) == ("ldap", ("zone", "rack"))
     assert partition("queues: []\nnodesortpolicy: {type: bestfit}").node_sort_policy == "bestfit"
 
 

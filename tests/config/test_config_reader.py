@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quadriga.core.config import ConfigError, load, reader
@@ -214,7 +214,6 @@ STRUCTURES = (
 YAML = st.text(alphabet="partions:-queme{}[],&*!|>%@`'\"\\#?~<0 \n\t", max_size=200)
 
 
-@settings(max_examples=2 * settings.default.max_examples)  # type: ignore[attr-defined]
 @given(st.text(ANY_CHARACTER) | YAML | STRUCTURES.map(yaml.safe_dump))
 def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
     try:

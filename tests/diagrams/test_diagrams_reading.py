@@ -157,9 +157,7 @@ def test_two_functions_of_one_name_cannot_be_told_apart() -> None:
         (lambda d: d["states"][0].pop("lasts"), r"states\[0\] has no lasts"),
     ],
 )
-def test_wrong_json_is_refused_with_the_place(
-    change: Callable[[Any], object], message: str
-) -> None:
+def test_wrong_json_is_refused_by_its_place(change: Callable[[Any], object], message: str) -> None:
     document = json.loads(str(render(ASK, "json")))
     change(document)
     with pytest.raises(DiagramError, match=f"^{message}"):

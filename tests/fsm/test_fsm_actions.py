@@ -220,9 +220,7 @@ def is_lost(it: Any, info: Any) -> bool:
     ],
     ids=lambda it: getattr(it, "__name__", it),
 )  # fmt: skip
-def test_a_guard_of_guards_is_asked_named_drawn_and_read_again(
-    guard: Any, name: str, agrees: str
-) -> None:
+def test_a_guard_of_guards_is_asked_named_and_drawn(guard: Any, name: str, agrees: str) -> None:
     rows = row("send", "Open", "Sent", when=guard) + row("send", "Open", "Held")
     parcel = Lifecycle(
         "parcel", initial="Open", final=("Sent", "Held"), lasts={"Open": unbounded("send")}, rows=(rows,)

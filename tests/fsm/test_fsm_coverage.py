@@ -345,7 +345,9 @@ def test_a_model_reads_what_it_receives(watched: tuple[Lifecycle, Coverage]) -> 
     assert unread(coverage) == []
 
 
-def test_two_that_observe_both_notice(watched: tuple[Lifecycle, Coverage]) -> None:
+def test_effects_are_plain_unless_asked_for_and_two_that_observe_both_notice(
+    watched: tuple[Lifecycle, Coverage],
+) -> None:
     table, first = watched
     second = Coverage(effects=True)
     second.add(table)
@@ -353,9 +355,6 @@ def test_two_that_observe_both_notice(watched: tuple[Lifecycle, Coverage]) -> No
     assert unread(first) == unread(second) == [("Ring", 1)]
     assert effects == (Ring(),)
     assert unread(first) == unread(second) == []
-
-
-def test_effects_are_plain_unless_asked_for() -> None:
     table, coverage = make_door(), Coverage()
     coverage.add(table)
     assert type(table.fire(Door(), "open")) is tuple

@@ -123,8 +123,15 @@ def test_the_table_is_the_one_of_the_design(name: str) -> None:
     assert set(lifecycle.final) == FINAL[name]
 
 
-def test_the_design_has_seven_tables() -> None:
+def test_the_design_has_seven_tables_and_states_are_divided() -> None:
     assert set(LIFECYCLES) == set(DESIGN) == set(FINAL)
+    held, never = allocation_fsm.ONCE_HELD, allocation_fsm.NEVER_HELD
+    assert sorted((*held, *never)) == sorted(ALLOCATION.states)
+    assert set(held) >= allocation_fsm.HELD
+    sets = (node_fsm.OPEN, node_fsm.CLOSED, node_fsm.GONE)
+    assert sorted(state for each in sets for state in each) == sorted(
+        set(node_fsm.NODE.states) - {node_fsm.NODE.initial}
+    )
 
 
 EVERY = (*LIFECYCLES.values(), *SIMULATED.values())
@@ -201,16 +208,6 @@ def test_the_triggers_to_an_end_lead_there_and_those_after_a_removal_are_legal()
         assert here & (application_fsm.ENDED | {application_fsm.KILLING}), state
     for state, trigger in application_fsm.AFTER_REMOVAL.items():
         assert trigger is None or APPLICATION.allows(state, trigger)
-
-
-def test_the_states_of_allocations_and_nodes_are_divided() -> None:
-    held, never = allocation_fsm.ONCE_HELD, allocation_fsm.NEVER_HELD
-    assert sorted((*held, *never)) == sorted(ALLOCATION.states)
-    assert set(held) >= allocation_fsm.HELD
-    sets = (node_fsm.OPEN, node_fsm.CLOSED, node_fsm.GONE)
-    assert sorted(state for each in sets for state in each) == sorted(
-        set(node_fsm.NODE.states) - {node_fsm.NODE.initial}
-    )
 
 
 TYPES = {

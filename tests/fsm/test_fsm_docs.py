@@ -58,9 +58,7 @@ def test_every_program_runs(programs: Path, name: str) -> None:
     run(sys.executable, "-W", "error", f"{name}.py", cwd=programs)
 
 
-def test_the_tests_pass_the_coverage_is_as_shown_and_the_pictures_are_drawn(
-    programs: Path, pages: dict[str, str]
-) -> None:
+def test_tests_pass_with_the_coverage_and_pictures(programs: Path, pages: dict[str, str]) -> None:
     commands = "\n".join(blocks(pages["testing"], "console")).splitlines()
     (tests,) = (command for command in commands if command.startswith("pytest"))
     words = [*tests.split(), "--fsm-coverage-report=fsm.json"]
@@ -196,9 +194,7 @@ def test_a_time_limit_that_could_not_be_stored_is_due_again(start: Start, monkey
     assert service.load("A-1").state == "Cancelled"
 
 
-def test_machines_of_the_library_store_effects_with_deliver(
-    start: Start, example: Callable[[str], ModuleType]
-) -> None:
+def test_library_machines_store_effects(start: Start, example: Callable[[str], ModuleType]) -> None:
     service, order = start(post := Post()), example("order_service").ORDER
     service.open("A-1", 0)
 

@@ -250,7 +250,7 @@ def test_a_refusal_can_be_sent_elsewhere(refusal: InvalidTransition, way: str) -
         ("Schedulable", "accept", None),
     ],
 )
-def test_a_trigger_or_a_state_that_exists_nowhere_is_called_unknown(
+def test_unknown_triggers_and_states_are_called_so(
     state: Any, trigger: str, told: str | None
 ) -> None:
     """A trigger that only this state does not have is not."""

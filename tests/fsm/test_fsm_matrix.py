@@ -134,32 +134,28 @@ def test_the_shortest_way_and_what_can_follow() -> None:
         path_to(NODE, "New", "Draining")
 
 
-def test_every_state_can_be_reached_by_its_way(lifecycle: Lifecycle, born: Any, steer: Any) -> None:
+def test_everything_is_reached_by_a_shortest_way_the_same_every_time(
+    lifecycle: Lifecycle, born: Any, steer: Any, twin: Any
+) -> None:
     for state in lifecycle.states:
         way = path_to(lifecycle, state)
         drive(lifecycle, way, born, steer)
         assert (way[-1].target if way else lifecycle.initial) == state
-
-
-@pytest.mark.parametrize("ask", [path_to, reachable])
-def test_a_state_that_is_not_there(ask: Any) -> None:
-    with pytest.raises(ValueError, match="^queue: unknown state 'Ghost' .states: Active, "):
-        ask(QUEUE, "Ghost")
-
-
-def test_everything_can_follow_the_beginning_by_a_shortest_way(lifecycle: Lifecycle) -> None:
     assert set(reachable(lifecycle)) == set(lifecycle.states)
     # a way of n rows: no row leads there from a state that is nearer than n - 1
     far = {state: len(path_to(lifecycle, state)) for state in lifecycle.states}
     for row in lifecycle.rows:
         if row.target is not None:
             assert far[row.target] <= far[row.source] + 1
-
-
-def test_answers_are_the_same_every_time(lifecycle: Lifecycle, twin: Any) -> None:
     again = twin(lifecycle)
     assert tour(again) == tour(lifecycle)
     assert reachable(again) == reachable(lifecycle)
+
+
+@pytest.mark.parametrize("ask", [path_to, reachable])
+def test_a_state_that_is_not_there(ask: Any) -> None:
+    with pytest.raises(ValueError, match="^queue: unknown state 'Ghost' .states: Active, "):
+        ask(QUEUE, "Ghost")
 
 
 def test_a_tour_covers_every_row_and_no_walk_of_it_is_idle(lifecycle: Lifecycle) -> None:

@@ -136,7 +136,7 @@ def test_lines_and_paths_lead_through_the_states_inside() -> None:
     assert {r for walked in tour(OVEN) for r in walked} == set(OVEN.rows)
 
 
-def test_history_leads_to_the_state_that_was_left_or_to_the_initial_one() -> None:
+def test_history_leads_to_the_state_that_was_left_and_is_written_only_without_an_error() -> None:
     for info, reached in (({}, "On_Hot_High"), ({"hot": True}, "On_Hot_Low")):
         device = Device()
         walk(device, "start", "heat", "more", "hold")
@@ -145,9 +145,6 @@ def test_history_leads_to_the_state_that_was_left_or_to_the_initial_one() -> Non
     for info in ({}, {"hot": True}):
         for stored in ({}, {"On": "On_Renamed"}):
             assert walk(Device(state="Held", history=stored), "resume", **info) == "On_Idle"
-
-
-def test_history_is_written_only_when_the_composite_is_left_without_an_error() -> None:
     device = Device()
     walk(device, "start", "heat", "more", "cool")
     assert device.history == {}

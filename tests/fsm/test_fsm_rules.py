@@ -208,9 +208,7 @@ def test_x47_run_does_nothing_before_there_is_what_it_needs(
 
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("state", ["Starting", "Running", "Waiting"])
-def test_x38_x47_an_application_that_runs_gives_unclaimed_placeholders_back(
-    born: Any, state: str, hard: bool
-) -> None:
+def test_x38_x47_unclaimed_placeholders_are_given_back(born: Any, state: str, hard: bool) -> None:
     it = born(state, hard=hard, has_placeholders=True)
     (released,) = APPLICATION.fire(it, "placeholder_timeout")
     assert isinstance(released, ReleasePlaceholders)

@@ -457,6 +457,10 @@ class World:
             outcome = "bound" if pod.spec.node_name == bind.node else "elsewhere"
             self.inputs.append(inputs.BindEnded(pod.uid, outcome, pod.spec.node_name))  # type: ignore[arg-type]
         else:
+            if bind.devices:  # the API server copies the annotations of a Binding
+                meta = pod.metadata
+                annotations = {**meta.annotations, keys.DEVICES: bind.devices}
+                self.pods[pod.uid] = replace(pod, metadata=replace(meta, annotations=annotations))
             self.place(pod.uid, bind.node)
             self.inputs.append(inputs.BindEnded(pod.uid, "bound", bind.node))
 

@@ -8,39 +8,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 
 from quadriga.cli import kubernetes, serve
-from quadriga.cli.main import main
 from quadriga.cli.serving.addresses import Address
 from quadriga.cli.serving.admission import plan_of
 from quadriga.cli.serving.kubernetes_settings import kubernetes_settings_of
 from quadriga.cli.serving.settings import settings_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def quadriga(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """``quadriga("kubernetes", "--check")`` gives the exit code and both outputs."""
-
-    def run(*arguments: object) -> Done:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 1
-        return Done(code, *capsys.readouterr())
-
-    return run
 
 
 class Api:
@@ -124,7 +103,7 @@ def kubeconfig(api: Api, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def check(quadriga: Callable[..., Done], kubeconfig: Path) -> Callable[..., Done]:
+def check(quadriga: Callable[..., Any], kubeconfig: Path) -> Callable[..., Any]:
     return partial(quadriga, "kubernetes", "--check", "--kubeconfig", kubeconfig)
 
 
@@ -136,7 +115,7 @@ def check(quadriga: Callable[..., Done], kubeconfig: Path) -> Callable[..., Done
     ],
 )
 def test_k18_rights_on_what_not_every_server_has_count_where_it_has_them(
-    check: Callable[..., Done], api: Api, path: str, resource: str, verb: str, rights: int
+    check: Callable[..., Any], api: Api, path: str, resource: str, verb: str, rights: int
 ) -> None:
     api.refuses = {(resource, verb)}
     done = check()
@@ -149,7 +128,7 @@ def test_k18_rights_on_what_not_every_server_has_count_where_it_has_them(
     assert check().out.endswith(f": the account has all {rights} rights that it needs\n")
 
 
-def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done], api: Api) -> None:
+def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Any], api: Api) -> None:
     api.refuses = {("pods", "create"), ("nodes", "watch"), ("leases", "update")}
     done = check("--namespace", "q")
     assert done.code == 1
@@ -174,9 +153,7 @@ def test_k18_what_is_missing_is_a_table_with_reasons(check: Callable[..., Done],
     ]
 
 
-def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
-    check: Callable[..., Done], api: Api, tmp_path: Path
-) -> None:
+def test_a_silent_cluster_is_an_error(check: Callable[..., Any], api: Api, tmp_path: Path) -> None:
     api.status = 401
     done = check()
     assert done.code == 1
@@ -209,7 +186,7 @@ def test_a_cluster_that_does_not_say_or_is_not_there_is_an_error(
     ],
 )
 def test_wrong_options_are_one_line_that_names_them(
-    quadriga: Callable[..., Done], kubeconfig: Path, options: list[str], said: str
+    quadriga: Callable[..., Any], kubeconfig: Path, options: list[str], said: str
 ) -> None:
     done = quadriga("kubernetes", "--kubeconfig", kubeconfig, *options)
     assert done.code == 2
@@ -223,7 +200,7 @@ def test_wrong_options_are_one_line_that_names_them(
 
 
 def test_k192_without_the_extra_the_command_says_what_to_install(
-    quadriga: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+    quadriga: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "lightkube", None)
     done = quadriga("kubernetes", "--check")
@@ -308,7 +285,7 @@ def kinds(text: str) -> list[str]:
 
 
 def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
-    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+    quadriga: Callable[..., Any], kubeconfig: Path, api: Api
 ) -> None:
     api.maps["yunikorn-configs"] = {
         "admissionController.filtering.bypassNamespaces": "^legacy-",
@@ -323,7 +300,7 @@ def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
     assert "service.unknown" in done.err
 
 
-def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Done]) -> None:
+def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Any]) -> None:
     file = REPOSITORY / "deploy" / "kubernetes" / "configuration.yaml"
     more = ("--namespace", "quadriga", "--policy-version", "v1beta1")
     done = quadriga("kubernetes", "admission", "--policy", "--settings", file, *more)
@@ -332,7 +309,7 @@ def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Done]) -> 
     assert "admissionregistration.k8s.io/v1beta1" in done.out
 
 
-def test_wrong_settings_give_no_policies(quadriga: Callable[..., Done], tmp_path: Path) -> None:
+def test_wrong_settings_give_no_policies(quadriga: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "map.yaml"
     own = "kind: ConfigMap\nmetadata: {name: yunikorn-configs}\n"
     wrong = own + "data: {admissionController.accessControl.bypassAuth: maybe}\n"

@@ -314,7 +314,9 @@ async def reading(api: FakeApi, time: FakeTime | None = None) -> Settings:
         return found.settings
 
 
-async def test_k47_the_settings_are_read_from_both_maps() -> None:
+async def test_k47_the_settings_are_read_from_both_maps_and_without_them_the_defaults_hold() -> (
+    None
+):
     api, time_ = FakeApi(), FakeTime()
     name = "yunikorn-configs"
     packed = base64.b64encode(gzip.compress(b"other")).decode()
@@ -327,9 +329,6 @@ async def test_k47_the_settings_are_read_from_both_maps() -> None:
     settings = await reading(api, time_)
     assert (settings.cluster_id, settings.policy_group) == ("mine", "other")
     assert time_.slept[:2] == [2, 2]
-
-
-async def test_k47_without_maps_the_defaults_hold() -> None:
     assert (await reading(FakeApi())).cluster_id == "mycluster"
     (api := FakeApi()).fault("GET yunikorn-defaults", 403)
     with pytest.raises(PermissionError, match="yunikorn-defaults cannot be read: 403"):

@@ -145,7 +145,7 @@ def test_k156_a_pod_that_waits_no_more_has_none(service: SchedulerService, core_
     assert explained(core_of(service), None) is None
 
 
-def test_k156_texts_cite_no_rules_and_tell_only_the_largest_groups() -> None:
+def test_k156_texts_cite_no_rules_and_tell_only_the_largest_groups_each_in_its_number() -> None:
     says = CoreSays("It is held.", ("2 nodes: the resource manager refused it",), "x")
     text = text_of(says, 2, Counter())
     assert text == "0 of 2 nodes: 2 the resource manager refused it. Smallest change: x."
@@ -155,9 +155,6 @@ def test_k156_texts_cite_no_rules_and_tell_only_the_largest_groups() -> None:
         "0 of 36 nodes: 8 reason h; 7 reason g; 6 reason f; 5 reason e; 4 reason d; 3 reason c;"
         " and 2 other reasons."
     )
-
-
-def test_k156_one_node_and_one_reason_are_in_the_singular() -> None:
     assert text_of(CoreSays(""), 3, Counter()) == "It is next in its queue."
     assert text_of(CoreSays(""), 1, Counter(Taint=1)) == "0 of 1 node: 1 Taint."
     lacks = CoreSays("", ("1 node: not enough free memory",))

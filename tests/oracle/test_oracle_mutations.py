@@ -43,9 +43,7 @@ def test_x15_x31_every_altered_message_is_noticed(recordings: list[Scenario], ve
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [V15, V18])
-def test_x15_x31_every_altered_message_of_long_scenarios_is_noticed(
-    recordings: list[Scenario], version: str
-) -> None:
+def test_x15_x31_altered_messages_are_noticed(recordings: list[Scenario], version: str) -> None:
     long = (each for each in recordings if len(each.steps) > SHORT)
     assert altered(long, version, ALLOWED_IN_LONG[version]) > 3_800
 

@@ -62,9 +62,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "shared"
 
 
-def test_the_readme_command_measures_coverage_the_rest_follows_and_the_closing_line_is_last(
-    gate: Gate, data: Path
-) -> None:
+def test_the_readme_command_the_rest_and_the_closing_line_follow(gate: Gate, data: Path) -> None:
     told = 'echo "$QUADRIGA_RUN_TESTS; $QUADRIGA_REQUIRE_SHARED in $QUADRIGA_SHARED"'
     done = gate(f"{told} && {PASSES}")
     assert done.returncode == 0, done.stderr
@@ -205,9 +203,7 @@ def test_the_gate_insists_on_a_control_plane(gate: Gate, data: Path, tmp_path: P
     assert not list(tmp_path.glob("nowhere.building.*"))
 
 
-def test_k211_a_folder_of_somebody_elses_is_not_replaced_by_a_control_plane(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_k211_no_folder_of_somebody_elses_is_replaced(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "kube-apiserver").write_text("theirs")
     done = subprocess.run(
         [repository / ".ci" / "cluster"],

@@ -65,9 +65,7 @@ def version_of(requirement: Requirement) -> Version:
 # -- the lowest ------------------------------------------------------------------------------------
 
 
-def test_the_lowest_version_of_every_dependency_is_tested(
-    repository: Path, setup: configparser.ConfigParser
-) -> None:
+def test_lowest_versions_are_tested(repository: Path, setup: configparser.ConfigParser) -> None:
     tox = configparser.ConfigParser(interpolation=None)
     tox.read_string(text_of(repository / "tox.ini"))
     pinned: dict[str, Version] = {}

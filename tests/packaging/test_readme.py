@@ -151,11 +151,8 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
         assert f"```text\n{said}```" in text_of(page), "the tutorial shows what its program prints"
 
 
-def test_every_example_is_known() -> None:
+def test_every_example_is_known_and_runs_with_the_base_dependencies() -> None:
     assert {example.stem for example in EXAMPLES} == set(SAYS)
-
-
-def test_every_example_runs_with_the_base_dependencies() -> None:
     embedders = (
         text_of(REPOSITORY / "tox.ini").partition("[testenv:embedders]")[2].partition("\n[")[0]
     )

@@ -43,9 +43,7 @@ DESCRIBED = [
 
 
 @pytest.mark.parametrize("names", DESCRIBED)
-def test_messages_have_the_fields_and_numbers_of_the_specification(
-    names: str, ours: set[str], specified: set[str]
-) -> None:
+def test_fields_are_as_specified(names: str, ours: set[str], specified: set[str]) -> None:
     for name in names.split():
         mine, theirs = (
             {fact for fact in facts if fact.partition(" ")[2].partition(": ")[0] == name}

@@ -87,7 +87,7 @@ def test_a_user_map_says_who_submits() -> None:
         simulate(work, config=config, user_map=(("tim", "sue"),))
 
 
-def test_the_default_partition_or_the_first_is_used() -> None:
+def test_the_default_partition_or_the_first_is_used_and_no_text_is_the_default() -> None:
     one = "{name: %s, queues: [{name: q, submitacl: '*'}]}"
     for names, used in ((("gpu", "default"), "default"), (("gpu", "cpu"), "gpu")):
         config = f"partitions: [{', '.join(one % name for name in names)}]"
@@ -96,9 +96,6 @@ def test_the_default_partition_or_the_first_is_used() -> None:
         )
         assert counts(simulation.run()) == {"total": 1, "completed": 1}
         assert list(simulation.scheduler.partition(used).nodes) == ["n1"]
-
-
-def test_no_text_is_the_default_configuration_and_no_partition_is_refused() -> None:
     work = workload((4,), job("a", 0, 10))
     assert {fate.queue for fate in simulate(work, config="\n").fates} == {"root.q"}
     with pytest.raises(ConfigurationRefused, match="no partition"):

@@ -137,15 +137,12 @@ def test_start_latency_is_part_of_the_wait(latency: float) -> None:
     assert report.data["waits"]["simulated"]["mean"] == latency
 
 
-def test_a_job_that_fits_no_node_is_told_with_the_reason() -> None:
+def test_a_job_that_fits_no_node_is_told_and_without_jobs_or_nodes_a_simulation_ends() -> None:
     report = simulate(workload((4, 4), job("big", 0, 10, (1, 5)), job("small", 1, 10)))
     assert counts(report) == {"total": 2, "completed": 1, "unschedulable": 1}
     (told,) = report.data["unschedulable"]
     assert told["job"] == "big"
     assert "vcore" in " ".join(told["reasons"])
-
-
-def test_without_jobs_or_without_nodes_a_simulation_ends() -> None:
     report = simulate(workload((4,)))
     assert counts(report) == {}
     assert report.data["utilisation"]["mean"] == 0
@@ -153,14 +150,11 @@ def test_without_jobs_or_without_nodes_a_simulation_ends() -> None:
     assert counts(report) == {"total": 1, "unschedulable": 1}
 
 
-def test_a_configuration_that_does_not_hold() -> None:
+def test_a_configuration_that_does_not_hold_and_jobs_of_the_same_name() -> None:
     options = SimulationOptions(config="partitions: [{name: default, queues: [{name: ' '}]}]")
     with pytest.raises(ConfigurationRefused) as refused:
         Simulation(workload((4,), job("a", 0, 10)), options).run()
     assert "\n" not in str(refused.value)
-
-
-def test_jobs_of_the_same_name() -> None:
     jobs = [job("a", 0, 10), job("a", 0, 10), job("a.2", 0, 10)]
     assert counts(simulate(workload((4,), *jobs))) == {"total": 3, "completed": 3}
 

@@ -102,13 +102,10 @@ def test_a_scheduler_with_a_clock_of_its_own(capsys: pytest.CaptureFixture[str])
     assert "quadriga serve --clock client" in capsys.readouterr().err
 
 
-def test_a_clock_that_was_used_up(serving: Serving) -> None:
+def test_a_clock_that_was_used_up_and_nobody_there(serving: Serving) -> None:
     same(serving, workload((4,), job("a", 0, 100)))
     with pytest.raises(SimulationError, match="went back"):
         same(serving, workload((4,), job("a", 0, 100)))
-
-
-def test_nobody_there() -> None:
     with Serving() as serving:
         address = serving.address
     with (

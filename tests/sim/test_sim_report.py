@@ -44,12 +44,9 @@ def test_v10_two_runs_give_the_same_bytes() -> None:
     assert "measured" not in json.loads(one.json())
 
 
-def test_checking_and_recording_change_nothing() -> None:
+def test_checking_and_recording_change_nothing_and_measured_figures_are_kept_apart() -> None:
     watched = sim.Simulation(mixed(), sim.SimulationOptions(check=True, journal=True)).run()
     assert of_mixed().json() == watched.json()
-
-
-def test_measured_figures_are_kept_apart() -> None:
     told = json.loads(of_mixed().json(measure=True))
     assert set(told.pop("measured")) == {
         "wall_s", "decisions_per_s", "peak_memory_bytes", "invariants_checked",
@@ -60,9 +57,7 @@ def test_measured_figures_are_kept_apart() -> None:
 @pytest.mark.parametrize(
     ("asked", "in_force"), [(0, 900), (60, 60), (0.25, 0.25), (0.0001, 900), (-1, None)]
 )
-def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
-    asked: float, in_force: float | None
-) -> None:
+def test_x17_the_report_has_the_timeout_in_force(asked: float, in_force: float | None) -> None:
     told = simulate(workload((4,), job("a", 0, 10)), placeholder_timeout_s=asked)
     assert json.loads(told.json())["options"]["placeholder_timeout_s"] == in_force
 
@@ -216,7 +211,7 @@ def configured(workload: Workload, policy: str = "fifo", node_sort: str = "fair"
     return partition
 
 
-def test_a_queue_configuration_with_quotas_and_without_queues() -> None:
+def test_a_queue_configuration_with_quotas_without_queues_or_with_gpus() -> None:
     queues = (QueueSpec("no", {"vcore": 1500, "memory": 7}), QueueSpec("2012", max={"vcore": 1}))
     partition = configured(workload((4,), queues=queues), "fair", "binpacking")
     first, second = partition.root.children
@@ -224,9 +219,6 @@ def test_a_queue_configuration_with_quotas_and_without_queues() -> None:
     assert (second.name, second.guaranteed, second.max) == ("2012", None, {"vcore": 1})
     assert first.raw_properties["application.sort.policy"] == "fair"
     assert configured(replace(workload((4,)), queues=()))
-
-
-def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     plain = workload((4,))
     assert "resourceweights" not in sim.queue_configuration(plain, policy="fifo", node_sort="fair")
     node = NodeSpec("g1", {"vcore": 8000, "memory": 8, "nvidia.com/gpu": 8})
@@ -278,14 +270,11 @@ def test_the_figures_of_three_jobs() -> None:
     assert json.loads(json.dumps(figures.data())) == figures.data()
 
 
-def test_without_completed_jobs_there_are_no_waits() -> None:
+def test_without_completed_jobs_there_are_no_waits_and_order_does_not_matter() -> None:
     figures = quality(cluster((4,)), [record("never", "q", 0, -1, -1)], [])
     assert (figures.completed, figures.total, figures.makespan, figures.utilisation) == (0, 1, 0, 0)
     assert figures.mean_wait is figures.longest_wait is figures.slowdown is figures.fairness is None
     assert quality(cluster(()), [], []).total == 0
-
-
-def test_the_order_of_records_and_holdings_does_not_matter() -> None:
     records = [record(str(n), "qr"[n % 2], n, 3 * n, 3 * n + n % 7 + 1) for n in range(50)]
     holdings = [held("n1", 1, 3 * n, 3 * n + n % 7 + 1) for n in range(50)]
     workload = cluster((4,), (5, 1), (2, 3))

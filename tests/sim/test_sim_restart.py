@@ -138,16 +138,13 @@ def test_i8_a_restart_in_the_middle_of_a_restart(first: str, second: str) -> Non
 # -- nodes that vanish -----------------------------------------------------------------------------
 
 
-def test_i32_a_lost_node_takes_its_pods_with_it() -> None:
+def test_i32_a_lost_node_takes_its_pods_and_a_gathering_gang_gets_another_placeholder() -> None:
     jobs = workload((2, 2), job("a", 0, 100, (1, 2)), job("b", 1, 100, (1, 2)))
     calm, _ = outcomes(jobs)
     world, found = outcomes(jobs, {calm.steps // 2: Fault(LOSE_NODE, node="n1")})
     assert sorted(found.values()) == ["completed", "failed"]
     assert list(world.nodes) == ["n2"]
-
-
-def test_i32_a_gang_that_still_gathers_gets_another_placeholder() -> None:
-    """A lost placeholder is no lost work: the resource manager makes a new one."""
+    # A lost placeholder is no lost work: the resource manager makes a new one.
     jobs = workload((2, 2), job("g", 0, 60, (4, 1)))
     for step in range(4, 8):
         world, found = outcomes(jobs, {step: Fault(LOSE_NODE, node="n1", back_s=10)})

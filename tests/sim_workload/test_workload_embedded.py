@@ -135,7 +135,7 @@ def test_quantiles_between_and_at_the_points_and_picks_by_weight() -> None:
     assert [pick((1, 0, 3), share) for share in (0, 0.24, 0.25, 0.99, 1)] == [0, 0, 2, 2, 2]
 
 
-def test_what_is_dealt_is_even() -> None:
+def test_what_is_dealt_is_even_and_apportioned_counts_are_near_and_add_up() -> None:
     rng = Random(5)
     assert sorted(int(share * 50) for share in deal(rng, 50)) == list(range(50))
     weights = [7, 1, 1, 1]
@@ -145,9 +145,6 @@ def test_what_is_dealt_is_even() -> None:
     )
     assert edges[0][0] == pytest.approx(0)
     assert all(end == pytest.approx(start) for (_, end), (start, _) in pairwise(edges))
-
-
-def test_apportioned_counts_are_near_and_add_up() -> None:
     amounts = [0.3] * 10 + [2.5, 7.0]
     counts = apportion(Random(1), amounts)
     assert sum(counts) in (12, 13)

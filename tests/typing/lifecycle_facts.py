@@ -149,6 +149,10 @@ ORDER.take(Order(), "pay", {"by": "card"})
 ORDER.fire(Parcel(), "pay")  # wrong: arg-type
 ORDER.take(Parcel(), "pay")  # wrong: arg-type
 ORDER.step(Parcel(), "pay")  # wrong: arg-type
+taken = ORDER.step(Order(), "pay")
+reached: State = taken.target
+assert taken.target != "Piad"  # wrong: comparison-overlap
+ORDER.watch(lambda outcome: outcome.trigger == "kick")  # wrong: comparison-overlap
 ORDER.choose(Parcel(), "pay", {})  # wrong: arg-type
 PLAIN.fire(Parcel(), "pay")
 PLAIN.fire(Cat(), "pay")  # wrong: arg-type

@@ -89,7 +89,7 @@ def test_states_that_no_module_can_import_are_refused_with_their_name() -> None:
         stubs(Machine(None, states=Local, initial=Local.A), "a:b")
 
 
-def test_what_is_no_machine_is_refused_with_the_machines_of_the_module(
+def test_what_is_no_machine_is_refused_with_those_there(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["stubs", "tests.typing.machines:TREE"]) == 2

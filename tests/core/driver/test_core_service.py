@@ -113,9 +113,7 @@ class Fails(Heard):
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_a_callback_that_raises_is_logged_and_nothing_stops(
-    threaded: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_callback_that_raises_is_logged(threaded: bool, caplog: pytest.LogCaptureFixture) -> None:
     heard = Fails()
     with SchedulerService(manual=not threaded) as service:
         begin(service, heard, nodes("n1"), apps("app"))

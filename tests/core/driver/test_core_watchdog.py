@@ -37,7 +37,7 @@ def test_q16_what_took_over_a_second_is_named_in_one_line(
     assert watchdog.stuck(0) == ""
 
 
-def test_q16_a_loop_that_does_not_come_back_is_named_by_another_thread_once(
+def test_q16_a_loop_that_hangs_is_named_by_another_thread(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()

@@ -109,7 +109,7 @@ def test_v8_the_bound_is_for_all_partitions_of_a_resource_manager() -> None:
     assert (known(script), known(script, "other")) == (["here-too"], ["there-too"])
 
 
-def test_v8_bytes_are_bounded_however_long_the_texts_of_a_request_are() -> None:
+def test_v8_bytes_are_bounded_and_a_record_counts_for_at_least_what_it_takes() -> None:
     bounds = MessageBounds(text=200_000)
     script = cluster(check=False, keep_rejected_bytes=100_000, bounds=bounds)
     long = "x" * 100_000
@@ -122,10 +122,7 @@ def test_v8_bytes_are_bounded_however_long_the_texts_of_a_request_are() -> None:
     assert max(map(len, (last.user, last.queue_asked, last.rejected_message))) == LONGEST
     texts = [text for _, text in script.scheduler.notes]
     assert all(len(text) <= LONGEST for text in texts)
-
-
-def test_v8_a_record_is_counted_for_at_least_what_it_takes() -> None:
-    """Measured without what is shared: states, the queue's path, the partition."""
+    # Measured without what is shared: states, the queue's path, the partition.
     script = cluster(journal_size=0)
     script.app("app", "root.a", user="büro", tags={"note": "für später"})
     serve(script, "app", "pod", vcore=100)
@@ -262,7 +259,7 @@ def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
     assert found.preempted == found.placeholder == {}
 
 
-def test_2_18_placeholders_have_an_account_of_their_own() -> None:
+def test_2_18_placeholders_and_what_was_preempted_have_accounts_of_their_own() -> None:
     script = machines()
     run(script, "g", "p0", "p1", gang={"vcore": 2000}, group="tg", placeholder=True, vcore=1000)
     serve(script, "g", "r0", group="tg", vcore=500)
@@ -272,9 +269,6 @@ def test_2_18_placeholders_have_an_account_of_their_own() -> None:
     used = usage_of(script, "g")
     assert used.placeholder == {"m5": {"vcore": 6 * 1000 + 10 * 1000}}
     assert used.used == {"m5": {"vcore": 4 * 500}}
-
-
-def test_2_18_what_was_preempted_is_counted_apart() -> None:
     script = machines()
     run(script, "a", "k", vcore=1000)
     script.advance(8)

@@ -220,7 +220,7 @@ def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
         ("root.small", "", "", "empty user cannot resolve"),
     ],
 )
-def test_2_16_a_rejected_application_is_recorded_with_the_reason(
+def test_2_16_a_rejection_has_its_reason(
     queue: str, partition: str, user: str, reason: str
 ) -> None:
     script, reader = recorded(queues("small"))
@@ -381,7 +381,7 @@ def test_2_16_the_record_of_a_victim_names_the_ask_and_its_end_is_preempted() ->
     ]
 
 
-def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
+def test_2_16_a_new_quota_is_recorded_and_a_lowered_one_named_as_the_reason() -> None:
     script, reader = full()
     script.configure(quotas(3))
     reader.new_lines()
@@ -390,6 +390,13 @@ def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
         "REQUEST NONE d low vcore=1000 (Preempted by Quota change enforcement process in root.low)",
         "QUEUE SET QUEUE_PREEMPTION root.low vcore=3000 (Quota preemption: preemptable "
         "map[vcore:1000], claimed map[vcore:1000], selected 4, preempted 1)",
+    ]
+    script, reader = recorded(config())
+    script.configure(config("max: {vcore: 3}, guaranteed: {vcore: 1}"))
+    assert reader.new_lines() == [
+        "QUEUE SET QUEUE_CONFIG root.small",
+        "QUEUE SET QUEUE_MAX root.small vcore=3000",
+        "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
     ]
 
 
@@ -404,14 +411,4 @@ def test_2_16_an_ask_without_victims_on_its_required_node_is_recorded() -> None:
     assert reader.new_lines("REQUEST") == [
         "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "
         "no preemption victim found)"
-    ]
-
-
-def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
-    script, reader = recorded(config())
-    script.configure(config("max: {vcore: 3}, guaranteed: {vcore: 1}"))
-    assert reader.new_lines() == [
-        "QUEUE SET QUEUE_CONFIG root.small",
-        "QUEUE SET QUEUE_MAX root.small vcore=3000",
-        "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
     ]

@@ -124,9 +124,7 @@ def test_5_6_quota_events_are_of_all_applications() -> None:
     ],
     ids=["queue", "limit"],
 )
-def test_2_9_2_5_an_application_above_maxapplications_is_recorded_once_and_when_it_can_run(
-    more: str, kind: str
-) -> None:
+def test_2_9_2_5_maxapplications_is_recorded_once_and_when_it_can_run(more: str, kind: str) -> None:
     script, reader = cluster(vcore=8, more=more)
     asking(script, "a", "b", "c", user="ann")
     assert reader.new_lines("APP NONE") == [

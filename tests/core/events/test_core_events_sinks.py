@@ -122,7 +122,7 @@ def test_i7_a_resource_manager_that_registers_again_starts_with_an_empty_store()
     assert script.scheduler.events.created == 6  # in the ring they are all
 
 
-def test_2_16_ids_count_from_zero_and_a_batch_begins_with_the_id_that_was_asked_for() -> None:
+def test_2_16_ids_count_from_zero_and_the_oldest_go_first_when_the_ring_is_full() -> None:
     assert Scheduler().events.batch() == (0, 0, ())  # before the first there is nothing
     script = Script()
     events = script.scheduler.events
@@ -134,9 +134,6 @@ def test_2_16_ids_count_from_zero_and_a_batch_begins_with_the_id_that_was_asked_
     assert events.batch(3, 4).records == everything[3:7]
     assert events.batch(11, 4).records == everything[11:]
     assert events.batch(12).records == events.batch(0, 0).records == ()
-
-
-def test_2_16_the_oldest_go_first_when_the_ring_is_full_or_becomes_smaller() -> None:
     script = Script(extra={"event.ringBufferCapacity": "4"})
     arrive(script, 3)
     events = script.scheduler.events

@@ -167,53 +167,53 @@ def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) 
     assert "g Killing (ResourceReservationTimeout)" in script.advance(10)
 
 
-def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> None:
-    """One gang gathers at a time; the others are told which one keeps nodes."""
+def test_q9_the_start_of_a_gang_that_has_waited_is_planned(script: Script) -> None:
+    """That of one at a time; the others are told of which one. Of what runs nothing is known."""
     single(script, "s", "t", vcore=3)
     for name in ("g", "h"):
         gang(script, name, 2, vcore=4)
     assert news(script.schedule()) == []
     later(script, 60)
     assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
-    assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
+    assert told(script, "h", "h-p0").endswith("; the start of the gang g is planned on 2 nodes.")
     assert told(script, "g", "g-p0").endswith(
-        "; it keeps 2 nodes for them, and the budget for idle capacity has 3.36 hours of the whole "
-        "cluster left."
+        "; its start is planned in 60 s on n1, n2, which s, t use until then (expected ends: 2 unknown), and "
+        "the budget for idle capacity has 3.36 hours of the whole cluster left."
     )
-    assert single(script, "u", vcore=1) == []  # both nodes are kept
+    assert single(script, "u", vcore=1) == []  # it is not expected to end before
     script.release("s", "a-0")
     assert news(script.schedule()) == []
     script.release("t", "a-0")
     assert news(script.schedule()) == ["g/g-p0-0 on n1", "g/g-p1-0 on n2"]
+    script.schedule()
     assert (states(script, "g"), states(script, "h")) == (["Gathering", "Placed"], ["Gathering"])
-    kept = script.scheduler.partition().reservations
-    assert {each.ask.app.app_id for each in kept} == {"h"}
+    assert planned(script) == ["n1", "n2"]
 
 
-def test_q3_a_gang_that_loses_a_node_that_it_keeps_keeps_another_one() -> None:
-    """Where there is none it gives the others back when its patience ends, and the rest goes on."""
+def test_q9_a_gang_that_loses_a_node_of_its_plan_is_planned_on_another_one() -> None:
+    """Where there is none it is no longer protected, and the rest goes on."""
     script = scripted(ATOMIC, nodes=("n1", "n2", "n3"), options=Options(journal_size=None), vcore=4)
     single(script, "s", "t", "u", vcore=3)
     gang(script, "g", 2, vcore=4)
     script.schedule()
     later(script, 60)
-    assert reserved(script) == ["n1", "n2"]
-    script.node("n1", NodeInfo.DECOMISSION)
+    first = planned(script)[0]
+    script.node(first, NodeInfo.DECOMISSION)
     script.schedule()
-    assert (states(script, "g"), reserved(script)) == (["Gathering"], ["n2", "n3"])
-    script.node("n3", NodeInfo.DECOMISSION)
+    left = sorted({"n1", "n2", "n3"} - {first})
+    assert (states(script, "g"), planned(script)) == (["Gathering"], left)
+    script.node(*(left[0], NodeInfo.DECOMISSION))
     script.schedule()
-    assert reserved(script) == ["n2"]
-    later(script, 3600)
-    assert (states(script, "g"), reserved(script)) == (["Gathering", "Queued"], [])
+    assert (states(script, "g"), planned(script)) == (["Gathering", "Queued"], [])
     script.node("n9", vcore=4)
-    script.release("t", "a-0")
-    assert news(script.schedule()) == ["g/g-p0-0 on n2", "g/g-p1-0 on n9"]
+    for name in "stu":
+        script.release(name, "a-0")
+    assert [line.split()[-1] for line in news(script.schedule())] == [left[1], "n9"]
 
 
-def reserved(script: Script) -> list[str]:
-    nodes = script.scheduler.partition().nodes.values()
-    return sorted(node.node_id for node in nodes if node.reservation is not None)
+def planned(script: Script) -> list[str]:
+    plan = script.scheduler.partition().node_index.planned
+    return sorted(node.node_id for node in plan.needs) if plan is not None else []
 
 
 def test_q3_g12_a_gang_larger_than_the_cluster_asks_for_nodes_and_does_not_gather(
@@ -259,42 +259,24 @@ def test_q8_a_record_says_that_predicates_refuse_a_member(script: Script) -> Non
     ]
 
 
-def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
-    """It starts to gather, keeps nodes, gives them back, and the next gang gathers."""
+def test_q8_records_follow_the_gang_that_is_protected(script: Script) -> None:
+    """Its start is planned, and comes no nearer; then the next gang is protected."""
     single(script, "s", vcore=3)
     for name in ("g", "h"):
         gang(script, name, 2, 4)
     script.schedule()
     reader = RecordReader(script)
 
-    def gathers(name: str) -> list[str]:
-        return [
-            f"APP NONE {name} (Gang starts to gather: it keeps nodes until all its members fit, "
-            "1 of 2 fit now)",
-            *(
-                f"NODE ADD NODE_RESERVATION {node} {name}-{key} vcore=4 "
-                f"(reserved for the gang of application '{name}')"
-                for node, key in (("n2", "p0"), ("n1", "p1"))
-            ),
-        ]
+    def gathers(name: str, seconds: int) -> str:
+        plan = f"its start is planned in {seconds} s on 2 nodes, 1 of 2 members fit now"
+        return f"APP NONE {name} (Gang starts to gather: {plan})"
 
     later(script, 60)
-    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES") == gathers("g")
-    gang(script, "i", 5, 1)
-    script.schedule()
-    assert waits(reader) == [
-        "i (Gang waits for nodes: 0 of 5 members could start now, no room for 5 of map[vcore:1]; "
-        "nodes with room are reserved: n2 for application g, n1 for application g)"
-    ]
-    script.remove_app("i")
-    reader.new_lines()
+    assert reader.new_lines("APP NONE") == [gathers("g", 60)]
     later(script, 3600)
-    assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
-        "APP NONE g (Gang gives its reserved nodes back (2): "
-        "none of them had more room for its members in all its patience)",
-        "NODE REMOVE NODE_RESERVATION n2 g-p0 vcore=4",
-        "NODE REMOVE NODE_RESERVATION n1 g-p1 vcore=4",
-        *gathers("h"),
+    assert reader.new_lines("APP NONE") == [
+        "APP NONE g (Gang gives its nodes back (2): its planned start came no nearer in all its patience)",
+        gathers("h", 3660),
     ]
 
 

@@ -146,12 +146,11 @@ def test_k204_x15_in_a_stateaware_queue_it_starts_and_runs_in_the_one_step(scrip
     assert history == ["New", "Accepted", "Starting", "Running"]
 
 
-def test_k204_g6_a_gang_that_its_queue_can_never_hold_is_rejected(script: Script) -> None:
+def test_k204_g6_a_gang_that_is_rejected_and_placeholder_asks_refused_with_a_reason(
+    script: Script,
+) -> None:
     announce(script, "g", 4, "root.small")
     assert "cannot fit application g: gang request" in script.log[-1]
-
-
-def test_k204_a_placeholder_ask_is_refused_with_a_reason(script: Script) -> None:
     announce(script, "g", 4)
     (line,) = script.ask("g", "p0", placeholder=True, group="tg", vcore=2)
     assert "the tag gang.placeholders=none and takes no placeholder asks: p0" in line

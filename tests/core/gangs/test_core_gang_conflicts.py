@@ -195,7 +195,7 @@ def test_x35_the_timeout_takes_back_what_there_is(script: Script, style: str, en
 
 
 @pytest.mark.parametrize("announced", [{"memory": 1}, None])
-def test_x17_x35_the_time_limit_of_a_gang_is_that_of_its_placeholders(
+def test_x17_x35_placeholders_limit_a_gang(
     script: Script, announced: dict[str, int] | None
 ) -> None:
     """It is no run limit."""

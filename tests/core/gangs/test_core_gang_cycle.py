@@ -27,7 +27,7 @@ def books(script: Script, node: str = "n1") -> dict[str, int]:
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_g20_g21_g24_g25_it_is_accepted_with_the_first_ask_and_runs_with_the_last_placeholder(
+def test_g20_g21_g24_g25_accepted_with_the_first_ask_running_with_all(
     script: Script, real: bool
 ) -> None:
     """Nothing pending does not mean that all asks have come. A real ask that comes first loses nothing."""
@@ -174,7 +174,7 @@ def test_x37_s1_a_larger_member_takes_over_one_placeholder(script: Script) -> No
     ],
     ids=["one type only", "a type that the placeholder lacks"],
 )
-def test_x37_larger_in_one(
+def test_x37_larger_in_one_type(
     script: Script, placeholder: dict[str, int], real: dict[str, int]
 ) -> None:
     """One quantity too large is enough, however small the others are: another node has to do."""

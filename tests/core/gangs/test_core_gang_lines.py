@@ -101,7 +101,7 @@ def history(seed: int, policy: str) -> tuple[Script, int]:
 @settings(max_examples=max(2, settings.default.max_examples // 20))
 def test_gangs_in_a_line_are_decided_as_if_each_were_tried(seed: int, policy: str) -> None:
     in_lines, few = history(seed, policy)
-    with patch.object(admission, "_alike", lambda kernel, app, members: app):
+    with patch.object(admission, "_alike", lambda app, members: app):
         each_tried, many = history(seed, policy)
     assert in_lines.log == each_tried.log
     assert few <= many

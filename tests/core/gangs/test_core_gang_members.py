@@ -37,9 +37,7 @@ def parked(script: Script, size: int, asked: int) -> None:
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(
-    script: Script, announced: bool
-) -> None:
+def test_x36_a_member_waits_for_a_pending_placeholder(script: Script, announced: bool) -> None:
     """And says so (5.6), also in an application that announced no gang."""
     script.app("g", gang={"memory": 1} if announced else None)
     serve(script, "g", "p0", group="tg", placeholder=True, memory=1)

@@ -163,7 +163,7 @@ def test_g12_a_gang_larger_than_the_cluster_starts_and_asks_for_nodes(script: Sc
     assert "g Running (run)" in script.schedule()
 
 
-def test_q16_a_placeholder_ask_with_two_billion_repeats_is_rejected_by_name() -> None:
+def test_q16_the_repeats_of_placeholder_asks_are_bounded_alone_and_together() -> None:
     """One ask must not stand for more members of a gang than a plan can visit."""
     script = scripted(memory=8)
     script.app("a", gang={"memory": 1})
@@ -172,10 +172,7 @@ def test_q16_a_placeholder_ask_with_two_billion_repeats_is_rejected_by_name() ->
     assert "at most 10000 are allowed" in answer
     script.schedule()
     assert "new other/x-0 on n1" in launch(script, "other", "x", memory=1)
-
-
-def test_q16_the_repeats_of_several_asks_count_together() -> None:
-    """Also those of ordinary asks of a gang."""
+    # Also those of ordinary asks of a gang.
     script = scripted(QUEUES, options=Options(gang_members=6), memory=8)
     for app, size in (("a", {"memory": 8}), ("b", {"memory": 2}), ("plain", None)):
         script.app(app, "root.free", gang=size)

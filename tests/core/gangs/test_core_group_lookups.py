@@ -71,15 +71,12 @@ def test_q16_every_distinct_user_costs_the_same() -> None:
     assert len(asked) == 4000
 
 
-def test_q16_the_answers_are_bounded_and_the_oldest_goes_first() -> None:
+def test_q16_answers_are_bounded_and_a_name_that_is_none_is_not_looked_up() -> None:
     answers = Answers(lambda: 0, most=3)
     for user in ("ann", "bob", "cem", "ann", "dan"):
         answers.put(user, (user,), SECOND)
     assert [*answers.known] == ["cem", "ann", "dan"]
     assert answers.get("bob") is None
-
-
-def test_q16_a_name_that_is_no_name_is_not_looked_up() -> None:
     resolver = OsGroups(lambda: 0, groups_of)
     assert resolver("x" * 256) != ()
     assert resolver("x" * 257) == ()
@@ -307,7 +304,7 @@ def test_q16_i24_a_request_that_a_callback_sends_does_not_wait_in_the_schedulers
     assert "ERROR" not in [record.levelname for record in caplog.records]
 
 
-def test_what_a_callback_sent_and_could_not_be_applied_is_logged(
+def test_what_a_callback_sent_in_vain_is_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     def send() -> None:

@@ -79,9 +79,7 @@ def stream(*wide: Job, every: int = 5, until: int = 700) -> Setting:
         pytest.param(0, (Group(1, cores=1), Group(2, cores=2)), id="unequal"),
     ],
 )
-def test_q3_q4_a_wide_gang_beside_an_endless_stream_starts_in_time(
-    late_by: int, groups: tuple[Group, ...]
-) -> None:
+def test_q3_q4_a_wide_gang_beside_a_stream_starts(late_by: int, groups: tuple[Group, ...]) -> None:
     """After ``gang.gather.after`` it keeps nodes, and gets them when what runs there has ended."""
     late = {"late": 1, "late_by": late_by} if late_by else {}
     history = live(stream(Job(name="wide", groups=groups, gang=True, arrives=100, **late)))

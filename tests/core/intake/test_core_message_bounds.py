@@ -70,7 +70,7 @@ def test_q16_items_beyond_the_bounds_are_refused_alone_and_nothing_changes() -> 
     assert before == (scheduler.partition().nodes.keys(), scheduler.partition().applications.keys())
 
 
-def test_q16_asks_cannot_use_up_the_resource_types_of_nodes() -> None:
+def test_q16_asks_and_reports_cannot_use_up_the_resource_types_of_nodes() -> None:
     script = small()
     registry = script.scheduler.partition().registry
     known = dict(registry.index)
@@ -82,9 +82,6 @@ def test_q16_asks_cannot_use_up_the_resource_types_of_nodes() -> None:
     assert registry.problem_of(types(3).resources) == ""
     assert registry.problem_of(types(1, 7).resources, of_nodes=True) == ""
     assert "resource type of 30 characters" in registry.problem_of(["x" * 30], of_nodes=True)
-
-
-def test_q16_a_report_of_what_runs_counts_the_types_that_are_known() -> None:
     script = small()
     registry = script.scheduler.partition().registry
     registry.read(types(3))

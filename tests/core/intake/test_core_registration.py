@@ -46,9 +46,7 @@ def state(script: Script) -> str:
         ({"extraConfig": {"release.resend": "soon"}}, "extraConfig[release.resend]", "soon"),
     ],
 )
-def test_i10_a_wrong_registration_is_refused_whole(
-    fields: dict[str, Any], field: str, why: str
-) -> None:
+def test_i10_wrong_registrations_are_refused(fields: dict[str, Any], field: str, why: str) -> None:
     scheduler = Scheduler()
     with pytest.raises(si.RequestError) as refused:
         scheduler.apply(si.RegisterResourceManagerRequest(**{"rmID": "x", **fields}), 0)

@@ -85,9 +85,7 @@ def test_i38_no_more_is_asked_for_than_the_quota_would_let_run() -> None:
 @pytest.mark.parametrize(
     ("vcore", "tags"), [(2000, {}), (1000, {"yunikorn.apache.org/requiredNode": "n1"})]
 )
-def test_i38_asks_beyond_their_quota_or_for_a_required_node_are_not_told_of(
-    vcore: int, tags: dict[str, str]
-) -> None:
+def test_i38_beyond_a_quota_or_for_a_node_is_not_told(vcore: int, tags: dict[str, str]) -> None:
     script = cluster(500, room(1))
     script.ask("app", "a", tags=tags, vcore=vcore)
     assert hints(script) == []
@@ -104,7 +102,7 @@ def test_i38_applications_that_wait_for_a_place_were_not_tried() -> None:
     assert hints(script) == ["two/a"]
 
 
-def test_i38_held_asks_and_gangs_behind_the_gate_are_not_told_of() -> None:
+def test_i38_held_asks_gangs_at_the_gate_and_asks_for_placeholders_are_not_told_of() -> None:
     script = cluster(2000, room(4), "one", "other")
     script.schedule()
     script.app("gang", "root.q", gang={"vcore": 3000})
@@ -115,9 +113,6 @@ def test_i38_held_asks_and_gangs_behind_the_gate_are_not_told_of() -> None:
     script.remove_app("one")
     script.node("n1", NodeInfo.DRAIN_NODE)
     assert hints(script) == ["gang/p", "gang/q", "gang/r"]
-
-
-def test_i38_an_ask_that_waits_for_a_placeholder_is_not_told_of() -> None:
     script = scripted(vcore=2000)
     script.app("app", gang={"vcore": 2000})
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
@@ -139,16 +134,7 @@ def test_x27_a_replacement_that_fits_nowhere_is_told_of(order: str) -> None:
     assert hints(script) == ["app/r"]
 
 
-def test_i38_nothing_is_told_of_a_paused_managers_asks() -> None:
-    script = cluster(500)
-    script.scheduler.disconnect("rm", script.now)
-    script.ask("app", "a", vcore=1000)
-    assert hints(script) == []
-    script.scheduler.reconnect("rm", script.now)
-    assert hints(script) == ["app/a"]
-
-
-def test_i38_inspection_may_be_asked_for() -> None:
+def test_i38_inspection_may_be_asked_for_and_a_paused_managers_asks_are_not_told_of() -> None:
     script = cluster(500, "", "app")
     # not before it was tried
     assert script.scheduler.inspect(script.now) == []
@@ -156,6 +142,12 @@ def test_i38_inspection_may_be_asked_for() -> None:
     ((rm_id, message),) = script.scheduler.inspect(script.now)
     assert (rm_id, message.allocationKey) == ("rm", "a")
     assert script.scheduler.inspect(script.now) == []
+    script = cluster(500)
+    script.scheduler.disconnect("rm", script.now)
+    script.ask("app", "a", vcore=1000)
+    assert hints(script) == []
+    script.scheduler.reconnect("rm", script.now)
+    assert hints(script) == ["app/a"]
 
 
 # -- in slices -------------------------------------------------------------------------------------

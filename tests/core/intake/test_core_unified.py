@@ -120,9 +120,7 @@ def test_x45_every_field_of_the_ask_is_there(script: Script) -> None:
         ),
     ],
 )
-def test_x45_a_wrong_one_is_answered_in_rejected_allocations(
-    script: Script, fields: dict[str, Any], why: str
-) -> None:
+def test_x45_a_wrong_one_is_rejected(script: Script, fields: dict[str, Any], why: str) -> None:
     message = wanted(**{"key": "pod", **fields})
     (line,) = send(script, message)
     assert line.startswith(f"rejected allocation {message.applicationID}/{message.allocationKey}: ")
@@ -297,9 +295,7 @@ def test_x12_a_release_by_key_leaves_an_ask_of_the_old_form_pending(script: Scri
 
 
 @pytest.mark.parametrize("kind", [TIMEOUT, PREEMPTED, REPLACED])
-def test_x45_x8_a_late_confirmation_does_not_take_a_pending_ask_back(
-    script: Script, kind: TerminationType
-) -> None:
+def test_x45_x8_a_late_confirmation_leaves_the_ask(script: Script, kind: TerminationType) -> None:
     """Nor does a UUID, which names the allocation only."""
     send(script, wanted("pod", 9000))
     assert script.release("app", kind=kind, key="pod") == []

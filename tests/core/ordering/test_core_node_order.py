@@ -45,7 +45,7 @@ def test_the_report_names_the_node_order_of_the_file(policy: str) -> None:
     assert told["policy"] is None and told["gang_admission"] is None
 
 
-def test_the_log_names_the_node_order_at_the_start_and_of_each_resource_manager(
+def test_the_log_names_the_node_order_of_each_manager(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "quadriga.service")

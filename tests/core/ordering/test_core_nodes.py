@@ -118,7 +118,7 @@ def test_i33_an_update_replaces_attributes_and_leaves_capacity_alone() -> None:
     assert placed(script).scheduler.application("app").state == "Running"
 
 
-def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
+def test_x19_occupied_resources_of_whatever_type_are_not_given_to_anybody() -> None:
     script = Script()
     script.node("n1", vcore=4000, occupied={"vcore": 3000})
     assert run(script, "app", "a", "b", vcore=1000) == ["app Running (run)", "new app/a-0 on n1"]
@@ -131,9 +131,6 @@ def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
     assert set(script.scheduler.application("app").allocations) == {"a-0", "b-0"}
     script.node("n1", si.NodeInfo.UPDATE, occupied={})
     assert script.schedule() == ["new app/c-0 on n1"]
-
-
-def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
     script = Script()
     script.node("n1", vcore=1000, occupied={"gpu": 2})
     script.node("n1", si.NodeInfo.UPDATE, vcore=1000, disk=5)

@@ -82,16 +82,13 @@ def test_q11_unknown_run_times_count_as_the_median_of_the_queue(runtime: int, fi
     assert order(script, "told", "unknown", ends="next/o")[0] == first
 
 
-def test_q11_a_time_limit_bounds_what_is_told() -> None:
+def test_q11_priority_comes_before_the_score_and_a_time_limit_bounds_what_is_told() -> None:
     script = full()
     waits(script, "told", 50)
     waits(script, "limited", HOUR, timeout_ms=40_000)
     later(script, 100)
     script.release("other", "o-0")
     assert news(script.schedule()) == ["limited/k-0 on n1"]
-
-
-def test_q11_priority_comes_before_the_score() -> None:
     script = full()
     waits(script, "short", 60)
     waits(script, "urgent", HOUR, priority=1)
@@ -142,7 +139,7 @@ def test_q11_the_policy_may_change_while_applications_wait() -> None:
     assert order(script, "long", "short") == ["short", "long"]
 
 
-def test_q11_an_application_costs_eight_updates_each_time_that_its_wait_doubles(
+def test_q11_eight_updates_each_time_that_a_wait_doubles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script = full()

@@ -74,7 +74,7 @@ def test_q7_the_next_one_reserves_when_a_reservation_is_used_or_taken_back(used:
     assert holders(script) == ["second"]
 
 
-def test_q7_fewer_nodes_cancel_what_comes_last_in_order() -> None:
+def test_q7_fewer_nodes_or_another_configuration_change_the_share() -> None:
     script = full(20)
     waits(script, "first")
     waits(script, "urgent", priority=1)
@@ -82,9 +82,6 @@ def test_q7_fewer_nodes_cancel_what_comes_last_in_order() -> None:
     (kept,) = [node for node, key in reserved(script).items() if key == "urgent/big"]
     script.node("spare", NodeInfo.DECOMISSION)
     assert reserved(script) == {kept: "urgent/big"}
-
-
-def test_q7_the_configuration_changes_the_share() -> None:
     script = full(10, "30%")
     waits(script, "first", "second", "third", "fourth")
     assert holders(script) == ["first", "second", "third"]

@@ -106,9 +106,7 @@ def test_2_21_a_dynamic_queue_is_not_enforced() -> None:
         (3, ran("a0", vcore=2), []),  # within the max
     ],
 )
-def test_2_21_what_the_resource_manager_reports_starts_the_delay(
-    number: int, reported: Allocation, victims: list[str]
-) -> None:
+def test_2_21_reports_start_delays(number: int, reported: Allocation, victims: list[str]) -> None:
     script = using(config(a=4), number)
     script.advance(100)
     report(script, reported)
@@ -125,11 +123,18 @@ def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int,
     assert len(preempted(script.advance(0.1))) == 2
 
 
-def test_2_21_a_new_delay_that_has_passed_already_ends_at_once() -> None:
+def test_2_21_a_delay_that_has_passed_ends_at_once_and_removing_it_ends_the_wait() -> None:
     script = using(config(a=8), 6, config(a=4))
     script.advance(6)
     assert preempted(script.configure(config(a=4, leaf=5))) == []
     assert len(preempted(script.advance(0))) == 2
+    script = using(config(a=8), 6, config(a=4))
+    script.advance(6)
+    script.configure(config(a=4, leaf=0))
+    assert script.advance(1000) == []
+    script.configure(config(a=4))
+    assert script.advance(9.9) == []
+    assert len(preempted(script.advance(0.1))) == 2
 
 
 def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes() -> None:
@@ -141,16 +146,6 @@ def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes()
     script.configure(config(a=5, leaf=20))  # another max and another delay
     assert script.advance(11.9) == []
     assert len(preempted(script.advance(0.1))) == 1
-
-
-def test_2_21_removing_the_delay_ends_the_wait() -> None:
-    script = using(config(a=8), 6, config(a=4))
-    script.advance(6)
-    script.configure(config(a=4, leaf=0))
-    assert script.advance(1000) == []
-    script.configure(config(a=4))
-    assert script.advance(9.9) == []
-    assert len(preempted(script.advance(0.1))) == 2
 
 
 def of_run(queue: str, limit: int, preemptable: int, claimed: str, selected: int) -> str:
@@ -177,7 +172,7 @@ def test_2_21_each_run_is_one_event_also_of_a_parent_for_all_below_it() -> None:
     assert reader.new_lines("QUEUE") == [of_run("root.p", 5, 3, "vcore:3", 8)]
 
 
-def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> None:
+def test_2_21_a_leaf_without_candidates_or_within_its_max_in_time_records_nothing() -> None:
     script = using(config(a=8), 0)
     script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
     script.schedule()
@@ -189,9 +184,6 @@ def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> N
     reader.new_lines()
     script.advance(20)
     assert reader.new_lines("QUEUE") == [of_run("root.p", 2, 2, "", 0)]
-
-
-def test_2_21_a_queue_that_is_within_its_max_in_time_records_nothing() -> None:
     script = using(config(a=8), 6, config(a=4))
     script.release("a", "a0-0")
     script.release("a", "a1-0")

@@ -182,7 +182,7 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
     assert story(script) == "has preempted once for all its members, and they did not fit then"
 
 
-def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
+def test_g3_a_gang_below_a_full_parent_queue_preempts_there_unless_a_limit_is_full_too() -> None:
     """Nodes have room, but the quota of the parent has none."""
     script = filled(parent(), nodes=1)
     script.node("n2", vcore=8)
@@ -190,10 +190,7 @@ def test_g3_a_gang_below_a_full_parent_queue_preempts_there() -> None:
     assert script.scheduler.application("g").gang.lacks == "quota"
     assert len(after(script)) == 3
     assert started(script) == 3
-
-
-def test_g3_a_gang_waits_for_a_quota_that_no_victim_can_free() -> None:
-    """The quota of the parent could be freed, but not the limit of the user."""
+    # The quota of the parent could be freed, but not the limit of the user.
     limit = limits("users: ['*'], maxresources: {vcore: 2m}")
     script = filled(parent(f", {limit}"), nodes=1)
     script.node("n2", vcore=8)

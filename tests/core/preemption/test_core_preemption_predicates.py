@@ -148,7 +148,7 @@ def served(callback: NullCallback) -> list[str]:
     return victims(script)
 
 
-def test_i37_the_service_asks_the_callback_and_nothing_is_preempted_if_it_refuses_or_fails(
+def test_i37_the_service_asks_the_callback_which_may_refuse_or_fail(
     caplog: object,
 ) -> None:
     manager = Manager(PreemptionPredicatesResponse(success=True, index=1))

@@ -71,12 +71,17 @@ class Jobs:
         return {app.app_id: len(app.allocations) for app in apps}
 
 
-def test_5_9_as_in_yunikorn_1_5_such_a_queue_is_protected_up_to_its_quotas() -> None:
+def test_5_9_such_a_queue_is_protected_by_guarantees_for_what_is_asked_for_up_to_its_quotas() -> (
+    None
+):
     options = Options(journal_size=None, preempt_unguaranteed=False)
     jobs = Jobs(LOW_HAS_NONE, 4, options=options)
     jobs.submit("low", "low", 4)
     jobs.submit("high", "high", 4)
     assert jobs.run() == {"low": 4, "high": 0}
+    script = filled(LOW_HAS_NONE.replace("{vcore: 4m}", "{memory: 4}"))
+    assert victims(script, seconds=100) == []
+    assert explained(script) == "nothing of what it asks for is guaranteed to root.high"
 
 
 def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
@@ -91,12 +96,6 @@ def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
     script.confirm()
     assert len(news(script.schedule())) == 2
     assert after(script, 60) == []
-
-
-def test_5_9_only_a_guarantee_for_something_that_is_asked_for_gives_the_right() -> None:
-    script = filled(LOW_HAS_NONE.replace("{vcore: 4m}", "{memory: 4}"))
-    assert victims(script, seconds=100) == []
-    assert explained(script) == "nothing of what it asks for is guaranteed to root.high"
 
 
 INSIDE = queues(f"top{granted(4)}, {below('owner' + granted(2), 'guest')}", "other")

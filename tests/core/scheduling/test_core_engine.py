@@ -125,7 +125,9 @@ def test_in_a_gangs_life_the_machines_of_the_lifecycles_decide() -> None:
 
 
 @pytest.mark.parametrize(("settled", "state"), [(False, "Waiting"), (True, "Completed")])
-def test_a_condition_added_to_the_application_keeps_it(settled: bool, state: str) -> None:
+def test_a_condition_added_to_the_application_keeps_it_from_completing(
+    settled: bool, state: str
+) -> None:
     own = copies()
     for each in own["application"].machine.get_transitions("complete"):
         each.conditions.append(each.condition_cls(lambda data: settled))

@@ -113,16 +113,15 @@ def test_a_limit_over_several_leaves_costs_a_look_in_each(looks: Looks, apps: in
     assert count <= 1 + 2 * 4
 
 
-def test_users_with_room_are_found_among_many_without(looks: Looks) -> None:
+def test_users_with_room_are_found_and_without_limits_none_is_asked(
+    looks: Looks,
+) -> None:
     script = new_script("users: ['*'], maxresources: {memory: 5}")
     crowd(script, 400, 40)
     assert looks.of(script) == (120, 40)  # each user once with room and twice without
     script.app("late", "root.a", user="new")
     script.ask("late", "l1", "l2", memory=5)
     assert looks.of(script) == (2, 1)  # once with room, once without
-
-
-def test_without_limits_nobody_is_asked(looks: Looks) -> None:
     script = new_script("users: [somebody-else], maxresources: {memory: 5}")
     crowd(script, 20, 5)
     assert looks.of(script) == (0, 40)
@@ -169,17 +168,11 @@ def cost(scheduling: Any, *case: Any) -> int:
     return count
 
 
-def test_a_decision_costs_no_more_on_four_times_the_nodes(scheduling: Any) -> None:
+def test_decisions_cost_no_more_with_more_nodes_or_asks_or_binpacking(scheduling: Any) -> None:
+    many = cost(scheduling, "u50", 250, PODS)
     # a walk over the nodes would cost four times as much
-    assert cost(scheduling, "u50", 1_000, PODS) < 1.2 * cost(scheduling, "u50", 250, PODS)
-
-
-def test_a_decision_costs_no_more_with_many_asks_in_one_application(scheduling: Any) -> None:
+    assert cost(scheduling, "u50", 1_000, PODS) < 1.2 * many
     # a walk over spent asks would cost fifty times as much at the end
-    assert cost(scheduling, "u2", 250, PODS) < 1.2 * cost(scheduling, "u50", 250, PODS)
-
-
-def test_binpacking_costs_about_as_much_as_fair(scheduling: Any) -> None:
+    assert cost(scheduling, "u2", 250, PODS) < 1.2 * many
     # a walk past every full node would cost many times as much
-    fair = cost(scheduling, "u50", 250, PODS)
-    assert cost(scheduling, "u50", 250, PODS, "binpacking") < 1.5 * fair
+    assert cost(scheduling, "u50", 250, PODS, "binpacking") < 1.5 * many

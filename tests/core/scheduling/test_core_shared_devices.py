@@ -145,9 +145,12 @@ def test_q14_victims_free_enough_on_one_unit() -> None:
     for at, milli in enumerate((600, 600, 300, 300)):
         script.ask("b", f"v{at}", **gpu(milli))
         script.schedule()
-    assert {key: unit[-1] for key, unit in placed(script).items()} == dict(
-        v0="0", v1="1", v2="0", v3="1"
-    )
+    assert {key: unit[-1] for key, unit in placed(script).items()} == {
+        "v0": "0",
+        "v1": "1",
+        "v2": "0",
+        "v3": "1",
+    }
     script.ask("a", "k", preempt=(True, True), **gpu(1000))
     for _ in range(5):
         script.advance(5)

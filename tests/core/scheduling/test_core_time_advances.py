@@ -91,7 +91,7 @@ partitions:
 """
 
 
-def test_q4_a_gang_that_gathers_gives_its_nodes_back_when_it_lacks_quota() -> None:
+def test_q9_a_gang_is_no_longer_protected_when_it_lacks_quota() -> None:
     script = Script(GATHERS, options=Options())
     for name in ("n1", "n2", "n3"):
         script.node(name, vcore=4)
@@ -103,15 +103,16 @@ def test_q4_a_gang_that_gathers_gives_its_nodes_back_when_it_lacks_quota() -> No
     script.schedule()
     follow(script, 61)
     partition = script.scheduler.partition()
-    assert partition.waiting.gatherer is not None
-    assert partition.reservations
+    assert partition.waiting.protected is not None
+    assert partition.node_index.planned is not None
     script.app("quick", "root.default")
     script.ask("quick", "z", vcore=1)
     script.schedule()
-    script.release("busy", "x-0")  # its node is kept for the gang, which is tried again
+    for key in ("x-0", "y-0"):
+        script.release("busy", key)  # all members fit the nodes, and the gang is tried
     script.schedule()
-    assert partition.waiting.gatherer is None
-    assert not partition.reservations
+    assert partition.waiting.protected is None
+    assert partition.node_index.planned is None
 
 
 @settings(max_examples=max(10, settings.default.max_examples // 4))  # each is dear

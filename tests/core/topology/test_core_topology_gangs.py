@@ -105,6 +105,20 @@ def test_q13_a_task_group_has_a_rule_of_its_own_within_that_of_its_gang() -> Non
     assert nodes(script.schedule()) == ["n0", "n0", "n1", "n1", "n2", "n2", "n5"]
 
 
+def test_q13_q14_shares_of_a_device_are_counted_by_unit() -> None:
+    """Three shares of 600 do not fit two devices of one rack, though 1,800 of 2,000 are free there."""
+    text = (CONFIG % "bestfit").replace(
+        "topology:", "devices: [{name: gpu, shared: true}]\n    topology:"
+    )
+    script = scripted(text, options=Options(journal_size=None))
+    for name, rack in (("n0", "a"), ("n1", "b"), ("n2", "b")):
+        labels = {"zone": "z", "rack": rack, "host": name}
+        script.node(name, attributes=labels, vcore=9, gpu=2000)
+    script.app("g", gang={"vcore": 3, "gpu": 1800}, tags=RACK)
+    script.ask("g", *"abc", group="g", placeholder=True, vcore=1, gpu=600)
+    assert nodes(script.schedule()) == ["n1", "n1", "n2"]
+
+
 @pytest.mark.parametrize(("bound", "placed"), [("host=1", "n0 n1 n2"), ("host=2-4", "n0 n0 n0")])
 def test_q13_the_members_of_a_domain_are_bounded(bound: str, placed: str) -> None:
     script = cluster("a1 a1 a1 a1", vcore=8)
@@ -120,13 +134,17 @@ def nodes_of(found: list[str]) -> str:
     [{MEMBERS: "host=0"}, {MEMBERS: "host=3-2"}, {MEMBERS: "=3"}, {REQUIRED: "x" * 318}],
 )
 def test_q13_a_rule_that_cannot_be_read_is_refused(tags: dict[str, str]) -> None:
-    """Whether the application or an ask has it."""
+    """Whether the application or an ask has it. An ask that is known stays as it was."""
     script = cluster()
     (name,) = tags
     assert any(f"tag {name}" in line for line in script.app("g", gang={"vcore": 2}, tags=tags))
     script.app("h", gang={"vcore": 2})
-    heard = script.ask("h", "m", group="g", placeholder=True, tags=tags, vcore=2)
-    assert any(f"tag {name}" in line for line in heard)
+    for known in (False, True):
+        if known:
+            script.ask("h", "m", group="g", placeholder=True, vcore=2)
+        heard = script.ask("h", "m", group="g", placeholder=True, tags=tags, vcore=2)
+        assert any(f"tag {name}" in line for line in heard)
+    assert nodes(script.schedule()) == ["n0"]
 
 
 def test_q13_a_level_that_is_not_declared_holds_the_gang_until_it_is() -> None:
@@ -161,14 +179,29 @@ def test_q13_a_lost_member_gets_a_node_of_the_domain_of_the_others() -> None:
     assert nodes(script.schedule()) == ["n2"]
 
 
-def test_q13_a_gang_gathers_nodes_of_one_domain() -> None:
+def test_q13_a_lost_member_is_placed_near_the_others_if_the_rack_is_only_preferred() -> None:
+    """Others have more of the node order's favour; when the rack is full the zone comes next."""
+    script = cluster("a1 a1 a2 b1", vcore=4)
+    fill(script, "n3", 2)
+    assert gang(script, "g", 2, {PREFERRED: "rack"}) == ["n2", "n2"]
+    for at in range(4):
+        script.ask("g", f"r{at}", group="g", vcore=2)
+    assert nodes(script.schedule()) == ["n0", "n0"]  # two take over placeholders
+    script.confirm()
+    script.release("g", "r0-0", TerminationType.STOPPED_BY_RM)
+    script.ask("g", "again", group="g", vcore=2)
+    assert nodes(script.schedule()) == ["n2"]
+
+
+def test_q13_the_start_of_a_gang_is_planned_on_nodes_of_one_domain() -> None:
     script = cluster("a1 a1 b2 b2")
     for at in range(4):
         fill(script, f"n{at}", 3)
     assert gang(script, "g", 4, RACK) == []
     later(script, 61)
-    kept = sorted(each.node.node_id for each in script.scheduler.application("g").reservations)
-    assert kept == ["n0", "n1"]
+    plan = script.scheduler.partition().node_index.planned
+    assert plan is not None
+    assert sorted(node.node_id for node in plan.needs) == ["n0", "n1"]
     for at in (2, 3):
         script.release(f"on-n{at}", "x-0", TerminationType.STOPPED_BY_RM)
     assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]

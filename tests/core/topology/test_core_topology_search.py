@@ -16,11 +16,11 @@ from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.core.topology.search import Part, Rooms, Search
 
 LABELS = ("zone", "rack", "host")
-#: at most six nodes: label values, and what each has free
+#: at most five nodes: label values, and what each has free
 NODES = st.lists(
-    st.tuples(st.sampled_from("ab-"), st.sampled_from("xy-"), st.integers(0, 4)),
+    st.tuples(st.sampled_from("ab-"), st.sampled_from("xy-"), st.integers(0, 5)),
     min_size=1,
-    max_size=6,
+    max_size=5,
 )
 RULES = st.builds(
     lambda required, preferred, bounded, least, more: Rule(
@@ -133,3 +133,25 @@ def test_q13_members_of_one_shape_fit_where_they_can_in_as_few_domains_as_possib
         assert mine[0] == best[0]
         if rule.least == 1 and not splits_bounds(rule):
             assert mine == best
+
+
+@given(NODES.filter(lambda nodes: len(nodes) < 5), st.integers(1, 2), st.integers(1, 3))
+def test_q13_members_of_two_sizes_fit_one_rack_if_they_can(
+    nodes: list[tuple[str, str, int]], large: int, small: int
+) -> None:
+    sizes = [3] * large + [2] * small
+    placed = search(nodes, [(3, large), (2, small)], Rule("rack"))
+    fits = False
+    for chosen in product(range(len(nodes)), repeat=len(sizes)):
+        taken = [
+            sum(s for s, at in zip(sizes, chosen, strict=True) if at == n)
+            for n in range(len(nodes))
+        ]
+        if all(used <= room for used, (_, _, room) in zip(taken, nodes, strict=True)):
+            fits = fits or cost(nodes, Rule("rack"), list(chosen)) is not None
+    assert bool(placed) == fits
+    assert sorted(size for each in placed.values() for size in each) == (
+        sorted(sizes) if fits else []
+    )
+    assert all(sum(each) <= nodes[node][2] for node, each in placed.items())
+    assert cost(nodes, Rule("rack"), list(placed)) is not None

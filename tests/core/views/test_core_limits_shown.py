@@ -172,15 +172,12 @@ def test_5_11_no_node_is_asked_for_between_a_release_and_the_next_round(limit: s
     assert "new c/k-0 on n1" in script.schedule()
 
 
-def test_5_11_no_node_is_asked_for_between_a_larger_limit_and_the_next_round() -> None:
+def test_5_11_a_node_is_asked_for_when_a_round_has_tried_it_and_not_before() -> None:
     script = on_nodes(JOE, n1=9000)
     run(script, "a", "k", "l", "m", queue="root.q", user="joe", vcore=1000)
     script.configure(limited(f"users: [joe], {VCORES.format(3)}"))
     assert script.advance(2) == []
     assert script.schedule() == ["new a/m-0 on n1"]
-
-
-def test_5_11_a_node_is_asked_for_when_a_round_has_tried_it() -> None:
     script = on_nodes(JOE, n1=2000)
     run(script, "other", "o", queue="root.q", user="ann", vcore=1000)
     run(script, "a", "k", "l", queue="root.q", user="joe", vcore=1000)

@@ -66,7 +66,7 @@ def small_gang_cluster() -> Script:
     return script
 
 
-def test_2_13_a_small_gang_cluster() -> None:
+def test_2_13_a_small_gang_cluster_where_nobody_registered_a_plugin() -> None:
     script = small_gang_cluster()
     views = Views(script.scheduler, start_time=1)
     views.sample()
@@ -74,6 +74,12 @@ def test_2_13_a_small_gang_cluster() -> None:
     if os.environ.get("QUADRIGA_GOLDEN") == "write":
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
+    dump = Views(Script().scheduler).state_dump()
+    assert dump["rmDiagnostics"] == {"empty": "Resource Manager did not register callback"}
+    assert diagnostics_of({"rm": NullCallback()}) == dump["rmDiagnostics"]
+    assert diagnostics_of({}) == dump["rmDiagnostics"]
+    several = {"b": Plugin('{"x": 1}'), "a": Plugin("{}")}  # each under its name
+    assert diagnostics_of(several) == {"a": {}, "b": {"x": 1}}
 
 
 # -- what the resource manager adds ----------------------------------------------------------------
@@ -95,15 +101,6 @@ def said_by(answer: str | Exception) -> dict[str, Any]:
     found = diagnostics_of({"rm": Plugin(answer), "mute": NullCallback()})
     assert json.loads(as_text(found)) == found
     return found
-
-
-def test_2_13_nobody_registered_a_plugin() -> None:
-    dump = Views(Script().scheduler).state_dump()
-    assert dump["rmDiagnostics"] == {"empty": "Resource Manager did not register callback"}
-    assert diagnostics_of({"rm": NullCallback()}) == dump["rmDiagnostics"]
-    assert diagnostics_of({}) == dump["rmDiagnostics"]
-    several = {"b": Plugin('{"x": 1}'), "a": Plugin("{}")}  # each under its name
-    assert diagnostics_of(several) == {"a": {}, "b": {"x": 1}}
 
 
 def test_i4_the_resource_managers_own_dump() -> None:

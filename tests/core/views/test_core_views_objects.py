@@ -369,9 +369,7 @@ def test_p_2_14_one_application_is_looked_for_everywhere(views: Views) -> None:
     assert views.application("default", "again", "root.a")["applicationState"] == "Completed"
 
 
-def test_2_14_applications_of_a_queue_in_the_words_of_the_dialect(
-    views: Views, script: Script
-) -> None:
+def test_2_14_a_queues_applications_in_words_of_the_dialect(views: Views, script: Script) -> None:
     assert ids(views.queue_applications("default", "root.b")) == ["running", "again"]
     assert ids(views.queue_applications("default", "root.b", status="new")) == ["again"]
     assert views.queue_applications("default", "root") == []

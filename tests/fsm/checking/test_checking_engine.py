@@ -198,12 +198,9 @@ def car(guard: Any) -> Lifecycle:
     )
 
 
-def test_facts_with_few_values_need_not_be_declared_and_only_what_is_read_is_tried() -> None:
+def test_facts_with_few_values_need_not_be_declared_and_others_are_told() -> None:
     report = check(car(is_wanted), info={"by": ("owner", "thief")})
     assert (report.states, report.moves, report.untaken) == (2, 5, ())
-
-
-def test_a_fact_or_a_word_that_is_not_declared_is_told() -> None:
     assert "car has no fact 'count': declare its values in facts=" in told(car(few))
     assert check(car(few), facts={"count": (1, 2)}).states == 2
     assert "KeyError: 'by'" in told(car(is_wanted))

@@ -88,7 +88,7 @@ def test_k69_placeholders_name_the_application_as_its_pods_do() -> None:
     assert world.app_state("team-a.etl") == "Running"
 
 
-def test_k58_without_the_setting_a_pod_of_another_namespace_is_warned() -> None:
+def test_k58_without_the_setting_pods_of_another_namespace_and_of_nobody_are_warned() -> None:
     world = cluster()
     world.add_pod("b", "etl", namespace="team-b", annotations=user("bob"))
     guest = world.add_pod("a", "etl", namespace="team-a", annotations=user("bob"))
@@ -99,9 +99,6 @@ def test_k58_without_the_setting_a_pod_of_another_namespace_is_warned() -> None:
     assert "created in namespace 'team-b', the pod in 'team-a'" in note
     assert "service.applicationIdsPerNamespace" in note
     assert shared(world, own.uid) == []
-
-
-def test_k58_a_pod_of_nobody_in_the_application_of_a_user_is_warned() -> None:
     world = cluster()
     world.add_pod("b", "etl", annotations=user("admin"))
     guest = world.add_pod("a", "etl")

@@ -98,7 +98,7 @@ def test_q16_the_members_of_a_refused_gang_wait_and_say_why_and_others_are_bound
     assert only(world, "other").spec.node_name
 
 
-def test_q16_a_refused_gang_is_forgotten_with_its_pods() -> None:
+def test_q16_a_refused_gang_is_forgotten_with_its_pods_and_counted_if_it_runs() -> None:
     world = cluster(values=NO_SCALE_UP)
     pod = world.add_pod("m", "huge", group="w", groups=[gang("w", 10_001)])
     world.run(5)
@@ -108,9 +108,6 @@ def test_q16_a_refused_gang_is_forgotten_with_its_pods() -> None:
     world.delete_pod(pod.uid)
     world.run(5)
     assert world.app_state("huge") == ""
-
-
-def test_q16_a_refused_gang_that_runs_already_is_counted() -> None:
     world = cluster(cpu="16", values=NO_SCALE_UP)
     world.add_pod("m", "huge", group="w", groups=[gang("w", 10_001)], node="n1")
     world.run(5)

@@ -61,13 +61,10 @@ def test_k204_the_resource_is_looked_for(answers: dict[str, Any], version: str) 
     assert asyncio.run(pod_group_version(Server(**answers))) == version
 
 
-def test_k204_an_account_that_may_not_read_them_goes_on_without() -> None:
+def test_k204_without_the_right_it_goes_on_and_without_an_answer_it_asks_again() -> None:
     answers = {"v1beta1": resources("podgroups"), "v1beta1/podgroups?limit=1": 403}
     assert asyncio.run(readable_pod_groups(Server(**answers))) == ""
     assert asyncio.run(pod_group_version(Server(**answers))) == "v1beta1"
-
-
-def test_k204_a_server_that_does_not_answer_is_asked_again() -> None:
     server = Server(v1beta1=500)
     slept: list[float] = []
 

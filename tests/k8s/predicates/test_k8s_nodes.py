@@ -18,7 +18,7 @@ def node_actions(world: World) -> list[str]:
     ]
 
 
-def test_k94_t13_a_node_is_created_closed_and_opened_and_nothing_is_bound_while_it_is_cordoned(
+def test_k94_t13_a_node_opens_and_nothing_is_bound_while_it_is_cordoned(
     world: World,
 ) -> None:
     world.run(1)

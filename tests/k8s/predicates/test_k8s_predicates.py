@@ -188,7 +188,7 @@ def test_k122_one_term_must_match(terms: list[Json], allowed: bool) -> None:
     assert (cluster.asks("p", "n1") is None) == allowed
 
 
-def test_k134_pods_that_say_the_same_share_a_template() -> None:
+def test_k134_pods_share_a_template_unless_a_term_looks_at_their_labels() -> None:
     cluster = SmallCluster(n1={})
     for number in range(3):
         labels = {"executor": str(number)}
@@ -196,9 +196,6 @@ def test_k134_pods_that_say_the_same_share_a_template() -> None:
     cluster.pod("q", nodeSelector={"disk": "hdd"})
     signatures = [cluster.cache._pods[name].signature for name in ("p0", "p1", "p2", "q")]
     assert signatures[0] is signatures[1] is signatures[2] is not signatures[3]
-
-
-def test_k134_labels_that_no_term_looks_at_do_not_tell_pods_apart() -> None:
     cluster = SmallCluster(n1={})
     for number in range(3):
         cluster.pod(f"p{number}", "n1", labels={"executor": str(number), "app": "web"})

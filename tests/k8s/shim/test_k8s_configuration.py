@@ -43,7 +43,7 @@ def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay(wor
     assert world.phases() == {"Running": 1}
 
 
-def test_k49_one_wrong_value_rejects_the_whole_change() -> None:
+def test_k49_one_wrong_value_rejects_the_whole_change_and_what_needs_a_restart_is_told() -> None:
     world = World()
     world.run(1)
     bad = {"service.enableConfigHotRefresh": "perhaps", "kubernetes.qps": "0"}
@@ -55,9 +55,6 @@ def test_k49_one_wrong_value_rejects_the_whole_change() -> None:
     assert len(notes) == 3
     assert any("perhaps" in note for note in notes)
     assert any("archive" in note for note in notes)
-
-
-def test_k49_a_setting_that_needs_a_restart_is_told_and_the_rest_applies() -> None:
     world = World()
     world.run(1)
     change(world, {"queues.yaml": MORE, "service.clusterId": "another"})

@@ -81,14 +81,11 @@ def test_k86_a_number_with_a_suffix_is_read(suffix: str) -> None:
         assert amounts(text) == [expected(text, 1000), whole, whole], text
 
 
-def test_k86_a_quantity_is_read() -> None:
+def test_k86_a_quantity_is_read_and_anything_else_refused_with_the_text() -> None:
     for text, milli, whole in BY_HAND:
         assert amounts(text) == [milli, whole, whole], text
     for text in COMPUTED:
         assert amounts(text) == [expected(text, 1000), expected(text, 1), expected(text, 1)], text
-
-
-def test_k86_anything_else_is_refused_with_the_text() -> None:
     for text, resource in product(UNREADABLE, ("cpu", "memory")):
         with pytest.raises(QuantityError, match="is not a quantity, such as"):
             pytest.fail(f"{text!r} is {amount(resource, text)}")

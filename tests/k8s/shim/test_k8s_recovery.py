@@ -6,7 +6,8 @@ import pytest
 from k8s_queues import SOFT, WHOLE
 from k8s_world import Killed, World, cluster, gang
 
-from quadriga.k8s.objects import NamedReference
+from quadriga.k8s.conversion.keys import DEVICES
+from quadriga.k8s.objects import Metadata, NamedReference, Node, NodeSpec, NodeStatus
 from quadriga.k8s.shim.actions import Record
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
 
@@ -289,6 +290,34 @@ def test_k153_events_of_what_was_there_may_have_been_told_before_the_start() -> 
     assert "Scheduling/Scheduling" in world.reasons(late.uid)
     own = [each for each in world.records if each.uid == late.uid]
     assert not any(each.may_exist for each in own if each.reason != "Informational")
+    world.check()
+
+
+@pytest.mark.parametrize("what", ["both", "the core"])
+def test_q14_a_bound_pod_names_its_units_and_keeps_them_over_a_restart(what: str) -> None:
+    name = "example.com/gpu-milli"
+    devices = f"devices: [{{name: {name}, shared: true}}], queues:"
+    world = World(queues=WHOLE.replace("queues:", devices, 1))
+    node = NodeStatus(allocatable={"cpu": "9", "pods": "9", name: "2000"})
+    world.set_node(Node(Metadata(name="n1", uid="node-n1"), NodeSpec(), node))
+
+    def ask(name_of_pod: str, milli: str) -> str:
+        uid = world.add_pod(name_of_pod, "app", overhead={name: milli}).uid
+        world.run(3)
+        return world.pods[uid].metadata.annotations.get(DEVICES, "")
+
+    assert [ask(f"p{milli}", milli) for milli in ("700", "500", "400")] == [
+        f"{name}=0",
+        f"{name}=1",
+        f"{name}=1",
+    ]
+    if what == "both":
+        world.restart()
+    else:
+        world.forget_core()
+    world.run(5)
+    assert ask("fits", "300") == f"{name}=0"
+    assert ask("too-large", "101") == ""
     world.check()
 
 

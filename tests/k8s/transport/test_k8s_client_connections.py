@@ -308,9 +308,7 @@ async def test_a_stream_is_read_to_its_end(reply: bytes, expected: bytes) -> Non
         (chunked(b"half", end=False), False, "no answer in time"),
     ],
 )
-async def test_a_stream_that_ends_too_early_or_after_its_time_is_an_error(
-    reply: bytes | None, closes: bool, why: str
-) -> None:
+async def test_a_stream_ends_in_time_or_fails(reply: bytes | None, closes: bool, why: str) -> None:
     async with server(reply) as found:
         found.closes_after_reply = closes
         with pytest.raises(Broken, match=why or None):

@@ -153,7 +153,7 @@ def test_a_pod_that_is_gone_is_forgotten(status: int) -> None:
     assert not writer._pods
 
 
-def test_a_server_that_is_down_is_asked_less_often_and_a_refused_patch_once(
+def test_a_server_is_asked_less_and_a_refused_patch_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = Server([None, 500, 429, None])

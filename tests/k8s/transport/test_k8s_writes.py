@@ -67,6 +67,7 @@ async def test_k104_a_bind_posts_a_binding_with_the_uid() -> None:
         body["target"] = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
         assert w.api.requests == [("POST", "/api/v1/namespaces/ns/pods/p/binding", body)]
     assert b'"name":"a\\"b"}}' in binding_payload(P, 'a"b'), "names are quoted"
+    assert b'"annotations":{"quadriga/devices":"gpu=0"}}' in binding_payload(P, "n", "gpu=0")
 
 
 DELETED = {"deletionTimestamp": "2026-11-23T12:00:00Z"}

@@ -223,7 +223,7 @@ def test_k16_one_process_has_probes_metrics_and_pages(
     assert json.loads(command.ask("/ws/v1/partitions", "http")[1])[0]["name"] == "default"
 
 
-def test_k11_the_second_process_stands_by_and_takes_over(
+def test_k11_a_second_process_takes_over(
     admin: PlainClient, start: Callable[..., Quadriga]
 ) -> None:
     first = start()

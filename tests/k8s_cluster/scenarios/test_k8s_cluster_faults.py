@@ -50,7 +50,7 @@ def placed(shim: Running) -> int:
 # -- T10 -----------------------------------------------------------------------------------------
 
 
-def test_t10_the_api_server_is_killed_in_the_middle_of_watches(
+def test_t10_the_api_server_dies_in_watches(
     cluster: Cluster, start: Callable[..., Running]
 ) -> None:
     cluster.kubelet(count=1)

@@ -248,9 +248,7 @@ async def test_the_same_with_await(serving: Serving) -> None:
 # -- much ------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
-    client: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_heard_pauses_the_rm(client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A callback stands still; when it goes on nothing is missing."""
     monkeypatch.setattr(registration, "_MAX_UNDELIVERED", 2)
     # else gRPC takes in megabytes before it lets the other side wait

@@ -42,13 +42,10 @@ def test_waits_that_make_no_sense(wrong: dict[str, float]) -> None:
         Backoff(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_certificate_needs_its_key() -> None:
+def test_a_certificate_needs_its_key_and_a_token_does_not_leave_the_machine_in_the_clear() -> None:
     with pytest.raises(ValueError, match="needs its key"):
         Tls(certificate=b"x")
     assert "secret" not in repr(Tls(certificate=b"x", key=b"secret"))
-
-
-def test_a_token_does_not_leave_the_machine_in_the_clear() -> None:
     for address in ("example.org:9081", "10.0.0.1:9081", "[2001:db8::1]:9081"):
         with pytest.raises(ValueError, match="can be read by others: use TLS") as error:
             ChannelFactory(address, None, "s3cret", insecure=False)
@@ -83,9 +80,7 @@ def test_the_table_says_where_every_trigger_leads(state: str) -> None:
 
 
 @given(st.lists(KINDS, max_size=30), CHANCE)
-def test_each_request_is_taken_once_and_in_order_whatever_breaks(
-    kinds: list[Channel], chance: random.Random
-) -> None:
+def test_requests_are_taken_once_in_order(kinds: list[Channel], chance: random.Random) -> None:
     """Which stream is read first is chance. When a connection breaks, what was on its way is lost."""
     outgoing = OutgoingRequests(1000, 10_000)
     for number, kind in enumerate(kinds):
@@ -128,9 +123,7 @@ def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
 
 
 @given(st.lists(KINDS, max_size=30), CHANCE)
-def test_each_message_is_heard_once_and_in_order_whatever_breaks(
-    kinds: list[Channel], chance: random.Random
-) -> None:
+def test_messages_are_heard_once_in_order(kinds: list[Channel], chance: random.Random) -> None:
     """Streams and the telling of their order overtake each other; then a connection breaks."""
     ordering = MessageOrder()
     log: dict[Channel, list[int]] = {kind: [] for kind in STREAMS}

@@ -107,14 +107,11 @@ async def test_a_request_refused_as_a_whole_ends_its_stream_only(place: House, r
     await place.becomes("Running")
 
 
-async def test_callbacks_begin_with_hello(rm: RM) -> None:
+async def test_what_must_come_first_and_be_a_number(rm: RM) -> None:
     for answer in (ext.CallbackAnswer(), ext.CallbackAnswer(predicates={"id": 1})):
         wire = rm.open("Callbacks", bound=False)
         await wire.say(answer)
         await wire.is_refused("INVALID_ARGUMENT", "I4: ")
-
-
-async def test_metadata_must_be_numbers(rm: RM) -> None:
     await rm.open("UpdateNode", received="many").is_refused("INVALID_ARGUMENT")
     # it cannot have got so many
     await rm.open("UpdateNode", received=7).is_refused("FAILED_PRECONDITION", "I43: ")
@@ -144,7 +141,7 @@ async def test_i11_i2_i9_items_streams_and_resource_managers_are_bounded() -> No
         Limits(window=0)
 
 
-async def test_a_stream_has_to_say_in_time_whose_it_is_and_unary_calls_have_a_pace() -> None:
+async def test_unary_calls_have_a_pace_and_streams_that_come_too_fast_are_read_later() -> None:
     limits = Limits(introduction_s=0.01, request_burst=2, requests_per_second=0.001)
     async with house(limits=limits) as place:
         rm = place.rm()
@@ -152,9 +149,6 @@ async def test_a_stream_has_to_say_in_time_whose_it_is_and_unary_calls_have_a_pa
         for _ in range(2):
             await rm.register()
         assert (await refusal(rm.register()))[0] == "RESOURCE_EXHAUSTED"
-
-
-async def test_streams_that_come_too_fast_are_read_later() -> None:
     async with house(limits=Limits(request_burst=4, requests_per_second=200)) as place:
         rm = await place.rm().begin()
         for number in range(20):

@@ -31,7 +31,7 @@ def asks(first: int, number: int) -> si.AllocationRequest:
     return together
 
 
-def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> None:
+def test_everything_in_a_request_counts_and_a_bucket_gives_tokens_for_items() -> None:
     request = asks(0, 3)
     request.allocations.add()
     request.releases.allocationsToRelease.add()
@@ -42,9 +42,6 @@ def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> Non
     info.existingAllocations.add()
     assert count(si.NodeRequest(nodes=[info, si.NodeInfo()])) == 3
     assert count(si.AllocationRequest(rmID="rm")) == 0
-
-
-def test_a_bucket_gives_tokens_for_items() -> None:
     bucket = TokenBucket(10, 20)
     assert bucket.take(0, 20) == 0
     assert bucket.take(0, 5) == SECOND // 2
@@ -72,7 +69,7 @@ async def test_a_stream_is_read_no_further_while_a_window_of_items_is_on_its_way
     assert not flow._has_at_most(63, 100)  # requests are counted as well
 
 
-def test_a_box_joins_what_has_the_same_list_and_nothing_else() -> None:
+def test_a_box_joins_what_has_the_same_list_and_remembers_so_much() -> None:
     box = ReplayBuffer(batch_bytes=3, replay_bytes=1000)
     messages = ((1, b"a"), (1, b"b"), (2, b"c"), (1, b"d"), (0, b"e"), (0, b"f"))
     alone = [box.put(message, field) for field, message in messages]
@@ -86,9 +83,6 @@ def test_a_box_joins_what_has_the_same_list_and_nothing_else() -> None:
     assert box.put(b"a", 1)
     assert box.put(b"b", 1, anew=True)
     assert box.take() == b"a"
-
-
-def test_a_box_remembers_so_much() -> None:
     box = ReplayBuffer(batch_bytes=1, replay_bytes=3)
     for letter in b"abcde":
         box.put(bytes([letter]))

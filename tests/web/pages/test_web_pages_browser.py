@@ -251,6 +251,7 @@ def test_why_it_waits_names_check_numbers_and_smallest_change(still: str, visit:
     """Asks can be explained one by one."""
     page = visit.go(f"{still}application?id=notebook-0")
     failing = page.locator(".checks .fail")
+    failing.nth(1).wait_for()
     assert failing.count() == 2
     text = " ".join(failing.first.inner_text().split())
     assert "asks for 14 GiB memory, 8 of 16 GiB are left" in text
@@ -548,9 +549,7 @@ def test_filters_are_in_the_address_and_pages_turn(visit: Visit) -> None:
         assert page.locator("tbody tr").count() == 3
 
 
-def test_where_reads_need_tokens_one_is_asked_for(
-    scene: Scene, visit: Visit, tmp_path: Path
-) -> None:
+def test_where_reads_need_tokens_it_asks_for(scene: Scene, visit: Visit, tmp_path: Path) -> None:
     access = access_by(tmp_path, "viewer read plain:a-long-enough-token\n")
     options: Any = {"access": access, "require_token_for_reads": True}
     with serving(scene, **options) as address:

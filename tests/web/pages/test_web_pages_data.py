@@ -108,9 +108,7 @@ async def test_every_endpoint_answers_small_and_known_again(client: Client, sour
         ("pictures?x=1", "'x': unknown parameter; there are none"),
     ],
 )
-async def test_what_cannot_be_asked_is_refused_with_the_reason(
-    client: Client, address: str, text: str
-) -> None:
+async def test_what_cannot_be_asked_is_refused(client: Client, address: str, text: str) -> None:
     answer = await client.get(address)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith(text)
@@ -258,9 +256,7 @@ SORTS = {
     ("name", "sort"),
     [(name, sort) for name, kind in SORTS.items() if isinstance(kind, Text) for sort in kind.among],
 )
-async def test_columns_sort_and_the_order_holds_on_all_pages(
-    get: Get, name: str, sort: str
-) -> None:
+async def test_columns_sort_and_keep_the_order_on_pages(get: Get, name: str, sort: str) -> None:
     """Every row is on exactly one page, in whatever order."""
     whole = (await get(name, sort=sort, limit=200))["rows"]
     pages = [await get(name, sort=sort, limit=4, offset=at) for at in range(0, 24, 4)]

@@ -19,7 +19,7 @@ STATIC = {
 
 
 @pytest.mark.asyncio
-async def test_every_page_has_a_policy_that_lets_in_only_what_comes_from_here(
+async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(
     client: Client,
 ) -> None:
     policy = HEADERS["Content-Security-Policy"]

@@ -17,9 +17,16 @@ STATIC = files("quadriga.web.pages").joinpath("static")
 HEADINGS = {"Pending", "Preempted", "Running", "Rejected", "Completed"}
 
 
-def test_the_committed_module_is_what_the_lifecycles_say() -> None:
+def test_the_committed_module_is_what_the_lifecycles_say_and_no_script_names_a_state() -> None:
     # run: python -m quadriga.web.pages.states > web/pages/static/states.js
     assert STATIC.joinpath("states.js").read_text("utf-8") == script()
+    named = {state for lifecycle in LIFECYCLES.values() for state in lifecycle.states}
+    for each in STATIC.iterdir():
+        if each.name.endswith(".js") and each.name != "states.js":
+            text = each.read_text("utf-8")
+            quoted = set(re.findall(r"""(?<!\[)["'`](\w+)["'`]""", text))
+            asked = set(re.findall(r"\.([A-Z]\w+)\b", text))
+            assert (quoted | asked) & named - HEADINGS == set(), each.name
 
 
 def test_every_state_has_one_tone() -> None:
@@ -32,13 +39,3 @@ def test_every_state_has_one_tone() -> None:
     other: dict[str, Tone] = {"Waiting": "bad"}
     with pytest.raises(ValueError, match=r"^Waiting is shown as done and as bad$"):
         merged([application_fsm.TONES, other])
-
-
-def test_no_script_names_a_state() -> None:
-    named = {state for lifecycle in LIFECYCLES.values() for state in lifecycle.states}
-    for each in STATIC.iterdir():
-        if each.name.endswith(".js") and each.name != "states.js":
-            text = each.read_text("utf-8")
-            quoted = set(re.findall(r"""(?<!\[)["'`](\w+)["'`]""", text))
-            asked = set(re.findall(r"\.([A-Z]\w+)\b", text))
-            assert (quoted | asked) & named - HEADINGS == set(), each.name
