@@ -1,6 +1,6 @@
 """The Kubernetes shim: the scheduler of a real cluster.
 
-It watches the cluster, tells the core what it sees, and carries out what the core decides. Its packages, from
+It watches the cluster, reports to the core what it sees, and carries out what the core decides. Its packages, from
 the bottom up:
 
 - ``tuning``: every bound, rate, pause and timeout that is a choice of the shim

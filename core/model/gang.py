@@ -338,7 +338,7 @@ class Gang:
     @property
     def gained(self) -> bool:
         """Whether its start is nearer than when its patience timer started. Without patience it has gained as long
-        as the budget lasts (Q10)."""
+        as the budget lasts (Q10, D331)."""
         plan = self.partition.node_index.planned
         if plan is None:
             return False

@@ -1,7 +1,7 @@
 """Keeps the webhook's certificate and its registration up to date while it serves (K166).
 
 A source returns the current certificate: from authorities of our own, or from mounted files. When it changes,
-the API server is told of the authorities first, and then new connections get the new certificate. No connection
+the API server gets the authorities first, and then new connections get the new certificate. No connection
 is broken, and nothing is restarted.
 """
 

@@ -316,7 +316,7 @@ class ClusterCache:
 
     def refused_nodes(self, uid: str, names: tuple[str, ...]) -> KnownRefusals | None:
         """Return which of the nodes refuse the pod for an allocation, and why (K137). For each node the answer
-        is that of ``predicates``; nodes where only that can tell are left out. ``names`` must be the same
+        is that of ``predicates``; nodes where only that can decide are left out. ``names`` must be the same
         object as long as the nodes are the same. Return ``None`` for a pod that is unknown or has a node."""
         with self._lock:
             self._expire()

@@ -193,7 +193,7 @@ class CountedPods:
 
     def __init__(self) -> None:
         self.by_node: dict[str, int] = {}
-        #: by what tells them apart: the topology key, or what belongs to one constraint
+        #: by what distinguishes them: the topology key, or what belongs to one constraint
         self.domains: dict[tuple[object, ...], Domains] = {}
 
     def add(self, name: str, node: Node | None, number: int) -> None:

@@ -1,6 +1,6 @@
 """The pods that terms of other pods select, counted for all terms in the cluster at once.
 
-Pods that no term can tell apart share a profile: their namespace, the labels that some term looks at, and
+Pods that no term can distinguish share a profile: their namespace, the labels that some term looks at, and
 whether they are terminating. When a pod comes to a node or leaves it, that is noted once for its profile. A
 selection counts the noted changes only when it is needed (`Selections.settle`), and finds then which new
 profiles belong to it. The pods with terms about other pods therefore pay for them (Q16). See D309.
@@ -27,7 +27,7 @@ _ANY = ("", "")
 
 
 class Profile:
-    """Pods that no term in the cluster tells apart."""
+    """Pods that no term in the cluster distinguishes."""
 
     __slots__ = (
         "against", "by_node", "identity", "known_to", "labels", "namespace", "pods", "terminating",
@@ -223,7 +223,7 @@ class Selections:
         }
 
     def look_at(self, keys: set[tuple[str, str]]) -> None:
-        """Let profiles made from now on tell pods with these labels apart."""
+        """Distinguish pods by these labels in profiles made from now on."""
         for namespace, key in keys:
             self._keys.setdefault(namespace, Counter())[key] += 0
 

@@ -70,7 +70,7 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
         tags[keys.IMAGE_PULL_SECRETS_TAG] = names
     if created is not None:
         tags[TAG_CREATION_TIME] = str(created)
-    if definition:  # its placeholders have what the first of its pods tells
+    if definition:  # its placeholders have what its first pod declares
         tags |= run_time_tags(pod) | rule_tags(pod)
     return ApplicationMetadata(
         id=identity.application_id(pod, settings),

@@ -107,7 +107,7 @@ def applications(
 def add_application(
     application: ApplicationMetadata, *, force: bool, gang: bool = True
 ) -> AddApplicationRequest:
-    """Return a new application. ``force`` tells that a live pod of it already has a node (K45). ``gang`` is
+    """Return a new application. ``force`` says that a live pod of it already has a node (K45). ``gang`` is
     false once its gang has resumed: then it has no placeholders and no timeout (K77)."""
     request = AddApplicationRequest(
         applicationID=application.id,

@@ -83,7 +83,7 @@ def _annotated(definition: str, policy: str) -> dict[str, str]:
 
 
 def _group_of(pod: Pod, name: str, members: int) -> dict[str, Any]:
-    """Return the group that the placeholder was created from. Its labels and annotations cannot be told from
+    """Return the group that the placeholder was created from. Its labels and annotations cannot be distinguished from
     the placeholder's own and are left out."""
     spec = pod.spec
     requested = spec.containers[0].resources if spec.containers else None

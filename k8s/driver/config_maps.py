@@ -59,7 +59,7 @@ class ConfigMaps:
         return conversion.from_maps(*map(self._maps.get, _NAMES))
 
     async def _get(self, client: Client, name: str) -> ConfigMap | None:
-        """Return the ConfigMap, one without a name if it does not exist, ``None`` if the server does not tell."""
+        """Return the ConfigMap, one without a name if it does not exist, ``None`` if the server does not say."""
         try:
             status, body = await client.request("GET", f"{self._path}/{name}")
         except NoAnswer as error:

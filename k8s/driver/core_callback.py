@@ -1,6 +1,6 @@
 """The callback that the core calls on its own thread (K5).
 
-A message is put into the shim's queue. Only what the core needs before it goes on is done at once: allocations
+A message is put into the shim's queue. Only what the core needs before it continues is done at once: allocations
 are assumed, and predicates are answered, both from the cluster cache.
 """
 

@@ -51,7 +51,7 @@ class Inbox:
         self._rung = asyncio.Event()
         self._has_capacity = asyncio.Event()
         self._has_capacity.set()
-        #: the loop has been told, or need not be
+        #: the loop has been woken, or need not be
         self._called = False
         self._timer: asyncio.TimerHandle | None = None
 

@@ -6,7 +6,7 @@ while first; if the core rejects it and its pods would only be recreated, it is 
 PodGroup is Held until enough of its pods exist, and Placing until the core has placed these together. A gang
 with task groups is Reserving first, until every task group has all its placeholders on nodes. A gang that does
 not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was refused:
-its placeholders are deleted, and it goes on as an ordinary application. The core completes (Completed) or kills
+its placeholders are deleted, and it continues as an ordinary application. The core completes (Completed) or kills
 it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
 
 It is driven by its pods and by the messages of the core. Releases delete pods and never change the state of the
@@ -89,7 +89,7 @@ JOINED: Final = (NEW, HELD, SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING)
 JOINABLE: Final[frozenset[State]] = frozenset(JOINED)
 #: States in which the core knows the application.
 IN_CORE: Final = (PLACING, RESERVING, RESUMING, RUNNING, FAILING)
-#: States in which the core has been told of the application, whether it has answered or not.
+#: States in which the core has received the application, whether it has answered or not.
 TOLD: Final = (SUBMITTED, PLACING, RESERVING, RESUMING, RUNNING, FAILING)
 #: States of a gang without placeholders that the core has to place as a whole (K204).
 GATHERS: Final[frozenset[State]] = frozenset({SUBMITTED, PLACING})
@@ -196,7 +196,7 @@ def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
 
 
 def is_hard(app: ApplicationFacts, info: Info) -> bool:
-    """A Hard gang never goes on as single pods (K202)."""
+    """The gang is Hard: it never continues as single pods (K202)."""
     return app.hard
 
 
@@ -226,7 +226,7 @@ def has_placeholders(app: ApplicationFacts, info: Info) -> bool:
 
 
 def core_waits(app: ApplicationFacts, info: Info) -> bool:
-    """The core still waits for the gang: when the last placeholder is gone, it must be told (K72)."""
+    """The core still waits for the gang: when the last placeholder is gone, it must learn of it (K72)."""
     return app.core_waits
 
 
@@ -251,6 +251,7 @@ create = constant("create", CreateMissing())
 
 
 def create_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Create another placeholder for the group of one that was lost (K80)."""
     return (CreateAgain(fired.info["group"]),)
 
 
@@ -274,6 +275,7 @@ delete_placeholders = constant("delete_placeholders", DeletePlaceholders())
 
 
 def say_allocated(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that a placeholder has a node."""
     info = fired.info
     note = f"placeholder {info['name']} of task group {info['group']} is on node {info['node']}"
     return (Say(_GANG, "PlaceholderAllocated", note),)
@@ -287,6 +289,7 @@ say_complete = constant(
 
 
 def try_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that a placeholder was refused, and create it again later (K202)."""
     note = f"a placeholder could not be created, and is tried again: {fired.info['reason']}"
     say = Say(_GANG, "PlaceholderCreateFailed", note, warning=True)
     return (say, TryPlaceholderAgain(fired.info["group"]))
@@ -299,6 +302,7 @@ def fail_refused(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def give_up_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Continue as an ordinary application because a placeholder was refused (K202)."""
     note = (
         f"a placeholder could not be created, so the gang goes on as an ordinary application: "
         f"{fired.info['reason']}"
@@ -308,6 +312,7 @@ def give_up_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def resume(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Continue as an ordinary application after the Soft timeout (K76)."""
     note = (
         "the gang did not get all its placeholders in time and goes on as an ordinary application: "
         f"{fired.info['reason']}"
@@ -317,6 +322,7 @@ def resume(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def release_pod(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Release the allocation of a pod that is gone."""
     return (ReleasePod(fired.info["key"], fired.info["type"]),)
 
 
@@ -326,6 +332,7 @@ def fail_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def reject_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Fail the pods of a rejected application, and delete its placeholders (K34)."""
     return (DeletePlaceholders(), FailPods(f"{REJECTED_PREFIX}: {fired.info['reason']}"))
 
 
@@ -336,6 +343,7 @@ def fail_at_start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def warn(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Warn that the state lasts longer than expected."""
     return (Warn(f"application {app.key} has been {fired.source} for longer than expected"),)
 
 

@@ -94,15 +94,18 @@ say_deleted = constant("say_deleted", *_SAY_DELETED)
 
 
 def say_rejected(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that the core has rejected the node."""
     note = f"the scheduler does not accept the node: {fired.info['reason']}"
     return (SayNode("NodeRejected", note, warning=True),)
 
 
 def warn_rejected(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Warn that the core has refused a change of the node."""
     return (Warn(f"the core refused a change of node {node.key}: {fired.info['reason']}"),)
 
 
 def warn(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Warn that the core has not answered."""
     return (Warn(f"the core has not answered for node {node.key}"),)
 
 

@@ -54,10 +54,12 @@ cancel = constant("cancel", CancelCreate())
 
 
 def give_up(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
+    """Report to the application that the placeholder was refused."""
     return (NoPlaceholders(fired.info["reason"], fired.info["group"]),)
 
 
 def create_another(placeholder: Entity, fired: Fired) -> tuple[Effect, ...]:
+    """Cancel the request that had no effect in time, and create another placeholder of the group."""
     return (CancelCreate(), CreateAgain(fired.info["group"]))
 
 

@@ -2,7 +2,7 @@
 
 It is Listing until a complete list was delivered, then Watching. A watch that ends in the ordinary way is
 reopened where it was; one whose version has expired needs a new list, and the differences are announced. After
-any other error the reflector is in Backoff for a while and goes on where it was: with the watch if it knows a
+any other error the reflector is in Backoff for a while and continues where it was: with the watch if it knows a
 version, else with the list.
 """
 

@@ -97,6 +97,7 @@ def has_synced(shim: ShimFacts, info: Info) -> bool:
 
 
 def begin(recovery: Entity, fired: Fired) -> tuple[Effect, ...]:
+    """Begin the step of the recovery that the new state names."""
     return (Recover(str(fired.target).rpartition("_")[2]),)
 
 
@@ -105,6 +106,7 @@ serve = constant("serve", Serve())
 
 
 def stop(shim: ShimFacts, fired: Fired) -> tuple[Effect, ...]:
+    """End the process with code 1 and the reason."""
     return (StopProcess(1, fired.info["reason"]),)
 
 

@@ -4,7 +4,7 @@ A task is New until its application allows it to be asked for, or Gated while th
 is Asked until the core chooses a node, Binding until the API server has confirmed that, and then Bound. A pod
 that is found with a node is Recovering until the core has confirmed it. The core takes an allocation back by a
 release; the pod is deleted and the task is Releasing until it is gone. It is Ended when its pod has succeeded,
-has failed or is deleted, which is always final: only then is the core told that the allocation has ended, with
+has failed or is deleted, which is always final: only then does the core learn that the allocation has ended, with
 the type of the release if the core asked for it (K39).
 
 It is driven by the watch of pods, the messages of the core and the outcomes of binds, each of which may be
@@ -214,11 +214,13 @@ _STEP_EVENTS: Final = {"bind": "PodBindFailure", "volumes": "PodVolumesBindFailu
 
 
 def say_gated(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record which scheduling gates hold the pod (K89)."""
     note = f"the pod is not scheduled while it has scheduling gates: {fired.info['gates']}"
     return (Say("Scheduling", "Scheduling", note),)
 
 
 def ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Send the ask, and record that the pod waits in its queue."""
     if task.group and not task.is_placeholder:
         note = f"the pod belongs to task group {task.group}"
         return (*_QUEUED, Say("GangScheduling", "TaskGroupMatch", note))
@@ -229,6 +231,7 @@ send_ask = constant("send_ask", *_SEND_ASK)
 
 
 def say_blocked_reason(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record why the pod is not asked for, such as a missing claim (K88)."""
     blocked_reason = fired.info["blocked_reason"]
     if fired.info.get("unread"):  # it passes by itself, so nothing is wrong
         return (Say("Scheduling", "Scheduling", blocked_reason),)
@@ -240,10 +243,12 @@ bind = constant("bind", BindPod())
 
 
 def announce(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Announce a placeholder that has a node to its application."""
     return _ANNOUNCE if task.is_placeholder else ()
 
 
 def say_scheduled(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that the pod is bound."""
     return (Say("Scheduled", "Binding", f"the pod is bound to node {task.node}"),)
 
 
@@ -307,11 +312,13 @@ release_ask = constant("release_ask", ReleaseAsk())
 
 
 def say_rejected(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Record that the core has rejected the pod."""
     note = f"the scheduler does not accept the pod: {fired.info['reason']}"
     return (Say("TaskRejected", "Scheduling", note, warning=True),)
 
 
 def report_foreign(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Count the running pod as foreign because the core has rejected it (K143)."""
     note = f"the running pod is not counted in its queue: {fired.info['reason']}"
     return (Say("TaskRejected", "Recovery", note, warning=True), ReportForeign())
 
@@ -334,15 +341,18 @@ reconcile = constant("reconcile", Reconcile())
 
 
 def resize(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Send the new amounts in the ask, or in the report of the allocation (K85)."""
     return _SEND_ASK if fired.source == ASKED else _REPORT
 
 
 def warn_and_delete(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Warn, and delete the pod again (K79)."""
     warning = f"pod {task.key} is not gone long after it was deleted; it is deleted again"
     return (Warn(warning), *_DELETE)
 
 
 def warn_and_cancel(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Warn, and cancel the bind."""
     warning = f"the bind of pod {task.key} to node {task.node} has taken too long"
     return (Warn(warning), CancelBind())
 

@@ -192,7 +192,7 @@ def _compare_pods(kernel: Kernel, name: str, core: CoreNode) -> None:
 
 
 def _counts(task: Task) -> bool:
-    """Return whether the core should count the task. It should not if it has released it, was never told of it,
+    """Return whether the core should count the task. It should not if it has released it, never reported it,
     or if its pod is terminating."""
     return task.state not in task_fsm.LEAVING or bool(task.uuid)
 

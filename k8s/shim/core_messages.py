@@ -221,7 +221,7 @@ def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     settle(kernel, app)
 
 
-# -- what is told ------------------------------------------------------------------------------
+# -- what is reported ------------------------------------------------------------------------------
 
 
 def scheduling_state_updated(

@@ -80,7 +80,7 @@ class Audit:
         self.compared = Counter()
 
     def give_up(self) -> None:
-        """Abandon the audit: its results are meaningless because the core is told everything again."""
+        """Abandon the audit: its results are meaningless because the core receives everything again."""
         self.runs = False
         self._before, self._standing = {}, frozenset()
 

@@ -218,7 +218,7 @@ class Kernel:
                 self.leave_node(task.key, left)
                 self.enter_node(task.key, node)
         elif not given_up and step.row is not None and not effects and left == node:
-            task.uuid = uuid  # the core confirms what it was told
+            task.uuid = uuid  # the core confirms the allocation that it received
         if effects:
             self.execute(task, effects)
 
@@ -285,7 +285,7 @@ class Kernel:
                 self.outbox.wake()
 
     def wake_core(self) -> None:
-        """Make the core retry what predicates have refused. No other message tells it that the cluster has
+        """Make the core retry what predicates have refused. No other message informs it that the cluster has
         changed."""
         if self.serving:
             self.outbox.wake()

@@ -1,6 +1,6 @@
 """Repairs of differences that stand (K176).
 
-The objects of the API server are right. The core is told again what it should have been told, with the messages
+The objects of the API server are right. The core receives again what it should have received, with the messages
 and triggers that should have done it; what it counts without a reason is released. Each repair looks at the
 present state first: a difference that has ended meanwhile needs none.
 """

@@ -84,15 +84,17 @@ class Task:
         self.condition: tuple[str, str] | None = None
         #: the failed check that was reported last (K88)
         self.blocked_reason = ""
-        #: the amounts that the core was told; ``None`` before that
+        #: the amounts that the core has received; ``None`` before that
         self.amounts: Amounts | None = None
 
     @property
     def app_has_ended(self) -> bool:
+        """Whether its application no longer exists in the core."""
         return self.app.state in application_fsm.ENDED
 
     @property
     def may_try_again(self) -> bool:
+        """Whether it has no node and its application asks for such pods."""
         return not self.node and self.app.state in application_fsm.JOINABLE
 
     def __repr__(self) -> str:
@@ -160,6 +162,7 @@ class GroupEntry:
 
     @property
     def named(self) -> str:
+        """The group as messages name it."""
         return f"PodGroup {'/'.join(self.key)}"
 
 
@@ -225,7 +228,7 @@ class Application:
         self.refused, self.probe = 0, ""
         #: the pod that created the application (K71)
         self.originator: Pod | None = originator
-        #: the gang has ended, and the application goes on without it (K77)
+        #: the gang has ended, and the application continues without it (K77)
         self.resumed = False
         self.timeout_over = False
         #: number of pods that the core has had asks or allocations of since it was added, without rejected ones
@@ -250,10 +253,12 @@ class Application:
 
     @property
     def is_gang(self) -> bool:
+        """Whether it has task groups that still count."""
         return bool(self.groups) and not self.resumed
 
     @property
     def hard(self) -> bool:
+        """Whether the style of its gang is Hard."""
         return self.metadata.policy.style == "Hard"
 
     @property
@@ -268,6 +273,7 @@ class Application:
 
     @property
     def has_started(self) -> bool:
+        """Whether a real pod has a node or was asked for."""
         return any(
             task.state in task_fsm.STARTED or task.node
             for task in self.tasks.values()
@@ -276,10 +282,12 @@ class Application:
 
     @property
     def places_whole(self) -> bool:
+        """Whether it is a PodGroup's gang of which no member has a node or ask (K204)."""
         return self.pod_group is not None and not self.has_started
 
     @property
     def groups_full(self) -> bool:
+        """Whether each group has minMember bound placeholders (K74)."""
         return not self.unfilled
 
     @property
@@ -291,10 +299,12 @@ class Application:
 
     @property
     def core_has_pods(self) -> bool:
+        """Whether the core has had asks or allocations of it, and completes it."""
         return self.core_pods > 0
 
     @property
     def has_followers(self) -> bool:
+        """Whether pods wait for its end (K60, K200)."""
         return bool(self.later)
 
     @property
@@ -306,10 +316,12 @@ class Application:
 
     @property
     def has_placeholders(self) -> bool:
+        """Whether it has placeholders."""
         return bool(self.placeholders)
 
     @property
     def has_pods(self) -> bool:
+        """Whether it has pods other than those that wait for its end (K60)."""
         return bool(self.tasks)
 
     def asks_for(self, task: Task) -> bool:
@@ -352,11 +364,12 @@ class NodeEntry:
         self.key = node.metadata.name
         self.state: node_fsm.State = NODE.initial
         self.node = node
-        #: what the core was told of it: allocatable resources and attributes
+        #: what the core has received of it: allocatable resources and attributes
         self.sent: object = None
 
     @property
     def is_cordoned(self) -> bool:
+        """Whether new pods are not to be placed on the node."""
         return self.node.spec.unschedulable
 
     def __repr__(self) -> str:

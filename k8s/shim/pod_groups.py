@@ -153,7 +153,7 @@ def lacks(kernel: Kernel, app: Application) -> str:
 
 
 def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> None:
-    """Choose the members that are placed together, the first ones by priority and age, and tell the core."""
+    """Choose the members that are placed together, the first ones by priority and age, and inform the core."""
     entry = app.pod_group
     app.chosen = {}
     _give_up_allocations(kernel, app)

@@ -36,7 +36,7 @@ def _stop(kernel: Kernel, shim: Kernel, effect: StopProcess) -> None:
 
 
 def advance(kernel: Kernel, *, progress: bool = True) -> None:
-    """Continue the recovery after an answer: the step is done, or goes on."""
+    """Continue the recovery after an answer: the step is done, or continues."""
     state = kernel.state
     waiting = _WAITING.get(state)
     if waiting is None:

@@ -157,7 +157,7 @@ class Reflector(Generic[T]):
         return effects[0] if effects else None
 
     async def _do(self, effect: List | Watch | Pause) -> lifecycle.Trigger:
-        """Execute the effect and return the trigger that tells how it ended."""
+        """Execute the effect and return the trigger that says how it ended."""
         if isinstance(effect, Pause):
             await self._timing.sleep(self._next_pause())
             return lifecycle.RETRY

@@ -71,7 +71,7 @@ POD_GROUP_RIGHTS: Final[tuple[Right, ...]] = (
 #: needed if the server has DeviceClasses
 DEVICE_CLASS_RIGHTS: Final[tuple[Right, ...]] = (
     Right("resource.k8s.io",     "deviceclasses",          ("list",),                        False,
-          "pods with devices of a DeviceClass are not told that the default scheduler must run them"),
+          "pods with devices of a DeviceClass do not say that only the default scheduler can run them"),
 )
 # fmt: on
 
@@ -79,7 +79,7 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class RightsUnknown(Exception):
-    """The API server does not tell what the account may do."""
+    """Raised when the API server does not say what the account may do."""
 
 
 @dataclass(frozen=True, slots=True)

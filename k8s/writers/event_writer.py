@@ -79,7 +79,7 @@ class EventWriter:
     """Writes events, on one event loop.
 
     ``clock`` and ``wall`` return ns; ``wall`` since 1970. ``controller`` is the scheduler's name, ``instance``
-    this process. ``busy`` tells whether more important requests wait.
+    this process. ``busy`` returns whether more important requests wait.
     """
 
     def __init__(

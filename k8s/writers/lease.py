@@ -67,7 +67,7 @@ class _Seen:
 class Lease:
     """One candidate for the lease ``name`` in ``namespace``, on one event loop.
 
-    ``clock`` returns ns and must go on while the process is frozen; ``wall`` returns ns since 1970; ``random``
+    ``clock`` returns ns and must advance while the process is frozen; ``wall`` returns ns since 1970; ``random``
     a number from 0 to below 1.
     """
 

@@ -298,7 +298,7 @@ class PodWrites:
         return await self._until_called(line, asleep()) is not None
 
     async def _until_called(self, line: _Line, work: Awaitable[str | None]) -> str | None:
-        """Return the result of the work, or why it was abandoned because the bind must not go on."""
+        """Return the result of the work, or why it was abandoned because the bind must not continue."""
         doing = asyncio.ensure_future(work)
         line.hurry = asyncio.Event()
         if line.why or any(isinstance(each, Delete) for each in line.waiting):

@@ -222,15 +222,6 @@ def test_what_is_measured_in_floors_has_no_goal(page: str) -> None:
     assert [heading for heading in headings if "goal" in heading] == []
 
 
-def test_the_sizes_for_5000_nodes_are_measured_ones(page: str, repository: Path) -> None:
-    text = text_of(repository / "docs" / "operations.md")
-    table = text.partition("\n### 5,000 nodes\n")[2].partition("\n\nTwo cores")[0]
-    found = [row.split(" | ")[1] for row in table.splitlines() if row.startswith("| ")][1:]
-    assert len(found) == 6
-    for number in re.findall(r"\d[\d,.]*", " ".join(found)):
-        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", page), number
-
-
 def test_every_figure_that_anybody_repeats_names_its_command(page: str, repository: Path) -> None:
     """Each section of the first part names a measurement that exists; the second part says that none does."""
     _, _, parts = page.partition("\n## What anybody can repeat\n")

@@ -40,25 +40,24 @@ def rows(text: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
-def test_every_flag_is_told_and_no_other(operations: str) -> None:
+def test_every_flag_is_told_and_no_other(operations: str, repository: Path) -> None:
+    from quadriga.cli.limits import LIMITS
+
     cells = re.findall(r"^\| (`--.*?) \|", operations, re.MULTILINE)
     told = [flag for cell in cells for flag in re.findall(r"`(--[a-z-]+)", cell)]
-    assert sorted(told) == sorted(flags())
+    limits = {limit.option for limit in LIMITS}
+    assert sorted(told) == sorted(flags().keys() - limits)
+    bounds = rows(text_of(repository / "SECURITY.md"), "## Bounds")
+    assert limits <= {flag for *_, cell in bounds for flag in re.findall(r"`(--[a-z-]+)", cell)}
     named = set(re.findall(r"--[a-z]+(?:-[a-z]+)*(?==|\b)", operations.partition("## Queues")[0]))
     assert named <= set(flags()) | {"--connect"}
 
 
-def test_defaults_of_limits_are_those_that_are_told(operations: str) -> None:
-    from quadriga.cli.limits import LIMITS
+def test_defaults_of_limits_are_those_of_the_server() -> None:
     from quadriga.cli.serving.grpc_part import limits_of
     from quadriga.cli.serving.settings import settings_of
     from quadriga.si.server import Limits
 
-    told = {
-        cells[0].strip("`").split()[0]: int(cells[1].replace(",", ""))
-        for cells in rows(operations, "### Limits")
-    }
-    assert told == {limit.option: limit.default for limit in LIMITS}
     parser = argparse.ArgumentParser()
     serve.configure(parser.add_subparsers())
     assert limits_of(settings_of(parser.parse_args(["serve"]))) == Limits()
@@ -70,7 +69,9 @@ def test_every_metric_of_the_process_is_told_and_no_other(operations: str) -> No
     from quadriga.si.server import Server
 
     told = {
-        cells[0].strip("`"): cells[1] for cells in rows(operations, "### Metrics of the process")
+        name: kind
+        for names, kind, *_ in rows(operations, "### Metrics of the process")
+        for name in re.findall(r"`(\w+)`", names)
     }
     found = {name: kind for name, kind, _, _ in measured(Server(SchedulerService(manual=True)))}
     found |= {"quadriga_journal_file_lost_total": "counter", "quadriga_reloads_total": "counter"}

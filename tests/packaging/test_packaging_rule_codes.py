@@ -47,8 +47,10 @@ def page(repository: Path) -> str:
 
 @pytest.fixture(scope="module")
 def codes(page: str) -> list[str]:
-    """Every code that the page explains: the first column of its tables."""
-    return [found[1] for found in re.finditer(r'(?m)^\| <a id="\w+"></a>([A-Z]\d+) \| \S', page)]
+    """Every code that the page explains: each begins an entry of a list."""
+    return [
+        found[1] for found in re.finditer(r'(?m)^- <a id="\w+"></a>\*\*([A-Z]\d+)\*\* \S', page)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +62,16 @@ def test_every_anchor_is_unique_and_made_from_its_code(page: str, codes: list[st
     anchors = Counter(re.findall(r'<a id="([^"]+)"></a>', page))
     assert [anchor for anchor, times in anchors.items() if times > 1] == []
     for code in codes:
-        assert f'| <a id="{code.lower()}"></a>{code} | ' in page
+        assert f'- <a id="{code.lower()}"></a>**{code}** ' in page
     for anchor, number in re.findall(r'<a id="section-([\d-]+)"></a>([\d.]+) ', page):
         assert anchor == number.replace(".", "-")
 
 
 def test_every_rule_is_one_plain_line(page: str, codes: list[str]) -> None:
-    lines = [line for line in page.splitlines() if re.match(r'\| <a id="[a-z]\d', line)]
+    lines = [line for line in page.splitlines() if re.match(r'- <a id="[a-z]\d', line)]
     assert len(lines) == len(codes) > 150
     for line in lines:
-        said = line.split(" | ", 1)[1].removesuffix(" |")
+        said = line.split("** ", 1)[1]
         assert said[0].isupper() or said[0] == "`", line
         assert said.endswith(".") and len(said) < 400, line
 

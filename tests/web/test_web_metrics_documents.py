@@ -40,7 +40,8 @@ def rows() -> Iterator[tuple[str, str, frozenset[str]]]:
         if re.match(r"\| `(quadriga|yunikorn|process|python)_", line):
             name, kind, labels, meaning, *_ = (c.strip() for c in line.split("|")[1:-1])
             assert meaning, name
-            yield name.strip("`"), kind, frozenset(re.findall(r"`(\w+)`", labels))
+            for each in re.findall(r"`([^`]+)`", name):
+                yield each, kind, frozenset(re.findall(r"`(\w+)`", labels))
 
 
 def spelled(name: str) -> str:
