@@ -1,13 +1,13 @@
-"""Atomic admission: gangs start whole, and one of them may keep nodes (Q1 to Q5).
+"""Atomic admission: gangs start whole, and the start of one of them may be planned (Q1 to Q5, Q9).
 
 A queued gang is tried when its turn comes in the queues. If all its outstanding members can be placed,
 they are placed at once. Otherwise the gang holds nothing, and is not tried again before what it lacked
 may have come back: quota, a limit, room on nodes, or its own asks.
 
-A gang that has waited for nodes long enough may gather: it reserves nodes, one for each missing member
-at most, until all its members fit. Of the gangs of a partition that wait so, the first in the order of
-queues and submission gathers, and the others wait for their turn. Everything else in the partition goes
-on meanwhile; only the nodes that the gang has reserved take nobody else.
+A gang that has waited for nodes long enough may gather: its start is planned (``planned_start``). Of the
+gangs of a partition that wait so, the first in the order of queues and submission gathers, and the others
+wait for their turn. Everything else in the partition goes on meanwhile; only what would delay the planned
+start keeps off its nodes. See D330.
 
 A gang that would not fit the present cluster even if nothing ran there does not gather: more nodes are
 needed first, and are asked for as for other asks (5.11, G12). A gang whose asks have not all arrived
@@ -296,21 +296,20 @@ def state_changed(kernel: Kernel, app: Application) -> None:
 
 
 def _due(app: Application) -> int:
-    """The instant (ns) from which the gang may gather."""
+    """The instant (ns) from which the gang may be protected."""
     own = app.gang
     return max(own.waiting_since + app.queue.properties.gang_gather_after, own.rests_until)
 
 
 def _await_due(kernel: Kernel, app: Application) -> None:
     """Look at the gang when it may be protected."""
-    due, waiting = max(_due(app), kernel.now), app.partition.waiting
-    waiting.protect_from = min(waiting.protect_from, due)
-    timer = kernel.timers.start(kernel.now, due - kernel.now, _GATHER_TIMER, app)
+    left = max(0, _due(app) - kernel.now)
+    timer = kernel.timers.start(kernel.now, left, _GATHER_TIMER, app)
     app.gang.timers = (*app.gang.timers, timer)
 
 
 def _rest(kernel: Kernel, app: Application) -> None:
-    """Let the gang not gather for as long as its patience, at least for ten minutes."""
+    """Let the gang not be protected for as long as its patience, at least for ten minutes."""
     app.gang.rests_until = kernel.now + max(_REST, app.gang.patience)
     _await_due(kernel, app)
 
@@ -343,21 +342,27 @@ def _fits_empty_cluster(app: Application) -> bool:
 
 
 def gather_due(kernel: Kernel, app: Application) -> None:
-    """The gang has waited long enough to be protected: the next round looks at it."""
-    own = app.gang
+    """The gang has waited long enough to be protected: the next round looks for the first one."""
+    own, waiting = app.gang, app.partition.waiting
     own.timers = tuple([each for each in own.timers if each.name != _GATHER_TIMER])
+    if waiting.protected is None:
+        if app.partition.gather_budget.spent(kernel.now):
+            _refuse(kernel, app)
+        else:
+            waiting.protect_from = 0
 
 
 def budget_regained(kernel: Kernel, partition: Partition) -> None:
     """The budget may allow a gang to be protected again: the next round looks for one."""
     partition.gather_budget.timer = None
+    partition.waiting.protect_from = 0
 
 
 def placeholder_lost(kernel: Kernel, app: Application) -> None:
     """A running gang has lost a placeholder that no member had replaced.
 
-    The gang keeps what it holds until the member has a node. So the gathering gang, which may wait for
-    what this gang holds, gives its nodes back, and no gang gathers before all members run.
+    The gang keeps what it holds until the member has a node. So the protected gang, which may wait for
+    what this gang holds, is protected no longer, and none is before all members run.
     """
     if app.gang.admission != "atomic" or app.state not in application_fsm.COUNTED:
         return
@@ -376,45 +381,40 @@ def short_for_long(kernel: Kernel, app: Application) -> None:
 def _choose(kernel: Kernel, partition: Partition) -> None:
     """Protect the first gang that has waited long enough and can be planned (Q9). A gang that has given up comes
     after those that have done so less often."""
-    budget, waiting, now = partition.gather_budget, partition.waiting, kernel.now
+    waiting, now = partition.waiting, kernel.now
+    waiting.protect_from = FOREVER
     due = [app for app in waiting.gangs if _due(app) <= now]
-    later = (_due(app) for app in waiting.gangs if _due(app) > now)
-    waiting.protect_from = min(later, default=FOREVER)
-    if not due:
+    if due and partition.gather_budget.spent(now):
+        for app in due:
+            _refuse(kernel, app)
         return
-    waiting.protect_from = min(waiting.protect_from, now + _LOOK_AGAIN)
-    if short_gangs.is_any_short(partition):
-        return
-    candidates = [app for app in due if _is_candidate(app)]
-    if budget.spent(now):
-        _refuse(kernel, partition, candidates)
+    if due:
+        waiting.protect_from = now + _LOOK_AGAIN
+    if not due or short_gangs.is_any_short(partition):
         return
     for _ in range(_MOST_PLANS):
         first: Application | None = None
-        for app in candidates:
+        for app in due:
             if first is None or _gathers_before(app, first):
-                first = app
+                first = app if _is_candidate(app) and _due(app) <= now else first
         if first is None:
             return
         plan = planned_start.find(kernel, first)
         if plan is not None:
             _protect(kernel, first, plan)
             return
-        candidates.remove(first)
         _rest(kernel, first)
 
 
-def _refuse(kernel: Kernel, partition: Partition, candidates: list[Application]) -> None:
-    """These gangs may not be protected because too much was kept idle (Q10). Each is counted once while it
-    waits."""
-    budget = partition.gather_budget
-    for app in candidates:
-        if not app.gang.refused:
-            app.gang.refused = True
-            budget.counts[REFUSED] += 1
-    if candidates and budget.timer is None:
+def _refuse(kernel: Kernel, app: Application) -> None:
+    """The gang may not be protected because too much was kept idle (Q10). It is counted once while it waits."""
+    budget = app.partition.gather_budget
+    if not app.gang.refused and _is_candidate(app):
+        app.gang.refused = True
+        budget.counts[REFUSED] += 1
+    if budget.timer is None:
         left = budget.again(kernel.now) - kernel.now
-        budget.timer = kernel.timers.start(kernel.now, left, _BUDGET_TIMER, partition)
+        budget.timer = kernel.timers.start(kernel.now, left, _BUDGET_TIMER, app.partition)
 
 
 def _protect(kernel: Kernel, app: Application, plan: PlannedStart) -> None:
@@ -478,7 +478,7 @@ def serve_reserving(kernel: Kernel, kept: Reservation) -> bool:
 
 
 def serve_protected(kernel: Kernel, app: Application) -> bool:
-    """Try the gang that keeps nodes, or that had allocations preempted, before other asks."""
+    """Try the gang whose start is planned, or that had allocations preempted, before other asks."""
     if app.blocked or app.not_admitted:  # it may not start now, so it must not hold up others
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
         return False
@@ -491,7 +491,7 @@ def serve_protected(kernel: Kernel, app: Application) -> bool:
 
 
 def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
-    """The gang no longer gathers: cancel its reservations, and let the next gang gather."""
+    """The gang is no longer protected: the next round looks for another one."""
     partition, own = app.partition, app.gang
     if reason:
         partition.rm.observer.gang_gave_back(app, reason)

@@ -19,6 +19,7 @@ from quadriga.core.model.gang import PlannedStart
 from quadriga.core.model.run_times import NOTHING, Expected
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.units import give
+from quadriga.core.steps import reservation
 from quadriga.core.topology.domains import is_local
 
 if TYPE_CHECKING:
@@ -53,13 +54,9 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
         if not node.open:
             continue
         kept = node.reservation
+        if kept is not None and kept.kind is None and kept.ask.app is not app:
+            continue  # for an ask that requires it, or for which others were preempted there
         free[node] = list(node.available)
-        if kept is not None and kept.ask.app is not app:
-            if kept.ask.required_node:
-                del free[node]
-                continue
-            free[node] = [0] * len(node.available)
-            freed.append((max(kept.until, now + 1), node, tuple(node.available), ()))
         for allocation in node.allocations:
             expected = known.get(allocation)
             if expected is None or expected.time <= now:
@@ -192,6 +189,8 @@ def apply(kernel: Kernel, partition: Partition, plan: PlannedStart | None) -> No
         node.beside = None
     for node, need in needs.items():
         assert plan is not None
+        if (kept := node.reservation) is not None and kept.kind is not None:
+            reservation.cancel(partition, kept)  # the ask was not protected
         old, node.beside = node.beside, plan.beside[node]
         budget.keep(node, need, kernel)
         if old is None or before is None:

@@ -162,9 +162,8 @@ class PlannedStart:
         ends: dict[Allocation, Expected],
     ) -> None:
         self.app = app
-        #: instant (ns) from which all missing members fit, and that of its first plan
-        self.start = start
-        self.promised = start
+        #: instant (ns) from which all missing members fit, and that of the first plan
+        self.start = self.promised = start
         #: what the members need of each node, by type, and what is left there from the start on
         self.needs = needs
         self.beside: dict[Node, Totals] = {}

@@ -111,9 +111,12 @@ class GatherBudget:
     def changed(self, node: Node) -> None:
         """What a node has free has changed."""
         before = self._kept.get(node)
-        if before is not None:
+        if before is None:
+            return
+        after = tuple(map(min, node.available, self._needs[node]))
+        if after != before:
             self._settle()
-            self._kept[node] = after = tuple(map(min, node.available, self._needs[node]))
+            self._kept[node] = after
             self._count(before, after)
             self._rate = self._charged()
 

@@ -253,7 +253,8 @@ class NodeIndex(NodeOrder):
         known.node_gained(node, feasible)
         if self.planned is not None:
             self.planned.stale = True
-            node.partition.gather_budget.changed(node)
+            if node.beside is not None:
+                node.partition.gather_budget.changed(node)
         if (room := node.for_all) is not None:
             if known.missing(feasible):
                 feasible |= known.within(room)

@@ -1,10 +1,9 @@
 """The lifecycle of a gang: when its members get their places (1.8).
 
 A gang is Queued until all its outstanding members can be placed in one step; then it is Placed. A gang
-that has waited too long is Gathering: it keeps nodes, one for each missing member at most, until the
-rest fits. Only one gang of a partition gathers at a time, so gangs never wait for one another. A
-gathering gang that makes no progress abandons that: it returns its nodes and is Queued again, behind the
-others.
+that has waited too long is Gathering: its start is planned, and what does not end before keeps off the
+nodes of the plan. Only one gang of a partition gathers at a time, so gangs never wait for one another. If
+its start comes no nearer, it abandons the plan and is Queued again, behind the others.
 
 After a Soft timeout the members are placed as ordinary asks, but still in one step (Q5): the gang is
 Queued once more. A queue may also let its gangs start with a part of their members
@@ -38,7 +37,7 @@ PATIENCE: Final = "patience"
 
 #: States of a gang whose members are placed in one step or not at all.
 WAITS: Final[frozenset[State]] = frozenset({QUEUED, GATHERING})
-#: States of the one gang that keeps nodes for its members.
+#: States of the one gang whose start is planned.
 KEEPS_NODES: Final[frozenset[State]] = frozenset({GATHERING})
 #: States of a gang whose members have got their places.
 HAS_PLACES: Final[frozenset[State]] = frozenset({PLACED})
@@ -52,7 +51,7 @@ class GangFacts(Protocol):
     @property
     def key(self) -> str: ...
     @property
-    def gained(self) -> bool: ...  # more members could be placed than when its timer started
+    def gained(self) -> bool: ...  # its start is nearer than when its timer started
     @property
     def patience(self) -> int: ...  # ns; 0: no limit
 
