@@ -294,11 +294,6 @@ class NodeOrder:
         raise NotImplementedError
 
     @property
-    def spreads(self) -> bool:
-        """Whether the policy fills nodes evenly."""
-        raise NotImplementedError
-
-    @property
     def packs(self) -> bool:
         """Whether the first node for a shape stays the first one while asks of the shape go there, until
         it has no room for another."""

@@ -143,3 +143,19 @@ class DeviceOrder:
         scores = (stranded * _WEIGHT + left + 1.0) * _WEIGHT + room / (1.0 + room)
         scores = np.where(has_devices, scores, known_room / (1.0 + known_room))
         return np.where(takes, scores, inf)
+
+
+def order_of(
+    before: DeviceOrder | None,
+    sizes: Iterable[Vector],
+    devices: Mapping[int, int],
+    weights: Iterable[tuple[int, float]],
+) -> DeviceOrder | None:
+    """The order of nodes of these sizes, the same object if it is as before; ``None`` if no node has any of the
+    ``devices``. What they need is of the other types with a weight."""
+    others = [at for at, weight in weights if weight and at not in devices]
+    found = devices_among(sizes, devices, others)
+    if before is not None and before.devices == found:
+        before.resized()
+        return before
+    return DeviceOrder(found) if found else None

@@ -24,11 +24,11 @@ import numpy as np
 
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.ordering.best_nodes import BestNodes
-from quadriga.core.ordering.device_order import DeviceOrder, devices_among
+from quadriga.core.ordering.device_order import DeviceOrder, order_of
 from quadriga.core.ordering.free import FreeAmounts, Matrix
 from quadriga.core.ordering.known_room import KnownRoom
 from quadriga.core.ordering.lending import lends
-from quadriga.core.ordering.policies import NODE_POLICIES
+from quadriga.core.ordering.policies import NODE_POLICIES, weigh
 from quadriga.core.ordering.reservable import (
     ReservableNodes,
     could_reserve,
@@ -152,18 +152,14 @@ class NodeIndex(NodeOrder):
     def configure(self, config: PartitionConfig, registry: Registry) -> None:
         self._policy = NODE_POLICIES[config.node_sort_policy]
         self._config, self._registry = config, registry
-        self._weights = tuple(
-            (registry.position(name), weight)
-            for name, weight in sorted(config.resource_weights.items())
-        )
+        weights = sorted(config.resource_weights.items())
+        self._weights = tuple([(registry.position(name), weight) for name, weight in weights])
         self.relayout()
 
     def relayout(self) -> None:
         self._stale = self._lost = True
-        self._device_types = ()
-        if self._policy.devices:
-            is_device, names = self._config.is_device, self._registry.names
-            self._device_types = tuple([at for at, name in enumerate(names) if is_device(name)])
+        names = enumerate(self._registry.names if self._policy.devices else ())
+        self._device_types = tuple([at for at, name in names if self._config.is_device(name)])
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -432,10 +428,6 @@ class NodeIndex(NodeOrder):
         return [self.nodes[position] for position in positions[order]]
 
     @property
-    def spreads(self) -> bool:
-        return self._policy.fills_evenly
-
-    @property
     def packs(self) -> bool:
         return not self._policy.fills_evenly and self._devices is None
 
@@ -444,8 +436,7 @@ class NodeIndex(NodeOrder):
         return score if self._devices is None else self._devices.score(node, shape, score)
 
     def best_to_reserve(self, shape: Shape) -> Node | None:
-        """Lowest FitInScore of what is free now, among nodes that are large enough when they are
-        empty; among equals the first in node order (5.7)."""
+        """Lowest FitInScore of what is free now, of nodes that are large enough when they are empty (5.7)."""
         if self._stale:
             self._layout()
         node = self._of(shape).to_reserve.best(shape, self.nodes, self._log, self._values)
@@ -456,10 +447,7 @@ class NodeIndex(NodeOrder):
     def score(self, node: Node, shape: Shape) -> float:
         if self._stale:
             self._layout()
-        score = self._score(node)
-        if self._devices is not None and score != inf:
-            score = self._devices.score(node, shape, score)
-        return score
+        return self._score_for(node, shape)
 
     def _score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else the policy's score: low is preferred."""
@@ -468,14 +456,7 @@ class NodeIndex(NodeOrder):
         return self._policy.score(node)
 
     def weigh(self, node: Node) -> None:
-        """Note what the node's score is made of: its types in the order of their names, with their
-        weights and the capacity that its amounts are shares of."""
-        total = node.total
-        whole = self._most if self._policy.absolute else total
-        node.weighed = tuple([(at, weight, whole[at]) for at, weight in self._weights if total[at]])
-        node.weight = 0.0
-        for _, weight, _ in node.weighed:  # ``sum`` rounds otherwise from Python 3.12 on
-            node.weight += weight
+        weigh(node, self._weights, self._most if self._policy.absolute else node.total)
 
     def _find_most(self) -> Totals:
         return [max(amounts) for amounts in zip(*self._sizes, strict=True)]
@@ -487,19 +468,13 @@ class NodeIndex(NodeOrder):
             del self._sizes[size]
         if self._policy.absolute and self._find_most() != self._most:
             self._stale = self._lost = True
-        if self._device_types:
-            self._find_devices()
+        self._find_devices()
 
     def _find_devices(self) -> None:
-        """Order the nodes by their devices, if there are any."""
-        others = [at for at, weight in self._weights if weight and at not in self._device_types]
-        shared = self._registry.shared
+        shared, before = self._registry.shared, self._devices
         devices = {at: WHOLE if at in shared else 1 for at in self._device_types}
-        found = devices_among(self._sizes, devices, others)
-        if self._devices is not None and self._devices.devices == found:
-            self._devices.resized()
-        elif found or self._devices is not None:
-            self._devices = DeviceOrder(found) if found else None
+        self._devices = order_of(before, self._sizes, devices, self._weights)
+        if self._devices is not before:
             self._columns.clear()
 
     # -- room for gangs ----------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
+    from quadriga.core.resources.vectors import Totals
 
 
 def used_share(node: Node) -> float:
@@ -37,6 +38,16 @@ def room_left(node: Node) -> float:
         free: float = available[at] / most
         room += weight * free
     return room
+
+
+def weigh(node: Node, weights: tuple[tuple[int, float], ...], whole: Totals) -> None:
+    """Note what the node's score is made of: its types in the order of their names, with their
+    weights and the capacity (``whole``) that its amounts are shares of."""
+    total = node.total
+    node.weighed = tuple([(at, weight, whole[at]) for at, weight in weights if total[at]])
+    node.weight = 0.0
+    for _, weight, _ in node.weighed:  # ``sum`` rounds otherwise from Python 3.12 on
+        node.weight += weight
 
 
 class NodePolicy(NamedTuple):
