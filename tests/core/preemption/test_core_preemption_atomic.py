@@ -176,7 +176,7 @@ def test_g3_a_gang_that_lost_its_place_returns_the_other_nodes() -> None:
     assert started(script) == 0
     assert reserved(script) == {}
     assert reader.new_lines("APP NONE g (Gang gives") == [
-        "APP NONE g (Gang gives its reserved nodes back (1): "
+        "APP NONE g (Gang gives its nodes back (1): "
         "it does not fit, although the victims of its preemption are gone)"
     ]
     assert story(script) == "has preempted once for all its members, and they did not fit then"
