@@ -60,6 +60,9 @@ class _Running:
     """Stands in a queue for the trigger that runs just now. ``Machine.remove_model`` asks what waits for its model."""
 
     __slots__ = ("event", "given", "model")
+    event: Any
+    given: tuple[Any, Any]
+    model: Any
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -149,7 +152,7 @@ class FastEvent(Reporting, Event):
         """Do what ``Event._trigger`` does."""
         machine: Any = self.machine
         state = machine.get_model_state(model)
-        data = event_data(state, self, machine, model, args, kwargs)
+        data: Any = event_data(state, self, machine, model, args, kwargs)
         try:
             if self._is_valid_source(state):
                 call(machine, machine.__dict__["_prepare_event"], data)
@@ -198,7 +201,7 @@ class FastEvent(Reporting, Event):
     def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""
         data = event_data(None, self, self.machine, model, args, kwargs)
-        return self.machine._process(partial(self._trigger, data))  # type: ignore[no-any-return]
+        return self.machine._process(partial(self._trigger, data))
 
     def _with_queue(self, plan: Any) -> Any:
         """Return a plan that does what ``Machine._process`` does around another one."""

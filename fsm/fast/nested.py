@@ -124,7 +124,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         """Process a trigger from the queue."""
         queued = self.__dict__["_queued"]
         plan = self._plan_for(trigger, event_data.model, Kind.GIVEN) if queued else None
-        return plan(event_data) if plan else super()._trigger_event(event_data, trigger)  # type: ignore[misc]
+        return plan(event_data) if plan else super()._trigger_event(event_data, trigger)
 
     def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -338,7 +338,7 @@ class _NestedWriter(Writer):
         moves = not all(map(_is_bare, self.changes.values()))
         self.scoped = calls or moves
         self.begin(calls, moves)
-        self.first_origin = origins[0] if origins else None
+        self.first_origin: Any = origins[0] if origins else None
         for number, origin in enumerate(origins):
             self.others = origins[number + 1 :]
             if self._origin(origin):
