@@ -154,7 +154,7 @@ class NodeOrder:
     cleared when a search finds no node and set when a node gains room.
     """
 
-    __slots__ = ("feasible", "grown", "nodes", "now", "shapes")
+    __slots__ = ("feasible", "grown", "nodes", "now", "shapes", "watchers")
 
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
@@ -162,6 +162,8 @@ class NodeOrder:
         self.feasible = 0
         #: nodes that gained room or opened since refused asks were last tried again
         self.grown: dict[Node, None] = {}
+        #: each gets the nodes that change from now on, those that come and go included
+        self.watchers: tuple[dict[Node, None], ...] = ()
         #: time (ns) of the last call for decisions: what is lent depends on it (Q7)
         self.now = 0
 
@@ -233,6 +235,10 @@ class NodeOrder:
     def within(self, amounts: Totals) -> int:
         """Bits of shapes that fit in these amounts, which have one for each resource type
         (``Shape.allocate``); not all of them."""
+        raise NotImplementedError
+
+    def may_fit(self, amounts: Totals) -> int:
+        """Bits of all shapes (``Shape.allocate``) but those that certainly do not fit in these amounts."""
         raise NotImplementedError
 
     def score(self, node: Node) -> float:

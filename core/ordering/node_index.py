@@ -171,6 +171,8 @@ class NodeIndex(NodeOrder):
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
         self._known.node_removed(node)
+        for changed in self.watchers:
+            changed[node] = None
 
     def resized(self, node: Node, before: Vector) -> None:
         if self._lost or node.laid < 0:
@@ -196,6 +198,8 @@ class NodeIndex(NodeOrder):
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """The column that was searched last is likely to be searched again, and is kept up to date."""
         self._known.refilled_now = -1
+        for changed in self.watchers:
+            changed[node] = None
         if self._lost or node.laid < 0:
             return
         score, log, position = self._score(node), self._log, node.position
@@ -295,6 +299,9 @@ class NodeIndex(NodeOrder):
 
     def within(self, amounts: Totals) -> int:
         return self._known.within(amounts)
+
+    def may_fit(self, amounts: Totals) -> int:
+        return self._known.within(amounts) | ~self._known.table
 
     def best(self, shape: Shape) -> Node | None:
         known = self._known
