@@ -12,6 +12,7 @@ from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.fsm.lifecycles import node as node_fsm
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Hashable, Iterator
 
     import numpy.typing as npt
@@ -255,6 +256,15 @@ class NodeOrder:
 
     def node_ids(self) -> tuple[str, ...]:
         """The IDs of all nodes by position; the same object until a node comes or goes."""
+        raise NotImplementedError
+
+    def amounts(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """By position, to be read at once: what is free by type, within 64 bits, and whether the node takes new
+        allocations of any ask (``Node.free``)."""
+        raise NotImplementedError
+
+    def sizes(self) -> Counter[Vector]:
+        """The number of nodes of each capacity."""
         raise NotImplementedError
 
     def without(self, shape: Shape, refused: npt.NDArray[Any]) -> Iterator[Node]:

@@ -355,6 +355,16 @@ class NodeIndex(NodeOrder):
             node.position, node.laid = at, self._laid
         return node.position
 
+    def amounts(self) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+        if self._stale:
+            self._layout()
+        return self._free.of(self.nodes, self._log), self._values < inf
+
+    def sizes(self) -> Counter[Vector]:
+        if self._stale:
+            self._layout()
+        return self._sizes
+
     def node_ids(self) -> tuple[str, ...]:
         if self._stale:
             self._layout()
