@@ -1,4 +1,4 @@
-"""Answers with many members, which are read in slices between the decisions of the scheduler (D344).
+"""Answers with many members, which are read in slices between the decisions of the scheduler (D344, D346).
 
 A list of few members is one text for all its readers (``reader``). A longer one, and a state dump, is sent
 while it is read: each reader has a read of its own, and at most one slice of it is in memory.
