@@ -12,7 +12,7 @@ the cost for the scheduler, for any number of readers:
   for every request, so only expensive answers are ever slightly old.
 * An answer is encoded once for all its readers, and compressed once (``compression``).
 
-What is sent while it is read has looks of its own (``long_answers``), which take at most
+What is sent while it is read has looks of its own (``rest.long_answers``), which take at most
 ``SENDING_SHARE`` of the time all together. A look with an effect, such as opening a stream of events, is
 never shared (``once``). See D76.
 """

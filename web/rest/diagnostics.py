@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quadriga.base.times import SECOND
-from quadriga.web.long_answers import LongAnswers
 from quadriga.web.resource import Operation, Resource
 from quadriga.web.responses import JSON, TEXT, Refusal, json_response, text_response
 from quadriga.web.rest.fragments import Fragments
+from quadriga.web.rest.long_answers import LongAnswers
 from quadriga.web.rest.objects import StateDumpObject, StatusObject
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ a sampling profiler such as py-spy can watch the process from outside.
 
 
 def resources(site: Site, fragments: Fragments) -> list[Resource]:
-    long = LongAnswers(site.reader, fragments.state)
+    long = LongAnswers(site.reader, fragments, Fragments.state)
 
     async def dump(request: Request) -> Response:
         said = await asyncio.to_thread(site.service.diagnostics)

@@ -23,22 +23,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 
+#: a list of more members, their allocations and asks included, is too long to keep its texts
+LONG: Final = 30_000
+
 #: between members that have a line each
 _LINE: Final = b",\n  "
 
 #: s of encoding after which other threads, above all the scheduler, may run
 _BREATH: Final = 0.002
 
-#: at most this many texts of allocations, and of nodes, are cached
-_MOST: Final = 30_000
 #: allocations of one member that are joined at a time
 _FEW: Final = 200
 
 
 class Fragments:
-    """A cache of texts; not safe for threads."""
+    """A cache of at most so many texts of allocations, and as many of nodes; not safe for threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = LONG) -> None:
+        self._most = most
         self._allocations: dict[Allocation, tuple[AllocationSnapshot, bytes]] = {}
         self._nodes: dict[Node, tuple[NodeSnapshot, bytes]] = {}
 
@@ -69,7 +71,7 @@ class Fragments:
         if known is None or known[0] != seen:
             text = b"".join(self._whole(node_object(seen, allocations=False), seen[6]))
             known = seen, text
-            _keep(self._nodes, node, known)
+            self._keep(self._nodes, node, known)
         yield known[1]
 
     def _whole(
@@ -88,15 +90,15 @@ class Fragments:
         known = self._allocations.get(seen[0])
         if known is None or known[0] != seen:
             known = seen, encode(allocation_object(seen))
-            _keep(self._allocations, seen[0], known)
+            self._keep(self._allocations, seen[0], known)
         return known[1]
 
-
-def _keep(cache: dict[T, U], key: T, known: U) -> None:
-    """Cache a text; a full cache is cleared, as it is quickly rebuilt."""
-    if len(cache) >= _MOST:
-        cache.clear()
-    cache[key] = known
+    def _keep(self, cache: dict[T, U], key: T, known: U) -> None:
+        """Cache a text; a full cache is cleared, as it is quickly rebuilt."""
+        if len(cache) >= self._most:
+            cache.clear()
+        if self._most:
+            cache[key] = known
 
 
 class Writer(Protocol):

@@ -28,10 +28,10 @@ from quadriga.core.views.objects import (
     UserObject,
 )
 from quadriga.core.views.state import APPLICATION_STATES, STATUSES
-from quadriga.web.long_answers import LongAnswers
 from quadriga.web.resource import Operation, Query, Resource
 from quadriga.web.responses import JSON, Refusal, encode, text_response
 from quadriga.web.rest.fragments import Fragments, Writer
+from quadriga.web.rest.long_answers import LongAnswers
 
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
@@ -164,8 +164,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
 
 
 def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
-    writer = view.writer
-    long = writer and LongAnswers(site.reader, lambda: writer(fragments))
+    long = view.writer and LongAnswers(site.reader, fragments, view.writer)
 
     async def answer(request: Request) -> Response:
         given = parameters(request, view.query)

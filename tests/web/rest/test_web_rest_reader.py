@@ -228,18 +228,15 @@ async def test_texts_that_are_put_together_are_what_the_views_say(busy: LiveClus
             assert json.loads(text + writer.end()) == told
 
 
-async def test_texts_are_cached_up_to_a_bound(
-    monkeypatch: pytest.MonkeyPatch, cluster: LiveCluster
-) -> None:
+async def test_texts_are_cached_up_to_a_bound(cluster: LiveCluster) -> None:
     fragments = Fragments()
     seen = cluster.service.read(lambda scheduler: parts(cluster.views.each_node("default")))
     text = b"".join(fragments.nodes().pieces(seen))
     assert len(fragments._nodes) == len(seen)
-    monkeypatch.setattr("quadriga.web.rest.fragments._MOST", 1)
-    assert b"".join(fragments.nodes().pieces(seen)) == text
-    fragments = Fragments()
+    fragments = Fragments(1)
     assert b"".join(fragments.nodes().pieces(seen)) == text
     assert len(fragments._nodes) == len(fragments._allocations) == 1
+    assert b"".join(Fragments(0).nodes().pieces(seen)) == text
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
@@ -247,7 +244,7 @@ async def test_a_long_list_is_sent_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch, busy: LiveCluster, encoding: str
 ) -> None:
     """In slices of one step each: whatever happens meanwhile, each member is of one moment."""
-    monkeypatch.setattr("quadriga.web.long_answers._MOST", 15)
+    monkeypatch.setattr("quadriga.web.rest.long_answers.LONG", 15)
     monkeypatch.setattr("quadriga.core.driver.slices.SLICE", -1.0)
     async with client_of(busy) as client:
         for path in ("nodes", "applications/active"):

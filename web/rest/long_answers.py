@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from quadriga.core.driver.slices import Slices
 from quadriga.web.compression import wants_gzip
 from quadriga.web.responses import HEADERS, JSON, Refusal, text_response
+from quadriga.web.rest.fragments import LONG, Fragments
 
 if TYPE_CHECKING:
     from quadriga.core.runtime.stepwise import Steps
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from quadriga.web.reader import Reader
     from quadriga.web.rest.fragments import Writer
 
-#: a list of more members, their allocations and asks included, is sent while it is read
-_MOST: Final = 30_000
 #: so many answers are sent at a time
 _ANSWERS: Final = 32
 #: bytes that are sent at a time
@@ -37,10 +36,13 @@ Look = Callable[["Scheduler"], Iterator[Any]]
 
 
 class LongAnswers:
-    """Answers to one question; ``writer`` makes what writes one."""
+    """Answers to one question; ``writer`` makes what writes one from texts of its members."""
 
-    def __init__(self, reader: Reader, writer: Callable[[], Writer]) -> None:
+    def __init__(
+        self, reader: Reader, fragments: Fragments, writer: Callable[[Fragments], Writer]
+    ) -> None:
         self._reader = reader
+        self._fragments = fragments
         self._writer = writer
 
     async def answer(self, request: Request, name: object, look: Look) -> Response:
@@ -51,7 +53,7 @@ class LongAnswers:
     def _encode(self, members: list[Any] | None) -> bytes:
         if members is None:
             return b""
-        writer = self._writer()
+        writer = self._writer(self._fragments)
         return b"".join([*writer.pieces(members), writer.end()])
 
     async def stream(self, request: Request, look: Look) -> Response:
@@ -73,7 +75,7 @@ class LongAnswers:
     async def _send(
         self, slices: Slices[Any], members: list[Any], packer: Any
     ) -> AsyncIterator[bytes]:
-        reader, writer = self._reader, self._writer()
+        reader, writer = self._reader, self._writer(Fragments(0))
         reader.sending += 1
         try:
             while True:
@@ -95,7 +97,7 @@ def _few(members: Iterator[Any]) -> Steps[list[Any] | None]:
         if member is not None:
             found.append(member)
             size += _size(member)
-            if size > _MOST:
+            if size > LONG:
                 return None
         yield
     return found
