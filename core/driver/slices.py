@@ -11,10 +11,9 @@ import gc
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -92,7 +91,18 @@ class Slices(Generic[T]):
         return parts
 
 
-def read_in_slices(service: SchedulerService, slices: Slices[T]) -> Future[T]:
+class Reads(Protocol):
+    """What a service offers for reads."""
+
+    @property
+    def is_owner(self) -> bool: ...
+
+    def read_later(
+        self, reader: Callable[[Scheduler], Any], *, in_turn: bool = False
+    ) -> Future[Any]: ...
+
+
+def read_in_slices(service: Reads, slices: Slices[T]) -> Future[T]:
     """Have the owner read all slices, and get what the read returns or raises; parts are dropped. The owner
     itself, and a service without a thread, reads them at once. Raises ``RuntimeError`` if the service has been
     stopped."""
